@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import duckdb
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
+from dphist_pipeline.cli.terminal import print_table
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
@@ -184,10 +184,8 @@ def show(store: Store) -> None:
         (cut,) = connection.execute(CUT).fetchall()
         total = connection.execute("SELECT unbiased, ci_lower, ci_upper FROM r.dph_total('r.population')").fetchall()[0]
     console.print("\nSurgical admissions, age 60 and over, at most 3 visits a patient and week:")
-    table = Table("week of", "visits", "95 % interval", box=None, header_style="bold", pad_edge=False)
-    for period, visits, lower, upper in rows:
-        table.add_row(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}")
-    console.print(table)
+    told = [(period, f"{visits:,.0f}", f"{lower:,.0f} to {upper:,.0f}") for period, visits, lower, upper in rows]
+    print_table(["week of", "visits", "95 % interval"], told)
     console.print(
         "Visits left out by that bound in the last week, of the first 5 of a patient: {:,.0f} to {:,.0f}".format(*cut)
     )

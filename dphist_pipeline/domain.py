@@ -31,6 +31,7 @@ class BinnedAxis:
         below: True if there is a cell below the first edge.
         above: True if there is a cell above the last edge.
         other: True if there is a cell for null, unparsable and undeclared values.
+        whole: True if values are whole numbers, by declaration: bins are told by their first and last one.
     """
 
     name: str
@@ -40,6 +41,7 @@ class BinnedAxis:
     below: bool = False
     above: bool = False
     other: bool = False
+    whole: bool = False
 
     @property
     def bins(self) -> int:

@@ -122,6 +122,8 @@ def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
         (f"'below ' || {high}", f"{low} || ' or more'") if left else (f"{high} || ' or less'", f"'above ' || {low}")
     )
     inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
+    if axis.whole:
+        inside = _whole_sql(lower, upper, left)
     last = (
         f" WHEN {high} = {literal(written_end(axis, axis.edges[-1]))} THEN {low} || ' to ' || {high}" if closed else ""
     )
@@ -129,6 +131,13 @@ def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
         f"CASE WHEN {lower} IS NULL AND {upper} IS NULL THEN {other} WHEN {lower} IS NULL THEN {below} "
         f"WHEN {upper} IS NULL THEN {above}{last} ELSE {inside} END"
     )
+
+
+def _whole_sql(lower: str, upper: str, left: bool) -> str:
+    """SQL for the first and the last whole number of a bin, as `range_in_words` says them."""
+    ends = (lower, f"{upper} - 1") if left else (f"{lower} + 1", upper)
+    first, last = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in ends)
+    return f"CASE WHEN {first} = {last} THEN {first} ELSE {first} || ' to ' || {last} END"
 
 
 def _days_sql(lower: str, upper: str) -> str:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.answering.exported_rows import Exported
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, day_of
+from dphist_pipeline.answering.axis_labels import labels_of
+from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of
+from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 
 AGENCY, VERSION = "DPHIST", "1.0"
 OTHER = "_O"  # SDMX's code for "other"
-TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY", "TIME_PERIOD", "OBS_VALUE", "REVISION"}
+TAKEN = {
+    *("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY"),
+    *("TIME_PERIOD", "OBS_VALUE", "OBS_STATUS", "REVISION"),
+}
+STATUS = {"poor": "U"}  # of the code list CL_OBS_STATUS: low reliability; every other value is A, normal
 ATTRIBUTES = {
     "UNBIASED": "unbiased",
     "STANDARD_ERROR": "standard_error",
@@ -43,14 +49,22 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
     has_periods = exported.audit["period"] != "all"
     time = ["TIME_PERIOD"] if has_periods else []
     dimensions = [_dimension(name) for name in axes[0]]
-    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *dimensions, *time, "OBS_VALUE", "REVISION", *ATTRIBUTES]
+    measured = ["OBS_VALUE", "OBS_STATUS", "REVISION"]
+    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *dimensions, *time, *measured, *ATTRIBUTES]
     structure = ["dataflow", f"{AGENCY}:{exported.audit['release']}({VERSION})", "I"]
     for one, table in zip(exported.publications, exported.tables(), strict=True):
-        codes = _codes(one.domain)
+        codes = _codes(one.domain, one.audit.get("model") == "local")
         when = [_time_range(one.audit)] if has_periods else []
-        numbers = [table[name].to_pylist() for name in ("estimate", *ATTRIBUTES.values())]
-        for cell, (estimate, *attributes) in zip(zip(*codes, strict=True), zip(*numbers, strict=True), strict=True):
-            yield [*structure, *cell, *when, estimate, one.audit["revision"], *attributes]
+        places = places_of(exported, table)
+        status = [STATUS.get(word, "A") for word in table["reliability"].to_pylist()]
+        numbers = [
+            [in_places(value, places.get(name)) for value in table[name].to_pylist()]
+            for name in ("estimate", *ATTRIBUTES.values())
+        ]
+        for cell, of, (estimate, *attributes) in zip(
+            zip(*codes, strict=True), status, zip(*numbers, strict=True), strict=True
+        ):
+            yield [*structure, *cell, *when, estimate, of, one.audit["revision"], *attributes]
 
 
 def _dimension(name: str) -> str:
@@ -59,42 +73,36 @@ def _dimension(name: str) -> str:
     return f"{upper}_: {name}" if upper in TAKEN or upper in ATTRIBUTES else f"{upper}: {name}"
 
 
-def _codes(domain: Domain) -> list[Iterator[str]]:
+def _codes(domain: Domain, closed: bool) -> list[Iterator[str]]:
     """For each axis, the code of every cell in declared order, with its label."""
     places = np.unravel_index(np.arange(domain.cells), domain.shape)
     return [
-        iter(np.array(_of_axis(axis), dtype=object)[place].tolist())
+        iter(np.array(_of_axis(axis, closed), dtype=object)[place].tolist())
         for axis, place in zip(domain.axes, places, strict=True)
     ]
 
 
-def _of_axis(axis: Axis) -> list[str]:
+def _of_axis(axis: Axis, closed: bool) -> list[str]:
     """`code: label` of every position along an axis; a category that is a code by itself keeps it."""
     if isinstance(axis, BinnedAxis):
-        return [f"B{number}: {label}" for number, label in enumerate(_bins(axis))] + [f"{OTHER}: other"] * axis.other
-    labels = axis.labels or axis.values
-    codes = [value if _CODE.fullmatch(value) else f"C{place}" for place, value in enumerate(axis.values)]
-    if len(set(codes)) < len(codes):
-        codes = [f"C{place}" for place in range(len(codes))]
-    named = zip(codes, axis.values, labels, strict=True)
-    return [f"{code}: {label or value}" for code, value, label in named] + [f"{OTHER}: other"] * axis.other
+        labels = labels_of(axis, closed)[: axis.size - axis.other]
+        named = [(_code(label), label) for label in labels]
+    else:
+        known = zip(axis.values, axis.labels or axis.values, strict=True)
+        named = [(value if _CODE.fullmatch(value) else _code(label or value), label or value) for value, label in known]
+    codes = [code for code, _ in named]
+    if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
+        codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
+    told = [f"{code}: {label}" for code, (_, label) in zip(codes, named, strict=True)]
+    return told + [f"{OTHER}: other"] * axis.other
 
 
-def _bins(axis: BinnedAxis) -> list[str]:
-    """What readers call the bins; days are ISO text."""
-
-    def written(end: float) -> str:
-        return day_of(end).isoformat() if isinstance(axis, CalendarAxis) else f"{end:g}"
-
-    names = []
-    for lower, upper in zip(*(ends[: axis.size - axis.other].tolist() for ends in axis.bounds), strict=True):
-        if np.isinf(lower):
-            names.append(f"below {written(upper)}")
-        elif np.isinf(upper):
-            names.append(f"{written(lower)} or more")
-        else:
-            names.append(f"{written(lower)} to {written(upper)}")
-    return names
+def _code(label: str) -> str:
+    """A code that reads as its label: INTENSIVE_CARE, 0_TO_19; empty for a label without Latin letters and digits."""
+    signs = re.sub(r"(?<![0-9A-Za-z])[-−](?=[0-9])", "MINUS ", label)
+    signs = re.sub(r"(?<=[0-9])[.](?=[0-9])", " POINT ", signs)
+    plain = unicodedata.normalize("NFKD", signs).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").upper()
 
 
 def _time_range(audit: Any) -> str:

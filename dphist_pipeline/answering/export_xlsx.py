@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.answering.exported_rows import Exported, texts_of
+from dphist_pipeline.answering.exported_rows import Exported, places_of, texts_of
 from dphist_pipeline.answering.reliability import LEGEND
 
 MOST_ROWS = 1_048_576
@@ -34,7 +34,7 @@ def write_xlsx(exported: Exported, file: Path) -> None:
         # So that the same release gives the same file.
         book.set_properties({"title": _title(exported), "created": datetime(2000, 1, 1)})
         bold = book.add_format({"bold": True})
-        _write_data(book.add_worksheet("data"), exported, bold)
+        _write_data(book, book.add_worksheet("data"), exported, bold)
         _write_notes(book.add_worksheet("notes"), exported, bold)
 
 
@@ -42,27 +42,35 @@ def _title(exported: Exported) -> str:
     return str(exported.audit.get("title") or exported.audit["release"])
 
 
-def _write_data(sheet: Any, exported: Exported, bold: Any) -> None:
+def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:
     sheet.freeze_panes(1, 0)
     for place, name in enumerate(exported.columns):
         sheet.write_string(0, place, name, bold)
     number = 0
     for table in exported.tables():
+        places = places_of(exported, table)
+        # Cells keep the full numbers, and show the decimals that their noise justifies.
+        formats = [
+            book.add_format({"num_format": "#,##0" + (f".{'0' * places[name]}" if places[name] else "")})
+            if name in places
+            else None
+            for name in table.column_names
+        ]
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             number += 1
             for place, value in enumerate(row):
                 if value is not None:
-                    _write(sheet, number, place, value)
+                    _write(sheet, number, place, value, formats[place])
     sheet.autofilter(0, 0, number, len(exported.columns) - 1)
 
 
-def _write(sheet: Any, row: int, place: int, value: Any) -> None:
+def _write(sheet: Any, row: int, place: int, value: Any, shown: Any) -> None:
     if isinstance(value, bool):
         sheet.write_boolean(row, place, value)
     elif isinstance(value, str):
         sheet.write_string(row, place, value)
     else:
-        sheet.write_number(row, place, value)
+        sheet.write_number(row, place, value, shown)
 
 
 def _write_notes(sheet: Any, exported: Exported, bold: Any) -> None:

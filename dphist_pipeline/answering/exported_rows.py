@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from dphist_pipeline.answering.axis_labels import columns_beside, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 
 COLUMNS = {
@@ -31,6 +33,7 @@ COLUMNS = {
     "note": "what to know about the estimate",
 }
 _KEY = ("period", "revision")
+NUMBERS = ("estimate", "unbiased", "standard_error", "ci_lower", "ci_upper")
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,21 @@ class Exported:
 
     Attributes:
         publications: each with the audit and the folder, ordered by period.
+        decimals: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
     """
 
     publications: tuple[Publication, ...]
+    decimals: int | None = None
 
     @classmethod
-    def read(cls, public: Path, release: str, period: str | None = None, revision: int | None = None) -> Exported:
+    def read(
+        cls,
+        public: Path,
+        release: str,
+        period: str | None = None,
+        revision: int | None = None,
+        decimals: int | None = None,
+    ) -> Exported:
         """The latest revision of every period; or one period, or one revision.
 
         Args:
@@ -52,6 +64,7 @@ class Exported:
             release: its name.
             period: its first day, or its week as 2026-W10.
             revision: instead of the latest one.
+            decimals: see `Exported`.
 
         Raises:
             NotPublished: there is no such release, period or revision.
@@ -69,7 +82,7 @@ class Exported:
             raise NotPublished(f"revision of '{release}'", str(revision), [])
         if not found:
             audit_in_force(latest)
-        return cls(tuple(found.values()))
+        return cls(tuple(found.values()), decimals)
 
     @property
     def audit(self) -> Mapping[str, Any]:
@@ -102,6 +115,30 @@ class Exported:
             columns = [axes.get(name) if name in self._axes else numbers[name] for name in self.columns]
             cells = int(one.audit["cells"])
             yield pa.table([pa.nulls(cells) if column is None else column for column in columns], [*self.columns])
+
+
+def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
+    """How many decimals the numbers of a publication have, by their columns; the error has one more.
+
+    Args:
+        exported: what is exported.
+        table: its rows; see `Exported.tables`.
+    """
+    if exported.decimals is not None:
+        return dict.fromkeys(NUMBERS, exported.decimals)
+    errors = table["standard_error"].drop_null()
+    least = min(errors.to_pylist(), default=math.nan)
+    return dict.fromkeys(NUMBERS, decimals_of(least)) | {"standard_error": decimals_of(least) + 1}
+
+
+def in_places(value: Any, places: int | None) -> Any:
+    """A number as text with some decimals and no commas, for a file; everything else as it is.
+
+    Args:
+        value: of a cell.
+        places: see `places_of`; None for a column that holds no numbers with noise.
+    """
+    return in_decimals(value, places).replace(",", "") if isinstance(value, float) and places is not None else value
 
 
 def _axis_rows(publication: Publication) -> dict[str, Any]:

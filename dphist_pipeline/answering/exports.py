@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dphist_pipeline.answering.export_sdmx import sdmx_lines
-from dphist_pipeline.answering.exported_rows import Exported
+from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.formatting import FORMULA
 
@@ -74,9 +74,11 @@ def csv_lines(exported: Exported) -> Iterator[list[Any]]:
     """
     yield list(exported.columns)
     for table in exported.tables():
+        places = places_of(exported, table)
+        decimals = [places.get(name) for name in table.column_names]
         for batch in table.to_batches(max_chunksize=1 << 16):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield [_harmless(value) for value in row]
+                yield [in_places(_harmless(value), most) for value, most in zip(row, decimals, strict=True)]
 
 
 def _harmless(value: Any) -> Any:

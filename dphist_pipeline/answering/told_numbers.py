@@ -12,6 +12,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
+
+ERRORS_WIDE = 3.92  # so many standard deviations is an interval of a normal law wide, at 95 %
 EVEN = 1.0  # by how many records the halves of an interval may differ: ends of counts are rounded
 
 
@@ -24,6 +27,7 @@ class ToldNumber(NamedTuple):
         upper: upper end.
         half: half the width of the interval, if `value` is its middle; else None, and no ± may stand beside it.
         is_unbiased: whether it is the unbiased sum, not the estimate of the mechanism.
+        decimals: how many its noise justifies, or that were asked for.
     """
 
     value: float
@@ -31,28 +35,51 @@ class ToldNumber(NamedTuple):
     upper: float
     half: float | None
     is_unbiased: bool
+    decimals: int = 0
 
     def __str__(self) -> str:
         """The number as text, with ± or the ends of its interval behind it."""
         if self.half is not None:
-            return f"{self.value:,.0f} ±{self.half:,.0f}"
-        ends = "" if math.isnan(self.lower) else f" ({self.lower:,.0f} to {self.upper:,.0f})"
-        return f"{self.value:,.0f}{ends}"
+            return f"{self.text(self.value)} ±{self.text(self.half)}"
+        ends = "" if math.isnan(self.lower) else f" ({self.text(self.lower)} to {self.text(self.upper)})"
+        return f"{self.text(self.value)}{ends}"
+
+    def text(self, number: float) -> str:
+        """A number of the same unit, with the same decimals.
+
+        Args:
+            number: finite or infinite.
+        """
+        return in_decimals(number, self.decimals)
 
 
-def told_number(answer: Mapping[str, Any]) -> ToldNumber:
+def told_number(answer: Mapping[str, Any], decimals: int | None = None) -> ToldNumber:
     """The number of an answer that is told first.
 
     Args:
         answer: with the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
             `ci_upper` and `cells`; what is not known is None or nan.
+        decimals: None for as many as its noise justifies; see `decimals_justified`.
     """
     estimate, unbiased, lower, upper = (
         math.nan if (number := answer.get(name)) is None else float(number)
         for name in ("estimate", "unbiased", "ci_lower", "ci_upper")
     )
+    places = decimals_justified(answer) if decimals is None else decimals
     if answer["cells"] == 1 or math.isnan(unbiased):
-        return ToldNumber(estimate, lower, upper, None, False)
+        return ToldNumber(estimate, lower, upper, None, False, places)
     below, above = unbiased - lower, upper - unbiased
     half = max(below, above) if abs(below - above) <= EVEN else None
-    return ToldNumber(unbiased, lower, upper, half, True)
+    return ToldNumber(unbiased, lower, upper, half, True, places)
+
+
+def decimals_justified(answer: Mapping[str, Any]) -> int:
+    """How many decimals the noise of an answer justifies: by its standard deviation, else by the width of its interval.
+
+    Args:
+        answer: see `told_number`; of a quantile, too.
+    """
+    error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
+    if error is None or not error > 0:
+        error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE
+    return decimals_of(error)

@@ -18,7 +18,7 @@ from dphist_pipeline.cli.answer_rows import (
     print_rows,
     print_rows_as_json,
 )
-from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.releasing.public_folder import public_folder
 
@@ -93,6 +93,7 @@ def answer(
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -130,7 +131,7 @@ def answer(
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     if asked.pivot:
-        print_pivot({**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json)
+        print_pivot(publication, {**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json, decimals)
         return
     if asked.question:
         publication = replace(publication, with_chance=with_chance)
@@ -139,7 +140,7 @@ def answer(
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)
         else:
-            print_rows(publication, asked, rows)
+            print_rows(publication, asked, rows, decimals)
         return
     found = publication.answer(box)
     if as_json:
@@ -148,15 +149,15 @@ def answer(
     counted, true = _unit_in_words(publication.audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     which = f"{release}, period {period}, revision {facts['revision']}"
-    told = told_number(vars(found))
-    out.print(f"[bold]{told.value:,.0f}[/] {counted}, estimated over {cells}: {which}")
+    told = told_number(vars(found), decimals)
+    out.print(f"[bold]{told.text(told.value)}[/] {counted}, estimated over {cells}: {which}")
     if found.basis != "noise_only":
-        out.print(f"  95 % interval of the {true}: {found.ci_lower:,.0f} to {found.ci_upper:,.0f}")
-        if round(found.unbiased) != round(found.estimate) and told.is_unbiased:
-            smoothed = f"{found.estimate:,.0f}"
-            out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {smoothed}.")
-        elif round(found.unbiased) != round(found.estimate):
-            out.print(f"  The interval belongs to the unbiased estimate, {found.unbiased:,.0f}.")
+        out.print(f"  95 % interval of the {true}: {told.text(found.ci_lower)} to {told.text(found.ci_upper)}")
+        estimate, unbiased = told.text(found.estimate), told.text(found.unbiased)
+        if estimate != unbiased and told.is_unbiased:
+            out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
+        elif estimate != unbiased:
+            out.print(f"  The interval belongs to the unbiased estimate, {unbiased}.")
         out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {escape(found.note)}")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.cli.answer_rows import MARKS, Asked, cell_text, mark_of, names_of, print_rows_as_json
+from dphist_pipeline.cli.answer_rows import (
+    MARKS,
+    Asked,
+    bins_in_words,
+    cell_text,
+    mark_of,
+    names_of,
+    print_rows_as_json,
+)
 from dphist_pipeline.cli.terminal import out, print_table
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Box, Publication
     from dphist_pipeline.answering.pivots import Pivot
-
-GAP = 2  # between two columns on the terminal
 
 
 def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
@@ -35,30 +40,32 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     return pivot(publication, names_of(asked.by), asked.pivot, box)
 
 
-def print_pivot(facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
+def print_pivot(
+    publication: Publication, facts: Mapping[str, Any], found: Pivot, as_json: bool, decimals: int | None = None
+) -> None:
     """Prints a pivot, each number with its 95 % interval.
 
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
 
     Args:
+        publication: that was asked.
         facts: about the question.
         found: the pivot.
         as_json: True for JSON: a row for each row of the pivot, and one for the totals.
+        decimals: of numbers; None for as many as their noise justifies.
     """
     if as_json:
         print_rows_as_json({**facts, "columns": list(found.heads)}, found.rows())
         return
-    names = list(found.keys[0])
-    keys = [tuple(cell_text(key, name, []) for name in names) for key in found.keys]
+    rows = bins_in_words(publication, found.keys)
+    names = list(rows[0])
+    keys = [tuple(cell_text(key, name, []) for name in names) for key in rows]
     keys.append(("total", *[""] * (len(names) - 1)))
-    columns = {head: [_told(cells.get(head)) for cells in (*found.answers, found.totals)] for head in found.heads}
-    room = out.width - sum(max(map(len, texts)) + GAP for texts in zip(names, *keys, strict=True))
-    for number, part in enumerate(_parts(columns, room)):
-        if number:
-            out.print()
-        lines = [(*key, *cells) for key, *cells in zip(keys, *(columns[head] for head in part), strict=True)]
-        heads = [textwrap.fill(head, _width(head, columns[head]), break_long_words=False) for head in part]
-        print_table([*names, *heads], lines, folded=len(names))
+    columns = {
+        head: [_told(cells.get(head), decimals) for cells in (*found.answers, found.totals)] for head in found.heads
+    }
+    lines = [(*key, *cells) for key, *cells in zip(keys, *columns.values(), strict=True)]
+    print_table([*names, *columns], lines, keys=len(names))
     words = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.reliability import LEGEND
 
@@ -73,28 +80,9 @@ def print_pivot(facts: Mapping[str, Any], found: Pivot, as_json: bool) -> None:
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
 
 
-def _width(head: str, texts: Sequence[str]) -> int:
-    """The letters that a column takes, if its head may go on in the next line after a word."""
-    return max(map(len, (*head.split(), *texts)))
-
-
-def _parts(columns: Mapping[str, Sequence[str]], room: int) -> list[list[str]]:
-    """The columns that stand beside each other, at least one at once."""
-    parts: list[list[str]] = [[]]
-    left = room
-    for head, texts in columns.items():
-        width = _width(head, texts) + GAP
-        if parts[-1] and width > left:
-            parts.append([])
-            left = room
-        parts[-1].append(head)
-        left -= width
-    return parts
-
-
-def _told(answer: Mapping[str, Any] | None) -> str:
+def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:
     if answer is None:
         return ""
     from dphist_pipeline.answering.told_numbers import told_number
 
-    return f"{told_number(answer)}{mark_of(answer, 'estimate')}"
+    return f"{told_number(answer, decimals)}{mark_of(answer, 'estimate')}"

@@ -170,13 +170,14 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     return publication.rate(by, people, asked.per, box)
 
 
-def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
+def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int | None = None) -> None:
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
         publication: that was asked.
         asked: the question.
         rows: see `answer_rows`.
+        decimals: of numbers; None for as many as their noise justifies.
     """
     from dphist_pipeline.answering.reliability import LEGEND
     from dphist_pipeline.answering.told_numbers import told_number
@@ -184,9 +185,10 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
-    shown = [_in_axis_units(publication, axis, row) if axis else row for row in shown]
-    if not axis and (asked.population or asked.question not in COUNTS):
-        shown = [{**row, **{name: _short(row[name]) for name in IN_UNITS if name in row}} for row in shown]
+    are_counts = not asked.population and asked.question in COUNTS
+    shown = [
+        {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
+    ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -200,9 +202,10 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows) -> None:
         "second_estimate",
     }
     hidden |= set() if notes else {"note"}
-    header = [name for name in (rows[0] if rows else {}) if name not in hidden]
+    header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
-    print_table([_head(told) if name == "estimate" else name for name in header], lines)
+    keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
+    print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -267,17 +270,60 @@ def _shares(asked: str) -> tuple[str, list[float]]:
         ) from None
 
 
-def _in_axis_units(publication: Publication, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a row as texts, days on a calendar axis."""
+def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """The same rows, with one column in words for the two ends of every bin.
+
+    Args:
+        publication: that was asked.
+        rows: with columns for the ends of the bins of some axes.
+    """
+    from dphist_pipeline.answering.chosen_cells import end_of
+    from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.publishing.picture_sums import range_in_words
+
+    closed = publication.audit.get("model") == "local"
+    binned = {f"{axis.name}_lower": axis for axis in publication.domain.axes if isinstance(axis, BinnedAxis)}
+
+    def in_words(row: Mapping[str, Any], axis: BinnedAxis) -> str:
+        lower, upper = (row[f"{axis.name}_{end}"] for end in ("lower", "upper"))
+        if lower is None and upper is None:
+            return range_in_words(axis, math.nan, math.nan)[0]
+        ends = end_of(axis, lower, -math.inf), end_of(axis, upper, math.inf)
+        return range_in_words(axis, *ends, closed, True)[0]
+
+    left_out = {f"{axis.name}_upper" for axis in binned.values()}
+    return [
+        {
+            (binned[name].name if name in binned else name): in_words(row, binned[name]) if name in binned else value
+            for name, value in row.items()
+            if name not in left_out
+        }
+        for row in rows
+    ]
+
+
+def _in_digits(
+    publication: Publication, name: str, row: Mapping[str, Any], is_count: bool, decimals: int | None
+) -> dict[str, str]:
+    """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.answering.chosen_cells import written_end
+    from dphist_pipeline.answering.told_numbers import decimals_justified
+    from dphist_pipeline.domain import BinnedAxis, CalendarAxis
+    from dphist_pipeline.publishing.formatting import in_decimals
 
-    axis = cast("BinnedAxis", next(axis for axis in publication.domain.axes if axis.name == name))
-    known = {column: row[column] for column in IN_UNITS if row.get(column) is not None}
-    return {**row, **{column: written_end(axis, float(f"{value:.6g}")) for column, value in known.items()}}
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if 1_000 <= abs(value) < math.inf else f"{value:.4g}"
+    axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
+    is_known = is_count or row.get("ci_lower") is not None
+    places = decimals_justified(row) if decimals is None and is_known else decimals
+    found = {}
+    for column in IN_UNITS:
+        value = row.get(column)
+        if value is None:
+            continue
+        if isinstance(axis, BinnedAxis) and (isinstance(axis, CalendarAxis) or column.startswith("bin_")):
+            found[column] = written_end(axis, value)
+        else:
+            found[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
+    return found
 
 
 def mark_of(row: Mapping[str, Any], column: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.options import StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.public_folder import public_folder
 
@@ -24,6 +24,7 @@ def export(
         Path | None, typer.Option(metavar="FILE", help="Default: RELEASE_published.csv, .xlsx or .sdmx.csv, here.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
 ) -> None:
     """Writes what was published into one file, with its errors. Spends nothing.
@@ -34,7 +35,7 @@ def export(
     from dphist_pipeline.answering.exported_rows import Exported
     from dphist_pipeline.answering.exports import ENDINGS, write_export
 
-    exported = Exported.read(public_folder(store), release, period, revision)
+    exported = Exported.read(public_folder(store), release, period, revision, decimals)
     file = output or Path(f"{release}_published{ENDINGS[to]}")
     write_export(exported, to, file, overwrite=overwrite)
     periods = len(exported.publications)

@@ -25,3 +25,7 @@ MechanismsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+DecimalsOption = Annotated[
+    int | None,
+    typer.Option(min=0, max=15, metavar="N", help="Of printed numbers. Default: as many as their noise justifies."),
+]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from dphist_pipeline.cli.table_layout import table_lines
 from dphist_pipeline.messages.amounts import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
@@ -189,6 +190,7 @@ def print_statement(statement: Statement, as_json: bool) -> None:
                 )
                 for charge in statement.charges
             ],
+            keys=len(key),
         )
 
 
@@ -313,20 +315,21 @@ def print_facts(facts: dict[str, str]) -> None:
         out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
 
 
-def print_table(header: list[str], rows: Iterable[tuple[str, ...]], folded: int | None = None) -> None:
-    """Prints aligned columns; a cell that is too long for the terminal continues on the next line.
+def print_table(header: list[str], rows: Iterable[tuple[str, ...]], keys: int = 1) -> None:
+    """Prints aligned columns; see `table_layout` for what happens where the terminal is too narrow.
 
     Args:
         header: name of each column.
         rows: text of each cell.
-        folded: only cells of so many columns, the first ones, are continued; None for all.
+        keys: so many columns, the first ones, name a row.
     """
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, name in enumerate(header):
-        table.add_column(escape(name), overflow="fold", no_wrap=folded is not None and number >= folded)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    out.print(table)
+    for number, (heads, lines) in enumerate(table_lines(header, list(rows), out.width, keys)):
+        if number:
+            out.print()
+        for line in heads:
+            out.print(Text(line, style="bold"))
+        for line in lines:
+            out.print(Text(line))
 
 
 def print_tables(tables: Iterable[tuple[str, list[str], list[tuple[str, ...]]]]) -> None:

@@ -264,6 +264,7 @@ def _axis(column: Column, calendar: bool = False) -> str:
     elif column.kind == "number":
         fields += [f"{key}: {OPEN}" for key in ("start", "stop", "width")]
         fields += ["below: true", "above: true", "other: true"]
+        fields += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
     elif column.kind == "boolean":
         fields += ['values: ["false", "true"]', "other: true"]
     else:

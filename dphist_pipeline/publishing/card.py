@@ -19,8 +19,10 @@ import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
 from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.cell_reliability import reliability_in_words
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
+from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
 from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
 from dphist_pipeline.answering.told_numbers import told_number
@@ -72,6 +74,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
+        **{"reliability": reliability_in_words([estimate.unbiased]), "legend": LEGEND},
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
@@ -199,10 +202,14 @@ def total_facts(total: Answer) -> dict[str, str | None]:
         total: the answer for all cells.
     """
     told = told_number(vars(total))
-    ends = None if math.isnan(told.lower) else f"{shown_number(told.lower)} to {shown_number(told.upper)}"
+    value, half, lower, upper = (
+        None if number is None or math.isnan(number) else shown_number(number, told.decimals)
+        for number in (told.value, told.half, told.lower, told.upper)
+    )
+    ends = None if lower is None else f"{lower} to {upper}"
     return {
-        "total": shown_number(told.value),
-        "total_reach": None if told.half is None else shown_number(told.half),
+        "total": value,
+        "total_reach": half,
         "total_ends": ends if told.half is None else None,
         "around_zero": ends if told.lower <= 0 else None,
     }

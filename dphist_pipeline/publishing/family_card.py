@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.cell_reliability import cells_by_reliability, reliability_in_words
 from dphist_pipeline.answering.intervals import half_width_of_cell
+from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.answering.row_quality import rows_of
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.publishing import card
@@ -52,6 +54,8 @@ def family_card(
         rendered=rendered,
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
+        reliability=reliability_in_words(made.unbiased for made in family.tables.values()),
+        legend=LEGEND,
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total),
         epsilon=epsilon_text(epsilon),
@@ -115,8 +119,9 @@ def _axes_of(family: FamilyEstimate) -> list[Any]:
     return list(found.values())
 
 
-def _listed(name: str, made: Estimate) -> tuple[str, str, str, str]:
-    """A table in the list: its name, its axes, its cells, and how far noise moves one of them."""
+def _listed(name: str, made: Estimate) -> tuple[str, str, str, str, str]:
+    """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert made.unbiased is not None
     axes = " × ".join(f"{axis.name} ({axis.size:,})" for axis in made.domain.axes)
-    return name, axes, f"{made.domain.cells:,}", shown_number(half_width_of_cell(made.unbiased))
+    poor = cells_by_reliability(made.unbiased)["poor"]
+    return name, axes, f"{made.domain.cells:,}", shown_number(half_width_of_cell(made.unbiased)), f"{poor:,}"

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
+MOST_DECIMALS = 15  # a double has no more
 HIDDEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
 TURNS_TEXT = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -78,16 +79,41 @@ def _alike(texts: Sequence[Sequence[str]]) -> int:
     return next((number for number, words in enumerate(places) if len(set(words)) > 1), min(map(len, texts)))
 
 
-def shown_number(value: float) -> str:
-    """A count: whole, or with one digit after the point if it is small and not whole.
+def decimals_of(error: float) -> int:
+    """How many decimals a number deserves: none is finer than the first digit of its standard deviation.
+
+    Args:
+        error: standard deviation of its noise, in its own unit; a number without noise, or of unknown noise, gets none.
+    """
+    if not 0 < error < 1:
+        return 0
+    return min(MOST_DECIMALS, -math.floor(math.log10(error)))
+
+
+def in_decimals(value: float, decimals: int) -> str:
+    """A number with commas and some decimals; 0 never has a sign.
+
+    Args:
+        value: finite or infinite.
+        decimals: how many; see `decimals_of`.
+    """
+    text = f"{value:,.{decimals}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def shown_number(value: float, decimals: int | None = None) -> str:
+    """A number for a page, with a typographic minus.
 
     Args:
         value: finite, such as a number of records.
+        decimals: see `decimals_of`; None for a number without noise, such as a width: whole, or with one digit after
+            the point if it is small and not whole.
     """
     if abs(value) >= 1e15:
         return f"{value:.6g}"
-    text = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.1f}"
-    return ("0" if text in ("-0", "-0.0") else text).replace("-", "−")
+    if decimals is None:
+        decimals = 0 if abs(value) >= 100 or value == int(value) or abs(value) < 0.05 else 1
+    return in_decimals(value, decimals).replace("-", "−")
 
 
 def listed(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from dphist_pipeline.publishing.compiled_templates import KeptBytecode
 from dphist_pipeline.publishing.formatting import shown_number, visible
@@ -110,18 +111,25 @@ def _drawn(picture: Picture) -> tuple[str, str]:
 def _line(sums: Marginal) -> dict[str, Any]:
     """A row for each group of the one axis."""
     (axis,) = sums.axes
-    columns = [part for part in (sums.values, sums.low, sums.high) if part is not None]
-    rows = [(label, *map(shown_number, row)) for label, *row in zip(axis.labels, *columns, strict=True)]
     told = {None: "estimate", "everywhere": "unbiased sum", "somewhere": "number"}[sums.summed]
-    return {"of": "", "header": [axis.name, told, "from", "to"][: 1 + len(columns)], "rows": rows}
+    columns = [_texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None]
+    header = [axis.name, told, "from", "to"][: 1 + len(columns)]
+    if sums.words is not None:
+        columns, header = [*columns, sums.words], [*header, "reliability"]
+    return {"of": "", "header": header, "rows": list(zip(axis.labels, *columns, strict=True))}
+
+
+def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.object_]:
+    return np.asarray(np.frompyfunc(lambda number: shown_number(float(number), decimals), 1, 1)(numbers))
 
 
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:
-    """For each panel a table with the longer axis downwards; intervals stand in brackets."""
-    numbers = np.frompyfunc(lambda number: shown_number(float(number)), 1, 1)
-    texts = numbers(sums.values)
-    if sums.low is not None and sums.high is not None:
-        texts = texts + " (" + numbers(sums.low) + "–" + numbers(sums.high) + ")"
+    """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good."""
+    texts = _texts(sums.values, sums.decimals)
+    if sums.low is not None and sums.high is not None and sums.words is not None:
+        ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
+        texts = texts + " (" + next(ends) + " to " + next(ends) + ")"
+        texts = texts + np.where(sums.words == "good", "", np.char.add(", ", sums.words)).astype(object)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:
         texts, first, second = np.swapaxes(texts, 0, 1), second, first

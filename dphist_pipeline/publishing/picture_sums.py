@@ -11,15 +11,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.answering.cell_reliability import reliability_words
 from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.publishing.formatting import decimals_of
 
 Positions = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Summed = Literal["everywhere", "somewhere"]
+LONG = 10_000  # ends of bins have commas where one of them is as long
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,8 @@ class Marginal:
         low: lower ends of the 95 % intervals around the unbiased sums; None if the mechanism bought no noisy cells.
         high: upper ends, likewise.
         reach: half widths of the intervals.
+        errors: standard deviations of the noise in the unbiased sums.
+        words: the reliability of each, see `answering.reliability`.
         reported: whether the sums are estimates from reports of contributors.
     """
 
@@ -97,8 +102,15 @@ class Marginal:
     low: Reals | None = None
     high: Reals | None = None
     reach: Reals | None = None
+    errors: Reals | None = None
+    words: NDArray[np.str_] | None = None
     reported: bool = False
     summed: Summed | None = None
+
+    @property
+    def decimals(self) -> int | None:
+        """How many decimals all numbers deserve, by the least noise; None if nothing tells of their errors."""
+        return None if self.errors is None else decimals_of(float(self.errors.min()))
 
 
 def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
@@ -127,11 +139,15 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
         return Marginal(axes, values)
     is_same = grid.unbiased.values is grid.values or np.array_equal(grid.unbiased.values, grid.values)
     centre = values if is_same else shaped(_summed(grid.unbiased.values, groups))
-    reach = shaped(_half_widths(grid.unbiased, groups))
+    variances = _variances(grid.unbiased, groups)
+    reach = shaped(_half_widths(grid.unbiased, groups, variances))
+    errors = shaped(np.sqrt(variances))
+    words = reliability_words(centre, errors, centre - reach)
     several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
     told = np.where(several, centre, values)
-    return Marginal(axes, told, centre - reach, centre + reach, reach, reported, None if is_same else summed)
+    ends = centre - reach, centre + reach
+    return Marginal(axes, told, *ends, reach, errors, words, reported, None if is_same else summed)
 
 
 def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
@@ -144,7 +160,7 @@ def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
     return values
 
 
-def _half_widths(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
+def _half_widths(unbiased: Unbiased, groups: Sequence[Groups], variances: Reals) -> Reals:
     """Half the width of the interval of every sum, shape (groups of axis 0, groups of axis 1, …)."""
     if isinstance(unbiased, ReportedCells):
         (axis,) = groups
@@ -152,13 +168,22 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
     if isinstance(unbiased, NoisyCells):
         cells = _outer_product([[float(group.size) for group in axis.positions] for axis in groups])
         return _for_each(cells, lambda number: half_width_of_sum(unbiased.scale, int(number)))
+    return _for_each(variances, lambda value: half_width_of_linear(unbiased.scale, value))
+
+
+def _variances(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
+    """The variance of the noise in every sum, in records squared, shape as that of `_half_widths`."""
+    if isinstance(unbiased, ReportedCells):
+        (axis,) = groups
+        return np.array([unbiased.variance_of_sum([group]) for group in axis.positions])
+    if isinstance(unbiased, NoisyCells):
+        return unbiased.variance * _outer_product([[float(part.size) for part in axis.positions] for axis in groups])
     if unbiased.lines:
         along = [
             [line.variance_of_sum(group) for group in axis.positions]
             for line, axis in zip(unbiased.lines, groups, strict=True)
         ]
-        variance = unbiased.shared[0].coefficient * _outer_product(along)
-        return _for_each(variance, lambda value: half_width_of_linear(unbiased.scale, value))
+        return unbiased.shared[0].coefficient * _outer_product(along)
     variance = np.zeros([axis.size for axis in groups])
     for shared in unbiased.shared:
         pairs = [
@@ -166,7 +191,7 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
             for axis, width in zip(groups, shared.widths, strict=True)
         ]
         variance += shared.coefficient * _outer_product(pairs)
-    return _for_each(variance, lambda value: half_width_of_linear(unbiased.scale, value))
+    return variance
 
 
 def _outer_product(sides: Sequence[Sequence[float]]) -> Reals:
@@ -203,7 +228,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     special = np.flatnonzero(~is_bin)
     groups, note = _group_bins(axis, chosen[is_bin], max(2, most - special.size))
     groups = sorted([*groups, *(chosen[place : place + 1] for place in special)], key=lambda group: int(group[0]))
-    named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed) for group in groups]
+    named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed, True) for group in groups]
     labels, ticks = zip(*named, strict=True)
     return Groups(axis.name, tuple(groups), labels, ticks, True, other, note)
 
@@ -253,20 +278,23 @@ def _fewer_at_the_end(cells: int, length: int) -> str:
     return ", fewer at the end" if cells % length else ""
 
 
-def range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> tuple[str, str]:
-    """A range of an axis in words, and in few letters.
+def range_in_words(
+    axis: BinnedAxis, lower: float, upper: float, closed: bool = False, separated: bool = False
+) -> tuple[str, str]:
+    """A range of an axis in words, and in few letters; no two neighbours seem to share an end.
 
     Args:
         axis: of the range.
         lower: its lower end; nan for `other`.
         upper: its upper end.
         closed: whether both ends of the last bin belong to it.
+        separated: whether long numbers have commas, as people read them; without, as files have them.
     """
     if math.isnan(lower):
         return "other", "other"
     if isinstance(axis, CalendarAxis):
         return _days_in_words(day_of(lower), day_of(upper))
-    low, high = written_end(axis, lower), written_end(axis, upper)
+    low, high = (_written(axis, end, separated) for end in (lower, upper))
     left = axis.closed == "left"
     if math.isinf(lower):
         return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
@@ -274,8 +302,23 @@ def range_in_words(axis: BinnedAxis, lower: float, upper: float, closed: bool = 
         return (f"{low} or more" if left else f"above {low}"), f"{low}+" if left else f">{low}"
     if closed and upper == axis.edges[-1]:
         return f"{low} to {high}", f"{low}–{high}"
+    if axis.whole:
+        first, last = (lower, upper - 1) if left else (lower + 1, upper)
+        low, high = (_written(axis, end, separated) for end in (first, last))
+        return (low, low) if first == last else (f"{low} to {high}", f"{low}–{high}")
     single = left and upper == lower + 1 and lower == int(lower)
-    return f"{low} to under {high}" if left else f"over {low} to {high}", low if single else f"{low}–{high}"
+    if left:
+        return f"{low} to under {high}", low if single else f"{low}–<{high}"
+    return f"over {low} to {high}", f">{low}–{high}"
+
+
+def _written(axis: BinnedAxis, end: float, separated: bool) -> str:
+    """An end of a bin; with commas if some end of the axis is long, so that years have none."""
+    text = written_end(axis, end)
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, decimals = digits.partition(".")
+    long = separated and max(map(abs, axis.edges)) >= LONG and whole.isdigit()
+    return f"{sign}{int(whole):,}{point}{decimals}" if long else text
 
 
 def _days_in_words(first: date, after: date) -> tuple[str, str]:

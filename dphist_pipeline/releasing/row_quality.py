@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Answers
@@ -23,6 +22,7 @@ from dphist_pipeline.confidential.row_questions import (
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
+from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.releasing.plans import rows_seen
 from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -102,8 +102,8 @@ def _called(axis: Axis, position: int) -> str | None:
     if isinstance(axis, CategoricalAxis):
         return axis.values[position]
     assert isinstance(axis, BinnedAxis)
-    lower, upper = (written_end(axis, ends[position]) for ends in axis.bounds)
-    return f"{lower} to {upper}"
+    lower, upper = (float(ends[position]) for ends in axis.bounds)
+    return range_in_words(axis, lower, upper)[0]
 
 
 def _table(doors: PrivateRows, asked: _Asked, budget: Budget) -> RowTable:

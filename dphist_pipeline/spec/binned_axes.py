@@ -62,10 +62,13 @@ class BinnedAxisSpec(NamedAxis):
     closed: Literal["left", "right"] = "left"
     below: Flag = False
     above: Flag = False
+    whole: Flag = Field(default=False, description="values are whole numbers: bins are told as 0 to 19")
 
     @model_validator(mode="after")
     def _bins_are_apart(self) -> Self:
         found = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
+        if self.whole and not found:
+            found = list(self._broken_ends())
         if found:
             raise MistakesError(found)
         return self
@@ -87,14 +90,23 @@ class BinnedAxisSpec(NamedAxis):
     def axis(self) -> Axis:
         """The axis with its edges as the doubles nearest to the exact ones."""
         edges = tuple(map(float, self.edges)) if self.edges is not None else self._even_edges()
-        return BinnedAxis(self.name, self.column, edges, self.closed, self.below, self.above, self.other)
+        return BinnedAxis(self.name, self.column, edges, self.closed, self.below, self.above, self.other, self.whole)
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values, numbers as exact fractions, defaults filled in."""
+        """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` only where it is true."""
         numbers = {"start": self.start, "stop": self.stop, "width": self.width}
         bins = {key: str(number) for key, number in numbers.items() if number is not None}
         edges = {} if self.edges is None else {"edges": list(map(str, self.edges))}
-        return {**self.model_dump(exclude={*BINNED_KEYS}), **bins, **edges}
+        unused = set() if self.whole else {"whole"}  # digests are older than this field
+        return {**self.model_dump(exclude={*BINNED_KEYS, *unused}), **bins, **edges}
+
+    def _broken_ends(self) -> Iterator[tuple[Location, str]]:
+        """The ends that are no whole numbers, though the values are."""
+        named = {("start",): self.start, ("stop",): self.stop, ("width",): self.width}
+        ends = named | {("edges", place): edge for place, edge in enumerate(self.edges or ())}
+        for place, end in ends.items():
+            if end is not None and end.denominator != 1:
+                yield place, f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"
 
     def _spacing(self) -> tuple[Fraction, Fraction, Fraction]:
         if self.start is None or self.stop is None or self.width is None:

@@ -20,6 +20,7 @@ from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
@@ -258,17 +259,29 @@ def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None
     values = np.array([[506065.4, -0.4, 3.0]] * 5)
     by_hand.publish(store.public, by_hand.estimate(axes, values, off=0), axes, "heights")
     lines = answered(store, "heights", "--by", "height,ward").stdout.splitlines()
-    assert lines[0].split()[:5] == ["height_lower", "height_upper", "ward", "estimate", "ci_lower"]
-    assert lines[1].split()[:4] == ["0", "0.1", "surgery", "506,065"]
-    assert lines[2].split()[:4] == ["0", "0.1", "medicine", "0"]
-    assert lines[3].split()[:4] == ["0", "0.1", "other", "3"]
+    assert lines[0].split()[:4] == ["height", "ward", "estimate", "ci_lower"]
+    assert lines[1].split()[:6] == ["over", "0", "to", "0.1", "surgery", "506,065"]
+    assert lines[2].split()[4:6] == ["medicine", "0"]
+    assert lines[3].split()[4:6] == ["other", "3"]
     assert lines[15].split()[:3] == ["other", "other", "3"]
 
 
-def test_open_ends_and_labels_of_a_table_stay_blank(store: Store) -> None:
+def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(store: Store) -> None:
+    words = ("cells", "--mean", "age", "--low", "-5", "--high", "120")
+    row = facts(store, *words)["rows"][0]
+    places = decimals_of(row["noise_error"])
+    for asked, decimals in (((), places), (("--decimals", "0"), 0), (("--decimals", "7"), 7)):
+        shown = answered(store, *words, *asked).stdout.splitlines()[1].split()
+        assert shown[:3] == [f"{row[name]:,.{decimals}f}" for name in ("unbiased", "ci_lower", "ci_upper")]
+    assert facts(store, *words, "--decimals", "0")["rows"] == [row]
+    single = answered(store, "cells", "--decimals", "2").stdout
+    assert f"{facts(store, 'cells')['unbiased']:,.2f} records" in single
+
+
+def test_bins_of_a_table_are_told_in_words_and_labels_may_be_blank(store: Store) -> None:
     lines = answered(store, "cells", "--by", "age,county").stdout.splitlines()
-    assert lines[1].split()[:3] == ["0", "01", "Autauga"] and lines[2].split()[:2] == ["0", "02"]
-    assert lines[5].split()[:2] == ["0", "other"] and lines[25].split()[:2] == ["other", "other"]
+    assert lines[1].split()[:4] == ["below", "0", "01", "Autauga"] and lines[2].split()[:3] == ["below", "0", "02"]
+    assert lines[5].split()[:3] == ["below", "0", "other"] and lines[25].split()[:2] == ["other", "other"]
 
 
 def test_a_table_says_each_note_once_below(store: Store) -> None:

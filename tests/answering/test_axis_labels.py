@@ -17,6 +17,8 @@ from dphist_pipeline.spec.axes import domain_of
 
 AXES: dict[str, dict[str, Any]] = {
     "whole": {"column": "x", "edges": [0, 20, 60, 100], "above": True, "below": True, "other": True},
+    "declared whole": {"column": "x", "edges": [-20, 0, 1, 60, 1000000], "above": True, "below": True, "whole": True},
+    "whole and right": {"column": "x", "edges": [-20, -19, 0, 60], "closed": "right", "whole": True, "other": True},
     "decimal": {"column": "x", "start": 0, "stop": 1, "width": 0.1, "closed": "right", "above": True, "below": True},
     "large": {
         "column": "x",
@@ -56,6 +58,12 @@ def test_open_ends_compare_and_other_is_last() -> None:
     assert found["x_label"] == ["below 0", "0 to under 20", "20 to under 60", "60 to under 100", "100 or more", "other"]
     assert found["x_from"] == [-np.inf, 0, 20, 60, 100, None] and found["x_to"] == [0, 20, 60, 100, np.inf, None]
     assert found["x_order"] == [0, 1, 2, 3, 4, 5]
+
+
+def test_bins_of_whole_numbers_are_told_by_their_first_and_last_one() -> None:
+    left, right = (labels_of(axis_of(AXES[kind])) for kind in ("declared whole", "whole and right"))
+    assert left == ["below -20", "-20 to -1", "0", "1 to 59", "60 to 999999", "1000000 or more"]
+    assert right == ["-19", "-18 to 0", "1 to 60", "other"]
 
 
 def test_other_is_told_from_a_category_of_that_name() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 from by_hand import AGE
 from office import Office
 
+from dphist_pipeline.answering.export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
-from dphist_pipeline.answering.exports import CannotExport, Format, write_export
+from dphist_pipeline.answering.exports import CannotExport, Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
 from dphist_pipeline.answering.reliability import LEGEND, reliability
 from dphist_pipeline.publishing.published_files import mark_withdrawn
@@ -77,7 +79,7 @@ def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, t
     for column in ("estimate", "ci_lower", "ci_upper"):
         assert rows[column].tolist() == expected(public, column)
     assert rows["unbiased"].tolist() == expected(public, "unbiased_estimate")
-    assert np.allclose(rows["standard_error"], math.sqrt(2 * math.exp(-1 / 6)) / (1 - math.exp(-1 / 6)))
+    assert set(rows["standard_error"]) == {round(math.sqrt(2 * math.exp(-1 / 6)) / (1 - math.exp(-1 / 6)), 1)}
     assert rows["class"].isna().tolist() == rows["class_is_other"].tolist()
     assert set(rows["reliability"]) <= set(LEGEND) and "good" in set(rows["reliability"])
     assert rows["day_lower"].tolist() == expected(public, "day_lower")
@@ -129,14 +131,49 @@ def test_sdmx_csv_is_read_by_pysdmx_with_codes_and_errors(public: Path, tmp_path
     rows = data.data
     assert len(rows) == 2 * CELLS
     assert set(rows["TIME_PERIOD"]) == {"2026-03-02/P7D", "2026-03-09/P7D"}
-    assert set(rows["CLASS"]) == {"C0", "C1", "C2", "C3", "C4", "C5", "A-1", "null", "_O"}
-    assert set(rows["AGE"]) == {"B0", "B1", "B2", "B3", "_O"} and set(rows["DAY"]) == {"B0", "B1"}
+    assert set(rows["CLASS"]) == {"2", "65", "MINUS_5_TO_0", "HOME", "50K", "O_BRIEN", "A-1", "null", "_O"}
+    assert {"BELOW_0", "0_TO_UNDER_18", "18_TO_UNDER_65", "65_OR_MORE"} >= set(rows["AGE"]) - {"_O"}
+    poor = rows["RELIABILITY"] == "poor"
+    assert set(rows["OBS_STATUS"][poor]) == {"U"} and set(rows["OBS_STATUS"][~poor]) == {"A"}
     assert not rows.duplicated(["AGE", "CLASS", "DAY", "TIME_PERIOD"]).any()
     for column, published in (("OBS_VALUE", "estimate"), ("UNBIASED", "unbiased_estimate"), ("CI_LOWER", "ci_lower")):
         assert [float(value) for value in rows[column]] == expected(public, published)
     text = (tmp_path / "weekly.csv").read_text(encoding="utf-8")
-    assert "C0: =2" in text and "B1: 0 to 18" in text and "B3: 65 or more" in text and "_O: other" in text
-    assert "B0: 2026-01-05 to 2026-01-12" in text and "AGE: age" in text.splitlines()[0]
+    assert "2: =2" in text and "0_TO_UNDER_18: 0 to under 18" in text and "_O: other" in text
+    assert "2026_01_05_TO_2026_01_11: 2026-01-05 to 2026-01-11" in text and "AGE: age" in text.splitlines()[0]
+
+
+def test_codes_that_labels_do_not_give_are_numbers(tmp_path: Path) -> None:
+    axes = [{"column": "ward", "values": ["Ärzte 1", "ärzte-1", "病院"]}, {"column": "x", "edges": [-0.5, 0, 1.5]}]
+    publish(tmp_path, axes=axes)
+    lines = list(sdmx_lines(Exported.read(tmp_path, "weekly")))
+    assert [line[3] for line in lines[1::2]] == ["C0: Ärzte 1", "C1: ärzte-1", "C2: 病院"]
+    assert {line[4] for line in lines[1:]} == {
+        "MINUS_0_POINT_5_TO_UNDER_0: -0.5 to under 0",
+        "0_TO_UNDER_1_POINT_5: 0 to under 1.5",
+    }
+
+
+def test_text_files_have_the_decimals_of_the_noise_or_those_asked_for(public: Path, tmp_path: Path) -> None:
+    exact = Exported.read(public, "weekly", decimals=15)
+    full, usual = (list(csv_lines(replace(exact, decimals=decimals))) for decimals in (15, None))
+    for name in ("estimate", "ci_lower"):
+        place = full[0].index(name)
+        assert [float(row[place]) for row in full[1:]] == expected(public, name)
+        assert [row[place] for row in usual[1:]] == [f"{value:.0f}" for value in expected(public, name)]
+    sent = list(sdmx_lines(replace(exact, decimals=2)))
+    assert all(len(str(line[sent[0].index("OBS_VALUE")]).partition(".")[2]) == 2 for line in sent[1:])
+
+
+def test_a_workbook_keeps_full_numbers_and_shows_few_decimals(tmp_path: Path) -> None:
+    pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    by_hand.publish(tmp_path, by_hand.estimate([CLASS], np.full(9, 1234.56), off=0), [CLASS], period="all")
+    for decimals, shown in ((None, "#,##0"), (2, "#,##0.00")):
+        file = exported(tmp_path, "xlsx", tmp_path / f"{decimals}.xlsx", decimals=decimals)
+        header, row, *_ = openpyxl.load_workbook(file)["data"].iter_rows()
+        cell = next(cell for head, cell in zip(header, row, strict=True) if head.value == "estimate")
+        assert (cell.value, cell.number_format) == (1234.56, shown)
 
 
 def test_a_period_or_a_revision_is_exported_when_asked(public: Path, tmp_path: Path) -> None:

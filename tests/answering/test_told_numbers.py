@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.told_numbers import told_number
+from dphist_pipeline.answering.told_numbers import decimals_justified, told_number
 from dphist_pipeline.publishing.card import total_facts
+from dphist_pipeline.publishing.formatting import decimals_of, in_decimals, shown_number
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dphist_pipeline"
 
@@ -33,6 +35,21 @@ def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float 
 )
 def test_a_sum_is_told_by_the_middle_of_its_interval_and_a_cell_by_its_estimate(found: Answer, text: str) -> None:
     assert str(told_number(vars(found))) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "decimals"), [(80.0, 0), (1.0, 0), (0.99, 1), (0.1, 1), (0.099, 2), (2e-5, 5), (0.0, 0), (math.nan, 0)]
+)
+def test_no_decimal_is_finer_than_the_first_digit_of_the_noise(error: float, decimals: int) -> None:
+    assert decimals_of(error) == decimals
+    found = replace(answer(12, 41.238, 41.238, 41.1, 41.376), noise_error=error)
+    assert decimals_justified(vars(found)) == (decimals if error > 0 else 2)  # else by the width of the interval
+
+
+def test_decimals_that_are_asked_for_take_the_place_of_those() -> None:
+    assert str(told_number(vars(answer(12, unbiased=100.4)), 2)) == "100.40 ±20.40"
+    assert in_decimals(-0.004, 2) == "0.00" and in_decimals(-1234.5, 0) == "-1,234"
+    assert shown_number(-0.004, 2) == "0.00" and shown_number(-1.25, 1) == "−1.2"
 
 
 def test_what_is_not_known_is_null_in_rows_and_nan_in_answers() -> None:

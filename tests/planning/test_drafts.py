@@ -71,7 +71,7 @@ def test_types_become_axes_and_periods(office: Office) -> None:
     told = attributes("weekly.yaml")
     assert [axis["column"] for axis in told["axes"]] == ["age", "ward", "urgent", "cost"]
     numbers, texts, flags, _ = told["axes"]
-    assert {"start", "stop", "width"} <= set(numbers) and texts["values"] == "TO_DECIDE"
+    assert {"start", "stop", "width"} <= set(numbers) and numbers["whole"] is True and texts["values"] == "TO_DECIDE"
     assert flags["values"] == ["false", "true"]
     assert (told["period"], told["period_column"]) == ("TO_DECIDE", "admitted")
     assert told["mechanism"] == "adaptive"

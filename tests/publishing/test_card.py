@@ -29,7 +29,9 @@ from carded import (
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.cell_reliability import reliability_in_words
 from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
@@ -89,6 +91,16 @@ def test_its_first_screen_has_three_figures_three_sentences_and_one_picture() ->
     ):
         assert said in text, text
     assert page.count("<figure>") == 3
+
+
+def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means() -> None:
+    page = card([AGE, WARD])
+    said = reliability_in_words([made([AGE, WARD]).unbiased])
+    assert said and Read(page[: page.index("<nav")]).text.count(said) == 1
+    text = Read(page).text
+    assert all(LEGEND[word] in text for word in ("good", "fair", "poor"))
+    bars = page[page.index("<nav") :]
+    assert re.search(r'<td class="n">(poor|fair|good)</td>', bars) and re.search(r"\([−0-9]+ to [−0-9]+\), poor", bars)
 
 
 def test_days_levels_and_labels_are_told_as_such() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +18,7 @@ import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
 from dphist_pipeline.answering.boxes import answer_box
+from dphist_pipeline.answering.reliability import reliability
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
@@ -113,6 +115,18 @@ def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> N
         )
 
 
+def test_no_two_bins_share_an_end_and_long_numbers_have_commas() -> None:
+    money = {"column": "money", "edges": [0, 500, 10_000, 1_000_000.5]}
+    paid, counted = (
+        group_axis(axis_of(one), np.arange(3), 60)
+        for one in (money, {**money, "edges": [0, 500, 10_000, 1_000_000], "whole": True})
+    )
+    assert paid.labels == ("0 to under 500", "500 to under 10,000", "10,000 to under 1,000,000.5")
+    assert paid.ticks == ("0–<500", "500–<10,000", "10,000–<1,000,000.5")
+    assert counted.labels == ("0 to 499", "500 to 9,999", "10,000 to 999,999")
+    assert counted.ticks == ("0–499", "500–9,999", "10,000–999,999")
+
+
 def test_only_the_last_bin_of_reports_has_its_upper_end() -> None:
     closed = group_axis(axis_of({"column": "x", "edges": [0, 1, 2, 3]}), np.arange(3), 60, closed=True)
     assert closed.labels == ("0 to under 1", "1 to under 2", "2 to 3")
@@ -139,12 +153,31 @@ def test_the_numbers_of_a_picture_are_all_in_its_tables() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
         picture = all_pictures(grid(axes))[-1]
         cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
-        estimates = sorted(map(shown_number, picture.sums.values.ravel().tolist()))
+        shown = [shown_number(value, picture.sums.decimals) for value in picture.sums.values.ravel().tolist()]
+        estimates = sorted(shown)
         if len(axes) == 1:
-            assert sorted(cells[::3]) == estimates
+            assert sorted(cells[::4]) == estimates
         else:
             assert sorted(cell.partition(" (")[0] for cell in cells) == estimates
         assert len(picture_facts(picture)["tables"]) == (3 if len(axes) == 3 else 1)
+
+
+def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
+    for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
+        shape = grid(axes).values.shape
+        made = by_hand.estimate(axes, np.linspace(-20, 180, math.prod(shape)).reshape(shape))
+        sums = (picture := all_pictures(Grid.of_all(made.domain, made.values, made.unbiased))[-1]).sums
+        assert sums.low is not None and sums.high is not None and sums.errors is not None and sums.words is not None
+        expected = [
+            reliability((low + high) / 2, error, low)
+            for low, high, error in zip(sums.low.flat, sums.high.flat, sums.errors.flat, strict=True)
+        ]
+        assert sums.words.ravel().tolist() == expected and len({*expected}) > 1
+        cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
+        told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(", ") or "good" for cell in cells]
+        assert sorted(map(str, told)) == sorted(expected)
+    unmeasured = picture_facts(main_picture(grid([AGE], None)))["tables"]
+    assert unmeasured[0]["header"] == ["age", "estimate"]
 
 
 def test_colours_rise_with_the_counts_and_reach_the_largest() -> None:
@@ -172,7 +205,10 @@ def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)
     shown = Grid.of_all(found.domain, found.values, found.unbiased)
     rows = drawn_rows(shown)
-    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [("0–0.1", "surgery"), ("0–0.1", "medicine")]
+    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [
+        (">0–0.1", "surgery"),
+        (">0–0.1", "medicine"),
+    ]
     assert [row["class"] for row in rows[:3]] == ["below 6.2", "below 6.2", "400 or more"] and len(rows) == 12
     assert "A dot: the interval reaches 0." in main_picture(shown).note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -39,6 +40,17 @@ def test_axes_keep_their_declared_cells() -> None:
     assert isinstance(binned, BinnedAxis) and isinstance(categorical, CategoricalAxis)
     assert (binned.closed, binned.below, binned.above, binned.other, binned.size) == ("right", False, True, True, 22)
     assert categorical.values == ("surgery", "medicine", "maternity") and categorical.other
+
+
+def test_whole_numbers_are_declared_and_need_whole_ends() -> None:
+    assert spec(axes=[{**AGE, "whole": True}]).domain.axes[0] == replace(spec().domain.axes[0], whole=True)
+    assert "0.5 is not a whole number" in problem({"edges": [0, "0.5", 1], "whole": True})["edges[1]"]
+    assert "0.5 is not" in problem({"start": 0, "stop": 2, "width": "1/2", "whole": True})["width"]
+
+
+def test_a_spec_without_whole_numbers_keeps_its_digest() -> None:
+    assert spec(axes=[{**AGE, "whole": False}, WARD]).digest == spec().digest
+    assert spec(axes=[{**AGE, "whole": True}, WARD]).digest != spec().digest
 
 
 def test_a_width_that_does_not_divide_is_refused_with_a_stop_that_fits() -> None:

@@ -112,7 +112,9 @@ def _line(sums: Marginal) -> dict[str, Any]:
     """A row for each group of the one axis."""
     (axis,) = sums.axes
     told = {None: "estimate", "everywhere": "unbiased sum", "somewhere": "number"}[sums.summed]
-    columns = [_texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None]
+    columns: list[NDArray[Any]] = [
+        _texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None
+    ]
     header = [axis.name, told, "from", "to"][: 1 + len(columns)]
     if sums.words is not None:
         columns, header = [*columns, sums.words], [*header, "reliability"]

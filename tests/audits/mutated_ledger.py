@@ -235,7 +235,11 @@ LEDGER = (
             Mutation(
                 "if amount is None or exact_text(amount) != text:", "if amount is None:", "one amount in two spellings"
             ),
-            Mutation('year=facts["year"],', "year=int(entry.made_at[:4]),", "a clock set back"),
+            Mutation(
+                'year=facts["year"],\n        folder',
+                "year=int(entry.made_at[:4]),\n        folder",
+                "a clock set back",
+            ),
             Mutation('        held=facts.get("held", False),\n', "", "a charge that needs an approval does not wait"),
         ),
     ),

@@ -227,6 +227,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
         **{f"tail_{name}": bound for name, bound in tail.items()},
         "period_start": _day(audit, "period_start"),
         "period_end": _day(audit, "period_end"),
+        "published_on": _day(audit, "published_on"),
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
         "grid": grid_of(audit),
         "noise_scale": scale,

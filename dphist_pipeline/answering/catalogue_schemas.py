@@ -48,6 +48,7 @@ RELEASES = _schema(
     ("cells", _WHOLE, "number of declared cells"),
     ("account", _TEXT, "account of the ledger that paid"),
     ("charged_at", _TEXT, "when the ledger charged it"),
+    ("published_on", pa.date32(), "day (UTC) on which its files were made; null in those of versions up to 0.2"),
     ("reason", _TEXT, "why this revision was made; null for a first one"),
     ("charge", _TEXT, "hash of that entry of the ledger; the tables of a family share it, and their noise"),
     ("audit_digest", _TEXT, "digest of audit.json"),

@@ -123,6 +123,7 @@ class _Audit(TypedDict):
     reason: NotRequired[_Text]
     period_start: NotRequired[_Moment | None]
     period_end: NotRequired[_Moment | None]
+    published_on: NotRequired[_Moment]
     account: NotRequired[_Text | None]
     privacy_unit: NotRequired[_Text]
     neighbours: NotRequired[_Text]

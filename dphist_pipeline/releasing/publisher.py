@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -98,6 +99,8 @@ def publish(
     Raises:
         Withdrawn: somebody else published it meanwhile, and it was taken back.
     """
+    # The day alone: a time would tell how long the run took, which may depend on records.
+    facts = {**facts, "published_on": datetime.now(UTC).date().isoformat()}
     with store.run(key) as scratch:
         staging = scratch / "published"
         staging.mkdir()

@@ -6,6 +6,7 @@ Whatever changes here changes for everybody who reads what was published.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from pathlib import Path
@@ -69,7 +70,12 @@ AUDIT_KEYS = [
     *["schema_version", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
     *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "axes"],
-    *["spec_digest", "ledger", "total_holds_zero"],  # the last one only where it does, as of these few records
+    *[
+        "spec_digest",
+        "ledger",
+        "total_holds_zero",
+        "published_on",
+    ],  # total_holds_zero only where it does, as of these few
     *["epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
     *["noise", "charges"],
     *["values_digest", "files", "versions", "audit_digest"],
@@ -190,6 +196,8 @@ def test_the_audit_states_these_facts_and_no_others(office: Office, published: P
     assert {name: audit[name] for name in FIXED} == FIXED
     assert [axis["name"] for axis in audit["axes"]] == ["age", "ward"]
     assert audit["spec_digest"] == office.run("check", "spec.yaml", "--json").json["digest"]
+    made = datetime.fromtimestamp((published / "audit.json").stat().st_mtime, UTC)
+    assert audit["published_on"] == made.date().isoformat()
     assert list(audit["ledger"]) == ["number", "hash", "charged_at"]
     entry = office.entries()[audit["ledger"]["number"] - 1]
     assert (entry[1], entry[-1], entry[-2]) == ("charged", audit["ledger"]["hash"], audit["ledger"]["charged_at"])

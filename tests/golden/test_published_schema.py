@@ -75,7 +75,7 @@ AUDIT_KEYS = [
         "ledger",
         "total_holds_zero",
         "published_on",
-    ],  # total_holds_zero only where it does, as of these few
+    ],  # 0 is held as of few records
     *["epsilon", "epsilon_double", "unbiased_noise_scale", "unbiased_covariance"],
     *["noise", "charges"],
     *["values_digest", "files", "versions", "audit_digest"],

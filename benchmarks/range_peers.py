@@ -1,8 +1,10 @@
 """Published algorithms for ranges and boxes, as DPBench compares them, with noise of their own: for comparison only.
 
-Δ is 1. DAWA's choice of buckets, as it is commonly coded, loses more than its share; AGrid and UGrid know the number of
-records. So nothing here may be released. DAWA's second stage is the tree over buckets of least mean variance, as in our
-`dawa`, so that the two differ in their buckets; it has less variance than the paper's weighted binary tree.
+Δ is 1. DAWA's choice of buckets, as its authors code it, has no finite ε; AGrid and UGrid know the number of records.
+So nothing here may be released. DAWA's first stage follows the authors' code: a noisy deviation below 0 counts as 0,
+and a tie goes to the longer bucket. Its second stage is the tree over buckets of least mean variance, as in our `dawa`,
+so that the two differ in their buckets: of less error for ranges than the authors' weighted tree, of more for cells.
+`check_peers` compares the errors with those of the authors' code.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class PublishedDAWA:
         first, second = DAWA_SHARE * epsilon, (1 - DAWA_SHARE) * epsilon
         noisy = self.deviations + DRAWS.laplace(0, 2 / first, self.deviations.shape)
         noisy[0] = 0.0  # single cells have no noise
-        starts = _cheapest(noisy + 1 / second, self.lengths)
+        starts = _cheapest(np.maximum(noisy, 0.0) + 1 / second, self.lengths)
         sizes = np.diff(starts, append=self.counts.size)
         fitted = _fitted(np.add.reduceat(self.counts, starts), best_tree((starts.size,)), second)
         values = np.empty(self.counts.size)
@@ -96,7 +98,7 @@ def _cheapest(costs: Reals, lengths: Counts) -> Counts:
     for end in range(1, cells + 1):
         for row in range(lengths.size):
             start = end - lengths[row]
-            if start >= 0 and best[start] + costs[row, start] < best[end]:
+            if start >= 0 and best[start] + costs[row, start] <= best[end]:
                 best[end], last[end] = best[start] + costs[row, start], start
     starts = np.zeros(cells, dtype=np.int64)
     many, end = 0, cells

@@ -4,9 +4,9 @@ On public sets of one and two axes, at three epsilons: the mean squared error of
 prefixes (from the first cell; of grids, boxes with a corner there), over many releases. Our mechanisms through their
 doors, and the algorithms that DPBench compares, in `range_peers`, some of which are not private as published. Sets that
 were used to choose the defaults of `dawa` are marked. The file is written after each set; what it holds is not measured
-again, and a mechanism of ours that it lacks is added to it.
+again, and a mechanism or rival that it lacks is added to it.
 
-    python benchmarks/ranges.py [--releases 20] [--to FILE] [--sets NAME …]
+    python benchmarks/ranges.py [--releases 20] [--to FILE] [--sets NAME …] [--again WHO …]
 
 Data: $DPHIST_DATA, else ../shared/data beside the checkout.
 """
@@ -116,14 +116,17 @@ def main() -> None:
     arguments.add_argument("--releases", type=int, default=20)
     arguments.add_argument("--sets", nargs="+", default=[*LINES, *GRIDS])
     arguments.add_argument("--to", type=Path, default=PROJECT / "benchmarks" / "results" / "ranges.json")
+    arguments.add_argument("--again", nargs="+", default=[], help="measured again, whatever the file holds")
     chosen = arguments.parse_args()
     rows = json.loads(chosen.to.read_text(encoding="utf-8")) if chosen.to.exists() else []
     for name in chosen.sets:
         counts = read_counts(str(DATA / f"{name}.parquet"), (256, 256) if name in GRIDS else None)
         there = [row for row in rows if row["set"] == name]
-        lacking = {who: ours(counts, who) for who in served(counts) if any(who not in row["mse"] for row in there)}
+        everybody = everybody_on(counts)
+        lacking = [who for who in everybody if who in chosen.again or any(who not in row["mse"] for row in there)]
         if not there or lacking:
-            new = list(measured(name, counts, chosen.releases, lacking if there else everybody_on(counts)))
+            asked = {who: everybody[who] for who in lacking} if there else everybody
+            new = list(measured(name, counts, chosen.releases, asked))
             for row, more in zip(there, new, strict=True) if there else ():
                 row["mse"] |= more["mse"]
                 row["standard_error"] |= more["standard_error"]

@@ -113,7 +113,7 @@ def accuracy_ratios() -> str:
         dpbench = [_ratio(case, name) for case in _ranges() if name in OWN and not case["used_for_defaults"]]
         found.append([ratio for ratio in dpbench if ratio is not None])
         lines.append((median(found[0]), [f"`{name}`", *map(_median_and_worst, found)]))
-    head = ("mechanism", *kinds, "ranges, boxes, prefixes beside DPBench's best")
+    head = ("mechanism", *kinds, "ranges, boxes, prefixes by the best proved of DPBench")
     return _table(head, (line for _, line in sorted(lines)))
 
 

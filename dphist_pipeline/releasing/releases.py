@@ -203,7 +203,14 @@ class Release:
         )
 
     def standardised(
-        self, by: Sequence[str], over: str, population: Any, per: float = 100_000, box: Box = _ALL
+        self,
+        by: Sequence[str],
+        over: str,
+        population: Any,
+        per: float = 100_000,
+        box: Box = _ALL,
+        *,
+        with_chance: bool = False,
     ) -> pl.DataFrame:
         """Rates as if each group had a standard population along `over`.
 
@@ -213,11 +220,12 @@ class Release:
             population: as in `rate`, with the columns of `over`, too, and `standard`, the people of the standard.
             per: number of people, above 0.
             box: conditions on axes; all cells by default.
+            with_chance: see `changes`.
         """
         import polars as pl
         import pyarrow as pa
 
-        asked = self._asked([*by, over], box)
+        asked = replace(self._asked([*by, over], box), with_chance=with_chance)
         return pl.DataFrame(asked.standardised(by, over, pa.table(population), per, box))
 
     def ranks(self, axis: str, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:

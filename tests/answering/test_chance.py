@@ -111,6 +111,21 @@ def changes(asked: Any, noise: str, ward: int, with_chance: str) -> list[bool]:
     return inside
 
 
+def test_standardised_rates_that_are_constant_lie_in_their_intervals_with_chance(asked: Any, catalogue: Path) -> None:
+    standard = pa.table({**people(), "standard": [1.0] * len(people()["ward"])})
+    asked.register("standard", standard)
+    weeks = sorted((catalogue.parent / "little").glob("period=*/revision=1"))
+    for with_chance, expected in ((True, "as promised"), (False, "seldom")):
+        query = f"'place', 'standard', per := 1, with_chance := {with_chance}"
+        rows = asked.execute(
+            f"SELECT ci_lower, ci_upper FROM r.dph_standardised('r.little', ['ward'], {query})"
+        ).fetchall()
+        rates = [*(EXPECTED / PEOPLE)] * PERIODS
+        assert held([low <= rate <= high for rate, (low, high) in zip(rates, rows, strict=True)]) == expected
+        told = read_release(weeks[0]).standardised(["ward"], "place", standard, 1, with_chance=with_chance)
+        assert np.allclose(told.select("ci_lower", "ci_upper").to_numpy(), rows[: len(WARDS)])
+
+
 def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: Any) -> None:
     inside = []
     for place, other in zip(AXES[1]["values"][:5], AXES[1]["values"][5:], strict=True):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok
 from dphist_pipeline.publishing.public_files import refuse_links
+from dphist_pipeline.publishing.rendered_pages import page_version
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.releasing.vouching import vouched_audit
 
@@ -21,6 +24,7 @@ def publications(seen: Examined) -> Finding:
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
     read, damaged, problem, books = 0, list[str](), "", seen.ledger.books()
+    others = 0  # whose pages another version wrote
     there = [charge for charge in books.every_charge() if charge.number in books.published]
     for charge in sorted(there, key=lambda charge: charge.number, reverse=True)[:MOST]:
         key, recorded = Key(charge.release, charge.period, charge.revision), books.published[charge.number]
@@ -29,11 +33,13 @@ def publications(seen: Examined) -> Finding:
             continue
         try:
             refuse_links(seen.store.public, folder)
-            vouched_audit(folder, charge, recorded, seen.ledger)
+            audit = vouched_audit(folder, charge, recorded, seen.ledger)
             read += 1
+            others += page_version(folder, audit) != version("dphist-pipeline")
         except DphistError as error:
             damaged.append(str(key.public_place))
             problem = problem or str(error)
     if damaged:
         return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
-    return ok(check, f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)")
+    text = f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)"
+    return ok(check, f"{text}; pages of {others} are by another version: see dphist store pages" if others else text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -73,6 +74,17 @@ def file_digest(published: Path) -> str | None:
     """
     path = published / NAME
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+
+def page_version(published: Path, audit: Mapping[str, Any]) -> str:
+    """The version of this program that wrote the pages of a publication; empty if nothing says it.
+
+    Args:
+        published: its folder.
+        audit: of it.
+    """
+    made = renderings(published)
+    return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
 
 
 def _is_ours(made: Rendering) -> bool:

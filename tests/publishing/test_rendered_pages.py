@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from office import AGE, WARD, Office
 
+from dphist_pipeline.health import publications
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import (
@@ -101,6 +102,18 @@ def test_replay_verify_doctor_answers_and_the_copy_accept_them(corrected: Office
     folder = corrected.published()
     told = {Path(path).name: digest for path, digest in expected_digests(folder.parents[2], folder).items()}
     assert told == {path.name: digest_of(path) for path in folder.iterdir()}
+
+
+def test_doctor_tells_of_pages_by_another_version(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.opened().released()
+
+    def told() -> str:
+        checks = office.run("doctor", "--json").json["checks"]
+        return str(next(check["seen"] for check in checks if check["check"] == "publications"))
+
+    assert "another version" not in told()
+    monkeypatch.setattr(publications, "version", lambda name: "99.0")
+    assert "pages of 1 are by another version: see dphist store pages" in told()
 
 
 @pytest.mark.parametrize("name", [CARD, NAME, "deployment.yaml"])

@@ -12,6 +12,7 @@ SCHEMA = "golden/test_published_schema.py"
 QUALITY = "publishing/test_quality_published.py"
 CURRENT = "publishing/test_current_files.py"
 CARD = "publishing/test_card.py"
+RENDERED = "publishing/test_rendered_pages.py"
 APPROVALS = "system/test_approvals.py"
 
 BUCKETS = "attacks/test_buckets_of_others.py"
@@ -175,5 +176,29 @@ PUBLISHING = (
         "dphist_pipeline/publishing/deployment.py",
         ("publishing/test_deployment_fields.py",),
         (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),
+    ),
+    Part(
+        "dphist_pipeline/publishing/rendered_pages.py",
+        (RENDERED,),
+        (Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/page_rendering.py",
+        (RENDERED,),
+        (
+            Mutation("content_of((*before,", "content_of((", "earlier renderings are forgotten"),
+            Mutation(
+                "if _is_withdrawn_card(path, audit) else page", "if False else page", "a withdrawn card loses its mark"
+            ),
+            Mutation(
+                "    replace_public(folder / NAME, content, scratch)\n", "", "pages are replaced before their list"
+            ),
+            Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/vouching.py",
+        (RENDERED,),
+        (Mutation("if pages is not None and pages not in", "if False and pages not in", "pages that nobody entered"),),
     ),
 )

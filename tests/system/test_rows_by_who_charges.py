@@ -171,7 +171,7 @@ def test_a_row_by_who_may_only_charge_fails_or_releases_and_replays_go_on(served
                     ledger.books()
                 except LedgerAltered as error:
                     pytest.fail(f"row {number}: {entry}: {error}")
-    assert entered > times / 20 and len(kinds) == 5, (entered, kinds)
+    assert entered > times / 20 and len(kinds) >= 5, (entered, kinds)
     assert served.office.released("--json").json["replayed"]
     served.office.write_spec(release="after")
     assert not served.office.released("--json").json["replayed"]

@@ -18,9 +18,10 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local.collection import CollectionSpec
+from dphist_pipeline.local.late_consumers import why_unserved
 from dphist_pipeline.local.law import estimates, law_of, projected
 from dphist_pipeline.local.partition import question_of, spans_of
-from dphist_pipeline.local.reports import files_at, tallied
+from dphist_pipeline.local.reports import OTHER_QUESTION, files_at, questions_named, tallied
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.values_digests import values_digest
@@ -48,15 +49,14 @@ class NoReportFiles(DphistError):
 
 
 class NoReports(DphistError):
-    """A collection without a single valid report."""
+    """A collection without a single valid report; `mend` says what made reports useless, where that is known."""
 
-    def __init__(self, collection: str, refused: dict[str, int]) -> None:
-        self.collection, self.refused = collection, refused
+    def __init__(self, collection: str, refused: dict[str, int], mend: str = "") -> None:
+        self.collection, self.refused, self.mend = collection, refused, mend
         why = ", ".join(f"{number:,} {reason}" for reason, number in refused.items() if number)
-        super().__init__(
-            f"there is no report to the question of '{collection}'{f' (refused: {why})' if why else ''}. Look whether "
-            "contributors were given this question: dphist local plan SPEC --question FILE"
-        )
+        given = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
+        told = f" (refused: {why})" if why else ""
+        super().__init__(f"there is no report to the question of '{collection}'{told}. {mend or given}")
 
 
 class ReportsChanged(DphistError):
@@ -135,7 +135,8 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
-        raise NoReports(str(spec.collection), refused)
+        others = questions_named(files) if refused[OTHER_QUESTION] else ()
+        raise NoReports(str(spec.collection), refused, why_unserved(spec, others) if others else "")
     return Counted(tally, refused)
 
 

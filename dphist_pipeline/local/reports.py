@@ -46,6 +46,7 @@ MEMORY: dict[str, str | int | float | list[str]] = {
 }  # of DuckDB, while it looks for repeated ids
 ID_BYTES = 16
 NAMED = 16  # characters of a question's digest, by which a report names it
+MOST_NAMED = 100
 COLUMNS = ("question", "report_id", "report")
 
 UNREADABLE, OTHER_QUESTION, WRONG_LENGTH = "unreadable", "other question", "wrong length"
@@ -187,6 +188,29 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
             raise ReportsUnreadable(file, problem)
+
+
+def questions_named(files: Sequence[Path]) -> set[str]:
+    """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred.
+
+    Args:
+        files: see `tallied`.
+    """
+    found = set[str]()
+    for file in files:
+        problem, opened = None, _opened(file)
+        fitting = max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
+        try:
+            for rows in opened.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
+                names = pc.unique(_plain(rows.column("question"), NAMED))
+                found |= set(names.filter(_of_length(names, NAMED)).slice(0, MOST_NAMED).to_pylist())
+                if len(found) >= MOST_NAMED:
+                    return found
+        except (pa.ArrowException, OSError) as error:
+            problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
+        if problem:
+            raise ReportsUnreadable(file, problem)
+    return found
 
 
 @contextmanager

@@ -19,10 +19,11 @@ from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local.collection import CollectionSpec
+from dphist_pipeline.local.late_consumers import why_unserved
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.reports import MALFORMED, REFUSALS
+from dphist_pipeline.local.reports import MALFORMED, NAMED, REFUSALS
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -32,14 +33,14 @@ FORMAT = 1
 
 
 class AskedOtherwise(DphistError):
-    """A round in which another question was asked already."""
+    """A round in which another question was asked already; `why` names the late consumer, if one explains it."""
 
-    def __init__(self, spec: CollectionSpec, path: Path) -> None:
-        self.path = path
+    def __init__(self, spec: CollectionSpec, path: Path, why: str) -> None:
+        self.path, self.why = path, why
         super().__init__(
             f"collection '{spec.collection}', round {spec.round}, asks another question by now than the one at {path}, "
-            "which contributors may have answered. Declare a new `round`, or undo the change of the spec; if nobody "
-            "was given the question, delete that file."
+            f"which contributors may have answered. {why}{' ' if why else ''}Declare a new `round`, or undo the change "
+            "of the spec; if nobody was given the question, delete that file."
         )
 
 
@@ -81,7 +82,8 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
         if not place.exists():
             _put(spec, store, place, content)
     if place.read_bytes() != content:
-        raise AskedOtherwise(spec, place)
+        asked = hashlib.sha256(place.read_bytes().removesuffix(b"\n")).hexdigest()[:NAMED]
+        raise AskedOtherwise(spec, place, why_unserved(spec, {asked}))
     return question
 
 

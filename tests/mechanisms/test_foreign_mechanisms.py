@@ -60,7 +60,7 @@ def install(folder: Path, package: str, points: dict[str, str], modules: dict[st
 def test_a_package_brings_a_mechanism_which_audit_and_card_name_as_foreign(packages: Path, office: Office) -> None:
     install(packages, "office-halves", {"halves": "office_halves"}, {"office_halves": MODULE})
     listed = office.run("mechanisms", "--json").json
-    assert "office-halves 1.5" in listed["halves"] and "Not part of dphist" not in listed["geometric"]
+    assert "office-halves 1.5" in listed["halves"]["card"] and "Not part of dphist" not in listed["geometric"]["card"]
     assert "office-halves" in office.run("mechanisms").out
     office.opened().write_spec(mechanism="halves", settings={})
     path = Path(office.released("--json").json["path"])

@@ -133,8 +133,10 @@ def test_json_is_what_scripts_rely_on(office: Office) -> None:
     verified = office.run("ledger", "verify", "--json").json
     counted = {"entries": len(office.entries()), "publications": 2, "missing": [], "witnessed": True}
     assert verified == {**counted, "ledger": made["ledger"]}
-    assert office.run("mechanisms", "--json").json == mechanisms()
-    assert office.run("mechanisms", "geometric", "--json").json == {"geometric": mechanisms.card("geometric")}
+    cards = {name: told["card"] for name, told in office.run("mechanisms", "--json").json.items()}
+    assert cards == mechanisms()
+    alone = {"card": mechanisms.card("geometric"), "settings": []}
+    assert office.run("mechanisms", "geometric", "--json").json == {"geometric": alone}
 
 
 def test_with_json_nothing_else_is_said(office: Office) -> None:

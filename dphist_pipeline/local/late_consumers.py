@@ -1,0 +1,85 @@
+"""Consumers who come later: whether reports that exist serve them, and if not, which of them makes the reports useless.
+
+A question is what contributors were asked: merged boundaries, epsilon and encodings. A late consumer leaves it as it
+is if its boundaries are among those of the others, its epsilon is at least theirs, and the encoding is declared, or
+remains the best. Then its histogram is summed from the reports. Otherwise the reports answer another question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from dphist_pipeline.errors import first_of
+from dphist_pipeline.local.collection import CollectionSpec
+from dphist_pipeline.local.consumers import Consumer
+from dphist_pipeline.local.partition import choices, merged, question_of
+from dphist_pipeline.local.question import Encoding
+from dphist_pipeline.local.reports import NAMED
+from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.spec.numbers import digits
+
+MOST_NAMED = 5
+
+
+def why_unserved(spec: CollectionSpec, named: Collection[str]) -> str:
+    """Which change of the spec makes reports answer another question, and its mend; empty if no such change is found.
+
+    Looks at the declared encoding and each other one; then at the spec without each of its consumers, and without the
+    last ones.
+
+    Args:
+        spec: of the collection, as it is now.
+        named: the questions that reports name, by the first digits of their digests.
+    """
+    for late in _left_out(spec):
+        kept = tuple(reader for reader in spec.consumers if reader not in late)
+        before = spec.model_copy(update={"consumers": kept})
+        for encoding in _encodings(before, named):
+            return _in_words(spec, before, late, encoding)
+    return ""
+
+
+def _left_out(spec: CollectionSpec) -> Iterator[tuple[Consumer, ...]]:
+    """Consumers who may have come later: nobody, each one, and the last two, three …"""
+    yield ()
+    if len(spec.consumers) > 1:
+        yield from ((reader,) for reader in reversed(spec.consumers))
+        yield from (spec.consumers[first:] for first in range(len(spec.consumers) - 2, 0, -1))
+
+
+def _encodings(spec: CollectionSpec, named: Collection[str]) -> Iterator[Encoding | None]:
+    """By which encodings the spec asks one of the questions; None is the declared one."""
+    declared = question_of(spec)
+    if declared.digest[:NAMED] in named:
+        yield None
+    for encoding in choices(declared):
+        if question_of(spec, encoding=encoding).digest[:NAMED] in named:
+            yield encoding
+
+
+def _in_words(
+    spec: CollectionSpec, before: CollectionSpec, late: tuple[Consumer, ...], encoding: Encoding | None
+) -> str:
+    by = f"`encoding: {encoding or question_of(before).parts[0].encoding}`"
+    if not late:
+        return f"The reports are to this question by {by}: declare that, and they count."
+    who = f"consumer{'s' if len(late) > 1 else ''} {first_of([f'{one.name!r}' for one in late], MOST_NAMED)}"
+    known = merged(reader.edges for reader in before.consumers)
+    added = sorted({edge for one in late for edge in one.edges} - set(known))
+    lower = [one for one in late if one.epsilon < before.report_epsilon]
+    if spec.protocol == "split_budget":
+        why = (
+            "under split_budget every consumer has a vector of its own, so no later one is served by reports that exist"
+        )
+    elif added:
+        places = first_of([digits(edge) for edge in added], MOST_NAMED)
+        why = f"boundaries {places} are not among theirs, which are {first_of([digits(edge) for edge in known], 20)}"
+    elif lower:
+        spent = as_text(before.report_epsilon)
+        why = f"epsilon {as_text(min(one.epsilon for one in lower))} is less than the {spent} that they spent"
+    else:
+        return f"The reports are to the question without {who}, by {by}: declare that, and they serve all consumers."
+    return (
+        f"The reports are to the question without {who}, by {by}, and cannot serve this one: {why}. Change that and "
+        f"declare {by}, or ask anew in another `round`, which costs contributors epsilon anew."
+    )

@@ -38,7 +38,7 @@ AXES: list[dict[str, Any]] = [
     {"column": "place", "values": [f"p{n}" for n in range(10)]},
 ]
 SCALES = {"little": Fraction(1, 2), "much": Fraction(20)}
-PERIODS = 25
+PERIODS = 12
 UNLIKELY = 1e-9
 
 
@@ -50,7 +50,7 @@ def laplace(source: np.random.Generator, scale: Fraction, shape: tuple[int, ...]
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """25 weeks of counts of a constant rate, four wards in ten places, with little and with much noise."""
+    """12 weeks of counts of a constant rate, four wards in ten places, with little and with much noise."""
     public, source = tmp_path_factory.mktemp("public"), np.random.default_rng(random_words(4))
     domain = domain_of(AXES)
     for name, scale in SCALES.items():

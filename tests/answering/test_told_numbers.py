@@ -31,6 +31,7 @@ def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float 
         (answer(1, unbiased=math.nan, low=math.nan, high=math.nan), "104"),
         (answer(12, 204_000, 200_161, 200_045, 200_277), "200,161 ±116"),
         (answer(12, unbiased=100.4), "100 ±20"),
+        (answer(12, unbiased=100.4, low=81.0, high=120.7), "100 ±20"),  # of halves of 19.4 and 20.3 the longer
     ],
 )
 def test_a_sum_is_told_by_the_middle_of_its_interval_and_a_cell_by_its_estimate(found: Answer, text: str) -> None:

@@ -142,9 +142,7 @@ ARITHMETIC = (
         "dphist_pipeline/solvers/segmentation.py",
         ("solvers/test_segmentation.py",),
         (
-            Mutation(
-                "dearest, paid = price + cheapest, cheapest", "dearest, paid = cheapest, cheapest", "pruned too early"
-            ),
+            Mutation("dearest, paid = price + cheapest,", "dearest, paid = max(price, cheapest),", "pruned too early"),
             Mutation("weights=values - centre) / sizes", "weights=values - centre) / sizes.max()", "means of buckets"),
         ),
     ),

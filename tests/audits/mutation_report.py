@@ -12,16 +12,18 @@ from typing import Any
 MEASURED, PAGE = Path("docs/measured/mutations.json"), Path("docs/explanation/mutations.md")
 BEGIN, END = "<!-- written by mutations.py --report -->", "<!-- end -->"
 ENDLESS = "no test within"  # the beginning of what is told of tests that were ended
-VERDICTS = ("noticed", "equivalent", "survived", "not within the limit")
+BEFORE = ("noticed before", "survived before")  # in another version of the mutated file, or of its tests
+VERDICTS = ("noticed", "equivalent", "survived", "not within the limit", *BEFORE)
 
 
 def verdict(row: Mapping[str, Any]) -> str:
     """What a row of the table counts as: one of `VERDICTS`."""
+    before = " before" if row.get("before") else ""
     if row["noticed_by"].startswith(ENDLESS):
-        return "not within the limit"
+        return f"survived{before}" if before else "not within the limit"
     if row["noticed_by"]:
-        return "noticed"
-    return "equivalent" if row["equivalent"] else "survived"
+        return f"noticed{before}"
+    return "equivalent" if row["equivalent"] else f"survived{before}"
 
 
 def summary(rows: Iterable[Mapping[str, Any] | None], of: Iterable[str]) -> dict[str, Any]:
@@ -50,7 +52,9 @@ def summary(rows: Iterable[Mapping[str, Any] | None], of: Iterable[str]) -> dict
         },
         "files": files,
         "unnoticed": [
-            {key: row[key] for key in told} | {"verdict": verdict(row)} for row in found if verdict(row) != "noticed"
+            {key: row[key] for key in told} | {"verdict": verdict(row)}
+            for row in found
+            if verdict(row) not in ("noticed", "noticed before")
         ],
     }
 
@@ -62,7 +66,8 @@ def tables(held: Mapping[str, Any]) -> str:
     days = " to ".join(dict.fromkeys((held["first_day"], held["last_day"])))
     seconds = held["processor_seconds"]
     lines = [
-        f"{held['mutations']} mutations, {days}: " + ", ".join(f"{number} {kind}" for kind, number in sums.items()),
+        f"{held['mutations']} mutations, tried from {days}: "
+        + ", ".join(f"{number} {kind}" for kind, number in sums.items()),
         f"One took {seconds['mean']} seconds of the processor on average (median {seconds['median']}).",
     ]
     text = [". ".join(lines), "", *_table(("file", *kinds), _counts(held["files"], kinds)), ""]
@@ -80,6 +85,8 @@ def _counts(files: Mapping[str, Mapping[str, int]], kinds: Iterable[str]) -> lis
 def _reason(row: Mapping[str, Any]) -> str:
     if row["verdict"] == "equivalent":
         return f"equivalent: {row['equivalent']}"
+    if row["verdict"] == "survived before":
+        return "a gap in another version; not tried since"
     return "**a gap**" if row["verdict"] == "survived" else str(row["noticed_by"])
 
 

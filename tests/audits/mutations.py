@@ -280,17 +280,26 @@ def digest(part: Part, mutation: Mutation) -> str:
     return hashlib.sha256(f"{part.file}\0{mutated(part, mutation)}".encode()).hexdigest()
 
 
-def known(asked: Iterable[tuple[Part, Mutation]]) -> list[dict[str, Any] | None]:
+def known(asked: Iterable[tuple[Part, Mutation]], before: bool = False) -> list[dict[str, Any] | None]:
     """The rows of mutations as earlier runs saw them; None for those that no run tried, or whose tests have changed.
 
     A test that noticed a mutation once is taken to do so for ever, since tests change more often than their meaning.
+
+    Args:
+        asked: the mutations.
+        before: give the last row of other versions of their files or tests, too, marked so.
     """
     lines = TRIED.read_text(encoding="utf-8").splitlines() if TRIED.exists() else []
-    rows, found = {row["digest"]: row for row in map(json.loads, lines)}, []
+    tried = [json.loads(line) for line in lines]
+    rows, others = {row["digest"]: row for row in tried}, {(row["file"], row["old"], row["new"]): row for row in tried}
+    found: list[dict[str, Any] | None] = []
     for part, mutation in asked:
         row = rows.get(digest(part, mutation))
-        same = row and (verdict(row) == "noticed" or row["tests"] == digest_of_files(part.tests))
-        found.append({**row, **mutation._asdict()} if row and same else None)
+        if row and (verdict(row) == "noticed" or row["tests"] == digest_of_files(part.tests)):
+            found.append({**row, **mutation._asdict()})
+        else:
+            other = others.get((part.file, mutation.old, mutation.new)) if before else None
+            found.append({**other, **mutation._asdict(), "before": True} if other else None)
     return found
 
 
@@ -343,7 +352,7 @@ def main() -> int:
         return 2
     asked = [(part, one) for part in parts for one in part.mutations]
     if options.report:
-        write_report(PROJECT, summary(known(asked), [part.file for part, _ in asked]))
+        write_report(PROJECT, summary(known(asked, before=True), [part.file for part, _ in asked]))
         return 0
     with (
         tempfile.TemporaryDirectory(prefix="mutations_", dir=fastest()) as folder,

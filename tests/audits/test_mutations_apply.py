@@ -98,6 +98,9 @@ def test_a_summary_counts_every_mutation_once_and_lists_what_no_test_noticed() -
     late = "no test within 1 seconds"
     rows = [row | {"noticed_by": "test_x"}, row | {"noticed_by": ""}, row | {"noticed_by": late}, None]
     rows.append(row | {"noticed_by": "", "equivalent": "e"})
-    held = summary(rows, ["a.py"] * 5)
+    rows += [row | {"noticed_by": test, "before": True} for test in ("test_x", "")]  # of another version
+    held = summary(rows, ["a.py"] * 7)
     assert held["files"] == {"a.py": dict.fromkeys([*VERDICTS, "not tried"], 1)}
-    assert [one["verdict"] for one in held["unnoticed"]] == ["survived", "not within the limit", "equivalent"]
+    assert [one["verdict"] for one in held["unnoticed"]] == [
+        *("survived", "not within the limit", "equivalent", "survived before"),
+    ]

@@ -44,8 +44,9 @@ def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Obje
 
 
 @pytest.fixture
-def copied(bucket: ObjectServer, office: Office) -> Office:
-    """An office whose releases are copied to the bucket, before its first one."""
+def copied(bucket: ObjectServer, office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """An office whose releases are copied to the bucket, before its first one; all of its calls share a client."""
+    monkeypatch.setattr(object_store, "_client", cache(object_store._client))
     made = office.run("init", "--store", office.store, "--public", ADDRESS)
     assert made.code == 0, made.err
     assert office.run("ledger", *OPEN_HEALTH, "--store", office.store).code == 0

@@ -19,8 +19,14 @@ from examples import mostly_soaked
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
-# The same people, only fewer; for the file itself see `make demo`.
-SMALL = "from dagster_project import demo, synthetic; synthetic.PERSONS, synthetic.PATIENTS = 3000, 1000; demo.main()"
+# The same people, only fewer and in fewer weeks; for the file itself see `make demo`.
+WEEKS = 3
+SMALL = f"""
+from dagster_project import synthetic
+synthetic.PERSONS, synthetic.PATIENTS, synthetic.WEEKS = 3000, 1000, {WEEKS}
+from dagster_project import demo
+demo.main()
+"""
 
 
 def ran(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
@@ -79,10 +85,10 @@ def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_pat
     project = copied(tmp_path)
     first = ran(project, sys.executable, "-c", SMALL)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "Replayed" not in first.stdout and "9/9" in first.stdout
+    assert "Replayed" not in first.stdout and f"{WEEKS + 1}/{WEEKS + 1}" in first.stdout
     before, entries = published(project), Project(project / "demo").ledger().entries()
-    # Eight weeks, one of them twice, have a quality table; the population has noisy sums of groups.
-    assert len(before) == len(FILES) * 10 + 9 + 1
+    # Each week, and one of them twice, has a quality table; the population has noisy sums of groups.
+    assert len(before) == len(FILES) * (WEEKS + 2) + WEEKS + 2
     assert "published twice" in first.stdout
     for records in (project / "demo" / "data").iterdir():
         records.write_bytes(b"no record is read")

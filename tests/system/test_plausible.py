@@ -16,7 +16,10 @@ from system.orchestrated import defined, said
 from system.test_compared import RENAMED, USUAL, WEEKLY, WEEKS, check_of, records
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero, cells_above_zero
+from dphist_pipeline.publishing.statements import charges_of
 from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.store import Store
 
 WITHOUT = {"surgery": 0}
 
@@ -99,10 +102,15 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office:
     doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
     assert f"1 releases wait for approval (wards, period {WEEKS[week]}," in doctor["approvals"]["seen"]
     assert f"wards {WEEKS[week]}" not in doctor["due"]["seen"] + doctor["runs"]["seen"]
+    with office.witnessed():
+        store = Store.open(office.store)
+        assert [is_doubted(store, charge) for charge, _ in charges_of(store.ledger(), "wards")] == [False, True]
     spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
     done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
     assert done.json["approved"]["by"] == "Ada"
+    doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
+    assert doctor["doubtful"]["state"] == "ok", "a person looked at it"
     page = Read((office.published(period=WEEKS[week]) / "card.html").read_text()).text
     assert "so ε covers it, and the period stays charged" in page
     assert "only if nobody looked at the records meanwhile" in page

@@ -1,1 +1,0 @@
-"""Unmodifiable facts tests share."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def write_xlsx(exported: Exported, file: Path) -> None:
         # So that the same release gives the same file.
         book.set_properties({"title": _title(exported), "created": datetime(2000, 1, 1)})
         bold = book.add_format({"bold": True})
-        _write_data(book.add_worksheet("data"), exported, bold)
+        _write_data(book.add_worksheet("data"), exported, bold, book.add_format({"num_format": "yyyy-mm-dd"}))
         _write_notes(book.add_worksheet("notes"), exported, bold)
 
 
@@ -42,7 +42,7 @@ def _title(exported: Exported) -> str:
     return str(exported.audit.get("title") or exported.audit["release"])
 
 
-def _write_data(sheet: Any, exported: Exported, bold: Any) -> None:
+def _write_data(sheet: Any, exported: Exported, bold: Any, day: Any) -> None:
     sheet.freeze_panes(1, 0)
     for place, name in enumerate(exported.columns):
         sheet.write_string(0, place, name, bold)
@@ -52,15 +52,17 @@ def _write_data(sheet: Any, exported: Exported, bold: Any) -> None:
             number += 1
             for place, value in enumerate(row):
                 if value is not None:
-                    _write(sheet, number, place, value)
+                    _write(sheet, number, place, value, day)
     sheet.autofilter(0, 0, number, len(exported.columns) - 1)
 
 
-def _write(sheet: Any, row: int, place: int, value: Any) -> None:
+def _write(sheet: Any, row: int, place: int, value: Any, day: Any) -> None:
     if isinstance(value, bool):
         sheet.write_boolean(row, place, value)
     elif isinstance(value, str):
         sheet.write_string(row, place, value)
+    elif isinstance(value, date):
+        sheet.write_datetime(row, place, value, day)
     else:
         sheet.write_number(row, place, value)
 

@@ -1,6 +1,6 @@
 """The page *From your client*: its lines, run by the clients that they are for, on a copied public folder.
 
-Clients are installed in `.clients` once, in the versions that the page names; what cannot be had is skipped with a word.
+Clients are installed in `.clients` once, in the versions of the page; what cannot be had is skipped with a word.
 """
 
 from __future__ import annotations

@@ -225,9 +225,9 @@ def _release_row(audit: Audit) -> dict[str, Any]:
     return {
         **row,
         **{f"tail_{name}": bound for name, bound in tail.items()},
-        "period_start": _day(audit, "period_start"),
-        "period_end": _day(audit, "period_end"),
-        "published_on": _day(audit, "published_on"),
+        "period_start": day_of_period(audit, "period_start"),
+        "period_end": day_of_period(audit, "period_end"),
+        "published_on": day_of_period(audit, "published_on"),
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
         "grid": grid_of(audit),
         "noise_scale": scale,
@@ -236,8 +236,13 @@ def _release_row(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _day(audit: Audit, end: str) -> date | None:
-    """The local day of an end of the period; audits of version 0.1 and releases without periods have none."""
+def day_of_period(audit: Audit, end: str) -> date | None:
+    """The local day of an end of the period; audits of version 0.1 and releases without periods have none.
+
+    Args:
+        audit: of a publication.
+        end: `period_start`, or `period_end`, which is the day after the last.
+    """
     return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from dphist_pipeline.answering.exported_rows import Exported, places_of, texts_of
 from dphist_pipeline.answering.reliability import LEGEND
@@ -50,12 +52,10 @@ def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:
     for table in exported.tables():
         places = places_of(exported, table)
         # Cells keep the full numbers, and show the decimals that their noise justifies.
-        formats = [
-            book.add_format({"num_format": "#,##0" + (f".{'0' * places[name]}" if places[name] else "")})
-            if name in places
-            else None
-            for name in table.column_names
-        ]
+        numbers = {name: "#,##0" + (f".{'0' * shown}" if shown else "") for name, shown in places.items()}
+        days = {field.name: "yyyy-mm-dd" for field in table.schema if pa.types.is_date(field.type)}
+        told = {**numbers, **days}
+        formats = [book.add_format({"num_format": told[name]}) if name in told else None for name in table.column_names]
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             number += 1
             for place, value in enumerate(row):
@@ -69,6 +69,8 @@ def _write(sheet: Any, row: int, place: int, value: Any, shown: Any) -> None:
         sheet.write_boolean(row, place, value)
     elif isinstance(value, str):
         sheet.write_string(row, place, value)
+    elif isinstance(value, date):
+        sheet.write_datetime(row, place, value, shown)
     else:
         sheet.write_number(row, place, value, shown)
 

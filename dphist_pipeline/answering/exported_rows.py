@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
 from dphist_pipeline.answering.axis_labels import columns_beside, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
@@ -31,6 +32,8 @@ COLUMNS = {
     "ci_upper": "upper end of the 95 % interval",
     "reliability": "a word for the error, see below",
     "note": "what to know about the estimate",
+    "period_start": "first day of the period, as a date; empty without periods",
+    "period_end": "day after the last day of the period, as a date; empty without periods",
 }
 _KEY = ("period", "revision")
 NUMBERS = ("estimate", "unbiased", "standard_error", "ci_lower", "ci_upper")
@@ -170,6 +173,8 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     # By their places: an axis may be called as a column of an answer.
     found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
     key = {name: pa.repeat(publication.audit[name], asked.num_rows) for name in _KEY}
+    days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
+    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), asked.num_rows) for name, day in days.items()}
     return {**key, **found, "standard_error": found["noise_error"]}
 
 

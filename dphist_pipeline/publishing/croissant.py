@@ -18,6 +18,7 @@ from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public
 
 NAME = "croissant.json"
+ABOUT = "about.json"  # beside the public folder, written by an operator: license, citation and publisher, all optional
 SCHEMA_VERSION = "1.0.0"  # of this description
 HISTOGRAM = "histogram.parquet"
 DESCRIPTION = (
@@ -57,10 +58,12 @@ def write_croissant(public: Path, scratch: Path) -> None:
         PublishedFilesDamaged: a file of a latest publication is missing or altered.
     """
     before, distribution, record_sets = _described(public / NAME), list[Any](), list[Any]()
+    dates = set[str]()
     for path in sorted(public.glob(f"*/{CURRENT}")):
         content = path.read_bytes()
         periods = json.loads(content)["periods"]
         if periods:
+            dates |= _charged_on(path.parent, periods[-1])
             digest = hashlib.sha256(content).hexdigest()
             for name, inside in _named(path.parent, periods[-1]):
                 files, records = before.get((name, digest)) or _release(path.parent, periods, digest, name, inside)
@@ -73,12 +76,36 @@ def write_croissant(public: Path, scratch: Path) -> None:
         "name": "published_counts",
         "description": DESCRIPTION,
         "version": SCHEMA_VERSION,
+        **_whose(public.parent / ABOUT, max(dates, default=""), [str(one["name"]) for one in record_sets]),
         "distribution": distribution,
         "recordSet": record_sets,
     }
     text = json.dumps(description, indent=2) + "\n"
     if not (public / NAME).is_file() or (public / NAME).read_bytes() != text.encode():
         replace_public(public / NAME, text, scratch)
+
+
+def _charged_on(folder: Path, latest: Mapping[str, Any]) -> set[str]:
+    """The day on which the ledger charged the latest publication of a release; none without a ledger."""
+    place = folder / f"period={latest['period']}" / f"revision={latest['revision']}"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return {str(json.loads((place / "audit.json").read_bytes())["ledger"]["charged_at"])[:10]}
+    return set()
+
+
+def _whose(about: Path, day: str, releases: list[str]) -> dict[str, Any]:
+    """Licence, publisher, date and citation; a file that cannot be read says nothing, since nothing may fail here."""
+    told: dict[str, str] = {}
+    with suppress(OSError, ValueError, AttributeError):
+        told = {name: text for name, text in json.loads(about.read_bytes()).items() if isinstance(text, str)}
+    publisher = told.get("publisher", "")
+    cited = ". ".join(filter(None, [publisher, f"Differentially private counts: {', '.join(releases)}", day]))
+    return {
+        **({"license": told["license"]} if "license" in told else {}),
+        **({"publisher": {"@type": "sc:Organization", "name": publisher}} if publisher else {}),
+        **({"datePublished": day} if day else {}),
+        "citeAs": told.get("citation") or f"{cited}.",
+    }
 
 
 def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:

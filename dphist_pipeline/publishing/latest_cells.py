@@ -34,7 +34,7 @@ from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, PARQUET, CSV = "latest", "cells.parquet", "cells.csv"
 MOST_ROWS = 10**6
-FORM = 1
+FORM = 2
 _HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parquet")
 ABOUT = {
     "release": "name of the release",
@@ -128,7 +128,12 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         about |= {name: text for axis in domain.axes for name, (_, text) in reader_columns(axis).items()}
     cells = _together(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
-    told = {"made_from": mark, "release": release, "periods": ", ".join(str(part.entry["period"]) for part in parts)}
+    told = {
+        "made_from": mark,
+        "release": release,
+        "columns": json.dumps({one.name: about.get(one.name, "") for one in fields}),
+    }
+    told |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
     _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch)
 
 
@@ -136,7 +141,7 @@ def _put(cells: pa.Table, target: Path, scratch: Path) -> None:
     """Writes both files, the one with the mark last, so that a killed run is noticed."""
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     lines = io.BytesIO()
-    csv.write_csv(_harmless(cells), lines)
+    csv.write_csv(_for_spreadsheets(cells), lines)
     replace_public(target / CSV, lines.getvalue(), scratch)
     whole = io.BytesIO()
     pq.write_table(cells, whole, compression="zstd", version="2.6")
@@ -185,11 +190,17 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(alike, promote_options="default")
 
 
-def _harmless(cells: pa.Table) -> pa.Table:
-    """Texts that a spreadsheet would take for formulas get an apostrophe before them, which spreadsheets hide."""
+def _for_spreadsheets(cells: pa.Table) -> pa.Table:
+    """Rows for readers of CSV: open ends are empty, since spreadsheets take `-inf` for text, as the label tells.
+
+    Texts that a spreadsheet would take for formulas get an apostrophe before them, which spreadsheets hide.
+    """
     formula = f"^([{re.escape(''.join(FORMULA))}])"
     for place, field in enumerate(cells.schema):
         if field.type == pa.string():
             told = pc.replace_substring_regex(cells[field.name], formula, r"'\1")
             cells = cells.set_column(place, field.name, told)
+        elif pa.types.is_floating(field.type):
+            finite = pc.if_else(pc.is_finite(cells[field.name]), cells[field.name], pa.scalar(None, field.type))
+            cells = cells.set_column(place, field.name, finite)
     return cells

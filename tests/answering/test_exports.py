@@ -83,6 +83,8 @@ def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, t
     assert rows["class"].isna().tolist() == rows["class_is_other"].tolist()
     assert set(rows["reliability"]) <= set(LEGEND) and "good" in set(rows["reliability"])
     assert rows["day_lower"].tolist() == expected(public, "day_lower")
+    days = pandas.to_datetime(rows["period_end"]) - pandas.to_datetime(rows["period_start"])
+    assert {rows["period_start"][0], *days.dt.days} == {WEEKS[0], 7}
 
 
 def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay_numbers(public: Path, tmp_path: Path) -> None:
@@ -104,9 +106,10 @@ def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_p
     book = openpyxl.load_workbook(exported(public, "xlsx", tmp_path / "weekly.xlsx"))
     assert book.sheetnames == ["data", "notes"]
     for sheet in book:
-        assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {"s", "n", "b"}, "f is a formula"
+        assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {"s", "n", "b", "d"}, "f is a formula"
     header, *rows = book["data"].iter_rows(values_only=True)
     assert header[:4] == ("period", "revision", "age_lower", "age_upper") and len(rows) == 2 * CELLS
+    assert f"{rows[0][header.index('period_start')]:%Y-%m-%d}" == WEEKS[0]
     for column in ("estimate", "ci_lower", "class", "age_upper"):
         assert [row[header.index(column)] for row in rows] == expected(public, column), column
     labels = zip([row[header.index("class_label")] for row in rows], expected(public, "class_label"), strict=True)

@@ -64,6 +64,28 @@ def test_mlcroissant_finds_no_error_and_loads_the_current_records(
     assert [record["weekly/estimate"] for record in mine] == table["estimate"].to_pylist()
 
 
+def test_the_description_says_whose_tables_these_are_and_from_when(public: Path) -> None:
+    content = json.loads((public / "croissant.json").read_bytes())
+    days = {
+        str((read_audit(path.parent)["ledger"] or {}).get("charged_at", ""))[:10] for path in public.rglob("audit.json")
+    }
+    assert content.get("datePublished", "") == max(days) and "license" not in content
+    assert content["citeAs"].startswith("Differentially private counts: beds, weekly")
+    about = {
+        "license": "https://creativecommons.org/licenses/by/4.0/",
+        "publisher": "Office",
+        "citation": "Office (2026).",
+    }
+    for text in (json.dumps(about), "[]", "{", json.dumps({"license": 4})):
+        (public.parent / "about.json").write_text(text)
+        content = json.loads((written(public) / "croissant.json").read_bytes())
+        told = (content.get("license"), content.get("publisher", {}).get("name"), content["citeAs"])
+        if text.startswith('{"license": "'):
+            assert told == (about["license"], "Office", "Office (2026).")
+        else:
+            assert told[:2] == (None, None)
+
+
 def test_every_published_column_is_a_field_with_its_meaning(public: Path) -> None:
     content = json.loads((public / "croissant.json").read_bytes())
     for records in content["recordSet"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,31 @@ def test_each_period_stands_there_once_with_labels_that_are_never_null(public: P
         "never null"
         in pq.read_schema(public / "weekly/latest/cells.parquet").field("ward_label").metadata[b"comment"].decode()
     )
+
+
+def test_every_number_of_the_csv_is_one_to_a_spreadsheet(public: Path) -> None:
+    publish(public)
+    made(public)
+    with (public / "weekly/latest/cells.csv").open(newline="") as file:
+        told = list(csv.DictReader(file))
+    opened = [row for row in told if row["age_label"] == "60 or more"]
+    assert opened and all((row["age_from"], row["age_to"]) == ("60", "") for row in opened)
+    for column in ("age_from", "age_to", "age_order", "estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
+        assert all(re.fullmatch(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?", row[column]) for row in told), column
+
+
+def test_the_file_itself_says_what_it_holds_and_what_each_column_is(public: Path) -> None:
+    for revision in (1, 2):
+        publish(public, WEEKS[0], revision)
+    publish(public, WEEKS[1])
+    made(public)
+    file = str(public / "weekly/latest/cells.parquet")
+    with duckdb.connect() as connection:
+        asked = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
+        told = dict(connection.execute(asked, [file]).fetchall())
+    assert (told["release"], told["periods"], told["revisions"]) == ("weekly", ", ".join(WEEKS[:2]), "2, 1")
+    columns = json.loads(told["columns"])
+    assert [*columns] == pq.read_schema(file).names and "day after the last" in columns["period_end"]
 
 
 def test_periods_have_the_local_days_of_their_ends(public: Path) -> None:

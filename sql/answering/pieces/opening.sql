@@ -2,6 +2,8 @@
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
 -- all periods, and for the latest revision; best_join, which tells for each publication the table that answers.
 WITH
+-- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
+dph_named AS (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)),
 -- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
 -- parts read it, DuckDB makes a copy of all cells first. Of a family's table, other tables that may answer follow its cells,
 -- each from its `first_number` on.
@@ -19,7 +21,6 @@ asked_keys AS (
         unnest(CAST({revisions} AS BIGINT[])) AS revision,
         unnest({places}) AS place
 ),
--- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 published AS (
     SELECT
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
@@ -29,8 +30,7 @@ published AS (
             / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
         {best_columns}
     FROM
-        (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)) AS dph_named,
-        query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+        dph_named, query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
         {best_join}
 ),
 chosen AS (

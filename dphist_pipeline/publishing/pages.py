@@ -114,7 +114,7 @@ def _line(sums: Marginal) -> dict[str, Any]:
     columns = [_texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None]
     header = [axis.name, told, "from", "to"][: 1 + len(columns)]
     if sums.words is not None:
-        columns, header = [*columns, sums.words], [*header, "reliability"]
+        columns, header = [*columns, sums.words.astype(object)], [*header, "reliability"]
     return {"of": "", "header": header, "rows": list(zip(axis.labels, *columns, strict=True))}
 
 

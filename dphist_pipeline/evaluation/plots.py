@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ OVER_CELLS = {"mse": "mean squared error of a cell", "mre": "mean relative error
 OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
 OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
 WIDTH, HEIGHT = 300, 240
+LETTERS = 44  # of a line of a title, for each picture of that width
+EXACT_SIZE, NOISY_SIZE = "exact count of a cell", "count of a cell as published, with its noise"
 # Colours that differ clearly on white; with the shapes they make 112 different lines.
 COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e933c", "#e08e0b", "#6a4c93", "#17a398", "#8d5524", "#c2498f", "#7a9e1f", "#3b3bc4"),
@@ -24,13 +27,14 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 
-def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
+def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False) -> list[Path]:
     """Writes every picture that the scores allow, as SVG and as PNG.
 
     Args:
         scores: of `compare`.
         title: what was compared, above each picture.
         folder: created if it does not exist.
+        noisy: whether the counts are estimates that were published, not exact ones.
 
     Returns:
         The files written.
@@ -39,7 +43,7 @@ def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),
         "errors_of_boxes_by_epsilon": _lines(scores, OVER_BOXES, title, "random boxes", along="epsilon"),
-        "relative_error_by_size": _by_size(scores, title),
+        "relative_error_by_size": _by_size(scores, title, noisy),
     }
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -65,7 +69,7 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     x = alt.X("length:Q", title="cells in a range", scale=alt.Scale(type="log", nice=False), axis=marks)
     if not by_length:
         x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=epsilons))
-    shown = []
+    shown, most = [], 1
     for epsilon in epsilons if by_length else [None]:
         beside = []
         for kind, head in kinds.items():
@@ -74,11 +78,12 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
             if part:
                 beside.append(_panel(part, x, above, names))
         shown.append(alt.hconcat(*beside))
-    return _whole(alt.vconcat(*shown), f"{title}: {about}")
+        most = max(most, len(beside))
+    return _whole(alt.vconcat(*shown), f"{title}: {about}", most)
 
 
-def _by_size(scores: Sequence[Score], title: str) -> Any:
-    """Mean relative error against the true size of cells: one picture per epsilon."""
+def _by_size(scores: Sequence[Score], title: str, noisy: bool) -> Any:
+    """Mean relative error against the size of cells: one picture per epsilon."""
     import altair as alt
 
     rows = [_row(score) for score in scores if score.measure == "mre" and score.at and score.mean > 0]
@@ -86,12 +91,12 @@ def _by_size(scores: Sequence[Score], title: str) -> Any:
         return None
     names = _names(scores)
     sizes = sorted({row["at"] for row in rows}, key=lambda size: int(size.partition("-")[0]))
-    x = alt.X("at:O", title="true count of a cell", sort=sizes, axis=alt.Axis(labelAngle=-60))
+    x = alt.X("at:O", title=NOISY_SIZE if noisy else EXACT_SIZE, sort=sizes, axis=alt.Axis(labelAngle=-60))
     beside = [
         _panel([row for row in rows if row["epsilon"] == epsilon], x, f"mean relative error, ε = {epsilon:g}", names)
         for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True)
     ]
-    return _whole(alt.hconcat(*beside), f"{title}: by size of cell")
+    return _whole(alt.hconcat(*beside), f"{title}: by size of cell", len(beside))
 
 
 def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -> Any:
@@ -116,8 +121,14 @@ def _ticks(rows: list[dict[str, Any]]) -> list[float]:
     return [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
 
 
-def _whole(chart: Any, title: str) -> Any:
-    return chart.properties(title=title).configure_view(stroke="#dddddd").configure_legend(symbolLimit=0)
+def _whole(chart: Any, title: str, beside: int) -> Any:
+    """The chart with its title, in lines that are no wider than the pictures beside each other."""
+    lines = textwrap.wrap(title, beside * LETTERS)
+    return (
+        chart.properties(title={"text": lines, "anchor": "start"})
+        .configure_view(stroke="#dddddd")
+        .configure_legend(symbolLimit=0)
+    )
 
 
 def _names(scores: Sequence[Score]) -> list[str]:

@@ -17,7 +17,7 @@ OVER_CELLS = {"mse": "mean squared error of a cell", "mre": "mean relative error
 OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
 OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
 WIDTH, HEIGHT = 300, 240
-LETTERS = 44  # of a line of a title, for each picture of that width
+LETTERS = 48  # of a line of a title, for each picture of that width
 EXACT_SIZE, NOISY_SIZE = "exact count of a cell", "count of a cell as published, with its noise"
 # Colours that differ clearly on white; with the shapes they make 112 different lines.
 COLOURS = (
@@ -65,7 +65,7 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     if not rows or len({row["at"] if by_length else row["epsilon"] for row in rows}) < 2:
         return None
     names, epsilons = _names(scores), sorted({row["epsilon"] for row in rows}, reverse=True)
-    marks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], format="~g")
+    marks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], format=",~g")
     x = alt.X("length:Q", title="cells in a range", scale=alt.Scale(type="log", nice=False), axis=marks)
     if not by_length:
         x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=epsilons))
@@ -90,7 +90,8 @@ def _by_size(scores: Sequence[Score], title: str, noisy: bool) -> Any:
     if not rows:
         return None
     names = _names(scores)
-    sizes = sorted({row["at"] for row in rows}, key=lambda size: int(size.partition("-")[0]))
+    rows = [{**row, "at": "–".join(f"{int(end):,}" for end in row["at"].split("-"))} for row in rows]
+    sizes = sorted({row["at"] for row in rows}, key=lambda size: int(size.partition("–")[0].replace(",", "")))
     x = alt.X("at:O", title=NOISY_SIZE if noisy else EXACT_SIZE, sort=sizes, axis=alt.Axis(labelAngle=-60))
     beside = [
         _panel([row for row in rows if row["epsilon"] == epsilon], x, f"mean relative error, ε = {epsilon:g}", names)
@@ -105,7 +106,7 @@ def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -
     base = alt.Chart(alt.InlineData(values=rows), title=title, width=WIDTH, height=HEIGHT)
     colours, shapes = ([kinds[place % len(kinds)] for place in range(len(names))] for kinds in (COLOURS, SHAPES))
     colour = alt.Color("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=colours), title=None)
-    ticks = alt.Axis(values=_ticks(rows), format="~g")
+    ticks = alt.Axis(values=_ticks(rows), format=",~g")
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=ticks)
     bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=colour)
     shape = alt.Shape("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=shapes), title=None)

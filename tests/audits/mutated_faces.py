@@ -133,9 +133,7 @@ FACES = (
         "dphist_pipeline/cli/answer.py",
         (ANSWERS,),
         (
-            Mutation(
-                "if round(found.unbiased) != round(found.estimate):", "if False:", "an interval of another number"
-            ),
+            Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
             Mutation('    if found.basis != "noise_only":\n', "    if True:\n", "an interval where there is none"),
         ),

@@ -14,13 +14,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_sum
+from dphist_pipeline.answering.notes import CAP_UNKNOWN
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noise_law import half_width
 from dphist_pipeline.estimates.row_quality import PLACES, RowTable
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.sources import EVERY_ROW
 
 FILE = "quality.parquet"
+SHIFT = "Those rows may move a share of all rows by up to {} points, however they lie."
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
 NEARLY_ALL_FAILED = (
@@ -262,6 +265,24 @@ def say_of_rows(folder: Path, audit: Row) -> list[str]:
     return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
 
 
+def shift_of_shares(folder: Path, audit: Row) -> str:
+    """How far the rows that the bound cut may move a share of the counts, or that nothing tells; empty without a bound.
+
+    Args:
+        folder: of a publication, or of one table of a family, whose files were checked.
+        audit: of the publication or table.
+    """
+    if audit.get("model") == "local" or audit["privacy_unit"] == EVERY_ROW:
+        return ""
+    rows = read_rows(folder.parents[1] if folder.parent.name == "tables" else folder)
+    found = published_cuts(folder, audit, rows).get(None, [])
+    points = _points(found[0]) if found and found[0].tells else ""
+    capped = (
+        f"At most {audit['max_rows_per_unit']:,} rows of each {audit['privacy_unit']} are counted, others are cut. "
+    )
+    return capped + SHIFT.format(points) if points else f"Shares of these counts are {CAP_UNKNOWN}."
+
+
 def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
     """What a reader should know first, a sentence each.
 
@@ -288,7 +309,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             f"{audit['quality']['rows']} rows of each are looked at."
         )
         if points := _points(cut):
-            said.append(f"Those rows may move a share of all rows by up to {points} points, however they lie.")
+            said.append(SHIFT.format(points))
     return [*said, *filter(None, [rest_in_words(found)])]
 
 

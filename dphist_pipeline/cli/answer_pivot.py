@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from dphist_pipeline.cli.answer_rows import (
     MARKS,
     Asked,
@@ -68,6 +70,7 @@ def print_pivot(
     print_table([*names, *columns], lines, keys=len(names))
     words = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.reliability import LEGEND
+    from dphist_pipeline.answering.row_quality import shift_of_shares
 
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -78,6 +81,8 @@ def print_pivot(
         )
     if any(" to " in text for text in told):
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
+    if shift := shift_of_shares(publication.folder, publication.audit):
+        out.print(escape(shift))
 
 
 def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:

@@ -153,7 +153,7 @@ class Comparison:
         Args:
             folder: of the new files.
         """
-        return draw(self.scores, self.plan.data, folder)
+        return draw(self.scores, self.plan.data, folder, noisy=self.plan.note == PUBLISHED)
 
 
 def _wrapped(text: str) -> str:

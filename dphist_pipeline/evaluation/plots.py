@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ DIVERGENCE = {"kl": OVER_CELLS["kl"]}
 OVER_RANGES = {"range_mse": "mean squared error", "range_mre": "mean relative error", "range_mae": "mean |error|"}
 OVER_BOXES = {"box_mse": "mean squared error", "box_mre": "mean relative error", "box_mae": "mean |error|"}
 WIDTH, HEIGHT = 300, 240
+LETTERS = 48  # of a line of a title, for each picture of that width
+EXACT_SIZE, NOISY_SIZE = "exact count of a cell", "count of a cell as published, with its noise"
 # Colours that differ clearly on white; with the shapes they make 112 different lines.
 COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e933c", "#e08e0b", "#6a4c93", "#17a398", "#8d5524", "#c2498f", "#7a9e1f", "#3b3bc4"),
@@ -25,24 +28,26 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 
-def draw(scores: Sequence[Score], title: str, folder: Path) -> list[Path]:
+def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False) -> list[Path]:
     """Writes every picture that the scores allow, as SVG and as PNG.
 
     Args:
         scores: of `compare`.
         title: what was compared, above each picture.
         folder: created if it does not exist.
+        noisy: whether the counts are estimates that were published, not exact ones.
 
     Returns:
         The files written.
     """
+    size = NOISY_SIZE if noisy else EXACT_SIZE
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "divergence_by_epsilon": _lines(scores, DIVERGENCE, title, "all cells", along="epsilon"),
         "errors_by_range_length": _lines(scores, OVER_RANGES, title, "all ranges of a length", along="length"),
         "errors_of_boxes_by_epsilon": _lines(scores, OVER_BOXES, title, "random boxes", along="epsilon"),
-        "relative_error_by_size": _by_size(scores, title, "mre", "true count of a cell"),
-        "relative_error_by_value": _by_size(scores, title, "mre_of_value", "exact count of a cell, the smallest ones"),
+        "relative_error_by_size": _by_size(scores, title, "mre", size),
+        "relative_error_by_value": _by_size(scores, title, "mre_of_value", f"{size}, the smallest ones"),
     }
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -64,11 +69,11 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     if not rows or len({row["at"] if by_length else row["epsilon"] for row in rows}) < 2:
         return None
     names, epsilons = _names(scores), sorted({row["epsilon"] for row in rows}, reverse=True)
-    marks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], format="~g")
+    marks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], format=",~g")
     x = alt.X("length:Q", title="cells in a range", scale=alt.Scale(type="log", nice=False), axis=marks)
     if not by_length:
         x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=epsilons))
-    shown = []
+    shown, most = [], 1
     for epsilon in epsilons if by_length else [None]:
         beside = []
         for kind, head in kinds.items():
@@ -77,29 +82,37 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
             if part:
                 beside.append(_panel(part, x, above, names))
         shown.append(alt.hconcat(*beside))
-    return _whole(alt.vconcat(*shown), f"{title}: {about}")
+        most = max(most, len(beside))
+    return _whole(alt.vconcat(*shown), f"{title}: {about}", most)
 
 
 def _by_size(scores: Sequence[Score], title: str, measure: str, along: str) -> Any:
-    """Mean relative error against the true size of cells: one picture per epsilon."""
+    """Mean relative error against the size of cells: one picture per epsilon."""
     import altair as alt
 
     rows = [_row(score) for score in scores if score.measure == measure and score.at and score.mean > 0]
     if not rows:
         return None
     names = _names(scores)
-    sizes = sorted({row["at"] for row in rows}, key=_lowest)
+    sizes = [_in_words(size) for size in sorted({row["at"] for row in rows}, key=_lowest)]
+    rows = [{**row, "at": _in_words(row["at"])} for row in rows]
     x = alt.X("at:O", title=along, sort=sizes, axis=alt.Axis(labelAngle=-60))
     beside = [
         _panel([row for row in rows if row["epsilon"] == epsilon], x, f"mean relative error, ε = {epsilon:g}", names)
         for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True)
     ]
-    return _whole(alt.hconcat(*beside), f"{title}: by size of cell")
+    return _whole(alt.hconcat(*beside), f"{title}: by size of cell", len(beside))
 
 
 def _lowest(size: str) -> int:
     """The lowest count of a class such as 2-5, or a count; what was published may be below 0."""
     return int(size[0] + size[1:].partition("-")[0])
+
+
+def _in_words(size: str) -> str:
+    """A class of counts such as 1,000–1,999, or a count."""
+    low, to, high = size[1:].partition("-")
+    return f"{int(size[0] + low):,}" + (f"–{int(high):,}" if to else "")
 
 
 def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -> Any:
@@ -108,7 +121,7 @@ def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -
     base = alt.Chart(alt.InlineData(values=rows), title=title, width=WIDTH, height=HEIGHT)
     colours, shapes = ([kinds[place % len(kinds)] for place in range(len(names))] for kinds in (COLOURS, SHAPES))
     colour = alt.Color("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=colours), title=None)
-    ticks = alt.Axis(values=_ticks(rows), format="~g")
+    ticks = alt.Axis(values=_ticks(rows), format=",~g")
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=ticks)
     bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=colour)
     shape = alt.Shape("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=shapes), title=None)
@@ -124,8 +137,14 @@ def _ticks(rows: list[dict[str, Any]]) -> list[float]:
     return [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
 
 
-def _whole(chart: Any, title: str) -> Any:
-    return chart.properties(title=title).configure_view(stroke="#dddddd").configure_legend(symbolLimit=0)
+def _whole(chart: Any, title: str, beside: int) -> Any:
+    """The chart with its title, in lines that are no wider than the pictures beside each other."""
+    lines = textwrap.wrap(title, beside * LETTERS)
+    return (
+        chart.properties(title={"text": lines, "anchor": "start"})
+        .configure_view(stroke="#dddddd")
+        .configure_legend(symbolLimit=0)
+    )
 
 
 def _names(scores: Sequence[Score]) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.publishing.compiled_templates import KeptBytecode
 from dphist_pipeline.publishing.formatting import shown_number, visible
-from dphist_pipeline.publishing.picture_sums import Marginal
+from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
 
 
@@ -117,8 +117,13 @@ def _line(sums: Marginal) -> dict[str, Any]:
     ]
     header = [axis.name, told, "from", "to"][: 1 + len(columns)]
     if sums.words is not None:
-        columns, header = [*columns, sums.words], [*header, "reliability"]
-    return {"of": "", "header": header, "rows": list(zip(axis.labels, *columns, strict=True))}
+        columns, header = [*columns, sums.words.astype(object)], [*header, "reliability"]
+    return {"of": "", "header": header, "rows": list(zip(_labels(axis), *columns, strict=True))}
+
+
+def _labels(axis: Groups) -> list[str]:
+    """The groups of an axis in words; those of a bin stay on one line."""
+    return [label.replace(" ", "\u00a0") if axis.ordered else label for label in axis.labels]
 
 
 def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.object_]:
@@ -135,13 +140,13 @@ def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:
         texts, first, second = np.swapaxes(texts, 0, 1), second, first
-    header = [f"{first.name} \\ {second.name}", *second.labels]
+    header = [f"{first.name} \\ {second.name}", *_labels(second)]
     parts = (
         [(f": {panels[0].name} {name}", texts[..., at]) for at, name in enumerate(panels[0].labels)]
         if panels
         else [("", texts)]
     )
     return [
-        {"of": of, "header": header, "rows": [(label, *row) for label, row in zip(first.labels, part, strict=True)]}
+        {"of": of, "header": header, "rows": [(label, *row) for label, row in zip(_labels(first), part, strict=True)]}
         for of, part in parts
     ]

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
@@ -28,6 +29,8 @@ ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
 # Cut off here, since Vega measures every cut that it tries, which takes a tenth of a second for a long name.
 MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
+GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
+PANEL_STEP, LETTER, DIGIT = 13, 6.5, 5.6  # pixels: the least row for a number, a letter of a label, a digit in a square
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
 CONFIG: dict[str, Any] = {
@@ -39,7 +42,10 @@ CONFIG: dict[str, Any] = {
         **{"labelColor": INK, "titleColor": FAINT, "titleFontWeight": "normal", "labelFontSize": 11, "labelLimit": 300},
         **{"titleLimit": 400, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
     },
-    "legend": {"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 12},
+    "legend": {
+        **{"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 12},
+        **{"titleColor": FAINT, "titleFontWeight": "normal", "titleFontSize": 11},
+    },
     "title": {
         **{"anchor": "start", "color": INK, "subtitleColor": FAINT, "fontSize": 13, "limit": 2 * WIDTH},
         **{"subtitleFontSize": 11, "subtitlePadding": 6, "offset": 12},
@@ -132,8 +138,20 @@ def _how_to_read(sums: Marginal) -> str:
         true = "numbers of values, by the law of the random reports" if sums.reported else "bounded counts"
         return f"Bars: {shown}. Lines: 95 % intervals of the true {true}."
     reach = " to ".join(dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max())))
-    dots = " A dot: the interval reaches 0." if (sums.low <= 0).any() else ""
-    return f"Colours: {shown}. The 95 % interval of each is its noisy count ± {reach}.{dots}"
+    grey = " Grey: the interval holds 0." if _holds_zero(sums).any() else ""
+    return f"Colours: {shown}. The 95 % interval of each is its noisy count ± {reach}.{grey}"
+
+
+def _holds_zero(sums: Marginal) -> NDArray[np.bool_]:
+    """For each number, whether its interval holds 0, so that it says little."""
+    if sums.low is None or sums.high is None:
+        return np.zeros(sums.values.shape, dtype=bool)
+    return np.asarray((sums.low <= 0) & (sums.high >= 0))
+
+
+def _unit(sums: Marginal) -> str:
+    """What is counted, as the title of an axis or a legend."""
+    return "values of contributors" if sums.reported else "rows counted"
 
 
 def _layout(sums: Marginal) -> str:
@@ -208,13 +226,13 @@ def _bars(sums: Marginal) -> Chart:
     zero = {"condition": {"test": "datum.value === 0", "value": FAINT}, "value": LINE}
     ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
     marks = {"grid": True, "gridColor": zero, "format": ",~f", "tickCount": ticks}
-    length = {"field": "estimate", "type": "quantitative", "title": None, "axis": marks}
+    length = {"field": "estimate", "type": "quantitative", "title": _unit(sums), "axis": marks}
     layers: list[Chart] = [{"mark": {"type": "bar", "color": BAR}, "encoding": {**place, value: length}}]
     if sums.low is not None and sums.high is not None:
         columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
         cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
         lines = {"type": "errorbar", "color": INK, "ticks": {"size": cap, "color": INK}}
-        low, high = {"field": "low", "type": "quantitative", "title": None}, {"field": "high"}
+        low, high = {"field": "low", "type": "quantitative", "title": _unit(sums)}, {"field": "high"}
         layers.append({"mark": lines, "encoding": {**place, value: low, f"{value}2": high}})
     height = HEIGHT if axis.ordered else {"step": ROW if axis.size <= MANY_ROWS else NARROW_ROW}
     return {"layer": layers, "data": _rows(columns), "width": WIDTH, "height": height, "autosize": FIT}
@@ -223,7 +241,7 @@ def _bars(sums: Marginal) -> Chart:
 def _heat_map(sums: Marginal) -> Chart:
     """The first axis from left to right, the second from top to bottom."""
     step = min(22.0, max(13.0, 260 / sums.axes[1].size))
-    squares = _squares(sums, sums.values, sums.low, WIDTH - 100)
+    squares = _squares(sums, (slice(None), slice(None)), WIDTH - 100, step)
     return {**squares, "width": WIDTH, "height": {"step": step}, "autosize": FIT}
 
 
@@ -231,31 +249,42 @@ def _small_heat_maps(sums: Marginal) -> Chart:
     """One heat map for each group of the third axis, all with the same colours."""
     drawn = []
     for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
-        values, low = sums.values[..., place], None if sums.low is None else sums.low[..., place]
-        part = _squares(sums, values, low, PANEL)
+        part = _squares(sums, (slice(None), slice(None), place), PANEL, PANEL_STEP)
         for layer in part["layer"]:
             across, down = layer["encoding"]["x"], layer["encoding"]["y"]
-            across["title"] = down["title"] = None
             if place + 2 < sums.axes[2].size:
-                across["axis"] = None
+                across["axis"] = across["title"] = None
             if place % 2:
-                down["axis"] = None
+                down["axis"] = down["title"] = None
         title = {"text": name, "fontSize": 11, "offset": 4}
-        drawn.append({**part, "width": PANEL, "height": {"step": 13}, "title": title})
+        drawn.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
     return {"concat": drawn, "columns": 2, "spacing": 8}
 
 
-def _squares(sums: Marginal, values: Reals, low: Reals | None, room: float) -> Chart:
-    """Squares of colour, with a dot where the interval reaches 0."""
+def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -> Chart:
+    """Squares of colour, with their numbers where there is room; grey where the interval holds 0.
+
+    Args:
+        sums: the numbers of all panels, whose colours agree.
+        shown: the index of the panel.
+        room: for labels beside each other, in pixels.
+        step: height of a row, in pixels.
+    """
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
-    bounds = colour_bounds(sums.values)
+    grey, values = _holds_zero(sums), sums.values[shown]
+    bounds = colour_bounds(sums.values[~grey])
     classes = _classes(bounds)
+    shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
+    colours = [
+        GREY_CLASS if is_grey else classes[shade] for is_grey, shade in zip(grey[shown].flat, shades, strict=True)
+    ]
     columns = {
         "across": np.repeat(across, len(down)).tolist(),
         "down": down * len(across),
-        "class": [classes[place] for place in np.searchsorted(bounds[1:-1], values.ravel(), side="right")],
-        "dot": [False] * values.size if low is None else (low <= 0).ravel().tolist(),
+        "class": colours,
+        "number": [shown_number(value, sums.decimals) for value in values.ravel().tolist()],
+        "dark": ((shades >= FIRST_DARK) & ~grey[shown].ravel()).tolist(),
     }
 
     def places() -> Chart:
@@ -264,14 +293,20 @@ def _squares(sums: Marginal, values: Reals, low: Reals | None, room: float) -> C
             "y": {"field": "down", "type": "nominal", **_band(sums.axes[1], down, 0)},
         }
 
+    domain, shades_of = ([*classes, GREY_CLASS], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
     colour = {
-        **{"field": "class", "type": "nominal", "title": None, "sort": None},
-        **{"scale": {"domain": classes, "range": BLUES}, "legend": {"symbolType": "square", "columns": 2}},
+        **{"field": "class", "type": "nominal", "title": _unit(sums), "sort": None},
+        **{"scale": {"domain": domain, "range": shades_of}, "legend": {"symbolType": "square", "columns": 2}},
     }
     squares = {"mark": {"type": "rect"}, "encoding": {**places(), "color": colour}}
-    dot = {"type": "circle", "size": 9, "color": INK, "opacity": 1}
-    dots = {"mark": dot, "transform": [{"filter": "datum.dot"}], "encoding": places()}
-    return {"layer": [squares, dots], "data": _rows(columns)}
+    longest = max(len(shown_number(float(value), sums.decimals)) for value in sums.values.flat)
+    wide = PANEL if room < WIDTH / 2 else WIDTH - LETTER * max(map(len, down)) - 30
+    if step < PANEL_STEP or wide / (sums.axes[0].size + sums.axes[0].other) * 0.85 < DIGIT * longest + 4:
+        return {"layer": [squares], "data": _rows(columns)}
+    ink = {"condition": {"test": "datum.dark", "value": "white"}, "value": INK}
+    text = {"field": "number", "type": "nominal"}
+    numbers = {"mark": {"type": "text", "fontSize": 10}, "encoding": {**places(), "text": text, "color": ink}}
+    return {"layer": [squares, numbers], "data": _rows(columns)}
 
 
 def colour_bounds(values: Reals) -> list[float]:
@@ -290,9 +325,9 @@ def colour_bounds(values: Reals) -> list[float]:
 
 def _classes(bounds: Sequence[float]) -> list[str]:
     """What each colour stands for, in words."""
-    units = [(1e6, "M") if bound >= 1e6 else (1e3, "k") if bound >= 1e4 else (1, "") for bound in bounds[1:-1]]
+    units = [(1e6, " million") if bound >= 1e6 else (1, "") for bound in bounds[1:-1]]
     ends = [f"{bound / unit:,.12g}{sign}" for bound, (unit, sign) in zip(bounds[1:-1], units, strict=True)]
-    inner = [f"{low} to {high}" for low, high in pairwise(ends)]
+    inner = [f"{low} to under {high}" for low, high in pairwise(ends)]
     return [f"below {ends[0]}", *inner, f"{ends[-1]} or more"]
 
 
@@ -305,7 +340,7 @@ def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:
     apart = [*names[:-1], " ", names[-1]] if axis.other and axis.size > 1 else list(names)
     labels: dict[str, Any] = {"values": names}
     if room:
-        width = 6.5 * max(map(len, names)) + 6
+        width = LETTER * max(map(len, names)) + 6
         if axis.ordered:
             every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * room / axis.size >= min(width, room))
             labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}

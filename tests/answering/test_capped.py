@@ -18,6 +18,8 @@ import reported
 
 from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
+from dphist_pipeline.answering.intervals import half_width_of_sum
+from dphist_pipeline.answering.row_quality import shift_of_shares
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.releasing.releases import Release
 
@@ -212,3 +214,14 @@ def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duc
 def noise(random: np.random.Generator, scale: Fraction) -> float:
     one, other = random.geometric(1 - np.exp(-1 / float(scale)), 2)
     return float(one - other)
+
+
+def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(tmp_path: Path) -> None:
+    known = published(tmp_path / "known")
+    cut, lower = CUT.sum(), COUNTED.sum()
+    said = shift_of_shares(known.path, known.audit)
+    most = cut + half_width_of_sum(CUT_SCALE, 1)
+    assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points, however they lie.")
+    unknown = published(tmp_path / "unknown", quality=False)
+    assert shift_of_shares(unknown.path, unknown.audit) == f"Shares of these counts are {notes.CAP_UNKNOWN}."
+    assert shift_of_shares(unknown.path, {**unknown.audit, "privacy_unit": "row"}) == ""

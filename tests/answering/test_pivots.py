@@ -15,6 +15,7 @@ from office import Ran, ran
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, pivot
+from dphist_pipeline.answering.row_quality import shift_of_shares
 from dphist_pipeline.cli import terminal
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
@@ -101,6 +102,7 @@ def test_the_command_prints_a_pivot_with_totals(
     monkeypatch.setattr(terminal.out, "_width", 120)  # it reads the environment once
     done = asked(store, "--by", "age", "--pivot", "state")
     assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == shift_of_shares(release.path, release.audit)
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0] == ["age", "A", "B", "C", "other", "total"]
     answer = release.answer()
@@ -122,7 +124,7 @@ def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
     monkeypatch.setattr(terminal.out, "_width", width)
     done = asked(store, "--by", "age", "--pivot", "county")
     parts = [part.splitlines() for part in done.out.split("\n\n")]
-    assert len(parts) > 1 and max(map(len, done.out.splitlines()[:-1])) <= width
+    assert len(parts) > 1 and max(map(len, done.out.splitlines()[:-2])) <= width
     assert all(lines[0].split()[0] == "age" for lines in parts)
     assert " ".join(" ".join(lines[0].split()[1:]) for lines in parts) == "01 02 03 04 other total"
     told = release.pivot(["age"], "county")

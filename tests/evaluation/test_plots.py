@@ -42,7 +42,24 @@ def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
             assert path.read_bytes().startswith(PNG)
         else:
             words = "".join(ElementTree.fromstring(path.read_text()).itertext())
-            assert "wards & co" in words and "geometric" in words and "<dpcube> & co" in words
+            assert "wards &" in words and "geometric" in words and "<dpcube> & co" in words
+
+
+def test_a_long_title_takes_several_lines_of_the_pictures_width(tmp_path):
+    data = "weekly_admissions, period 2026-02-23, as published (its own noise is in it), " + "x" * 300
+    for path in draw(scores(), data, tmp_path)[::2]:
+        picture = ElementTree.fromstring(path.read_text())
+        lines = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}tspan") if text.text]
+        assert sum(map(len, lines)) >= len(data) - 20 and len(lines) > 2
+        assert max(map(len, lines)) * 7.5 < float(picture.attrib["width"])
+
+
+def test_sizes_of_noisy_counts_are_not_called_true_or_exact(tmp_path):
+    for noisy, said in ((False, plots.EXACT_SIZE), (True, plots.NOISY_SIZE)):
+        *_, path = draw(scores(), "wards", tmp_path, noisy)[::2]
+        words = "".join(ElementTree.fromstring(path.read_text()).itertext())
+        assert said in words and "true" not in words
+        assert not noisy or "exact" not in words
 
 
 def test_one_epsilon_makes_no_line_along_epsilon(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
@@ -25,7 +26,15 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
-from dphist_pipeline.publishing.pictures import BLUES, all_pictures, chart, colour_bounds, draw, main_picture
+from dphist_pipeline.publishing.pictures import (
+    BLUES,
+    GREY_CLASS,
+    all_pictures,
+    chart,
+    colour_bounds,
+    draw,
+    main_picture,
+)
 from dphist_pipeline.spec.axes import domain_of
 from examples import mostly_soaked
 
@@ -200,17 +209,39 @@ def checked(spec: dict[str, Any]) -> dict[str, Any]:
     return sent
 
 
-def test_squares_whose_interval_reaches_zero_have_a_dot() -> None:
+def test_squares_whose_interval_holds_zero_are_grey_and_never_the_darkest() -> None:
     values = np.array([[0.0, 1, 500], [500, 500, 500], [500, 500, 500], [500, 500, 500]])
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)
-    shown = Grid.of_all(found.domain, found.values, found.unbiased)
+    smoothed = np.where(values == 1, 900.0, values)  # the largest estimate, of a cell whose interval holds 0
+    shown = Grid.of_all(found.domain, smoothed, found.unbiased)
     rows = drawn_rows(shown)
-    assert [(row["across"], row["down"]) for row in rows if row["dot"]] == [
-        (">0–0.1", "surgery"),
-        (">0–0.1", "medicine"),
-    ]
-    assert [row["class"] for row in rows[:3]] == ["below 6.2", "below 6.2", "400 or more"] and len(rows) == 12
-    assert "A dot: the interval reaches 0." in main_picture(shown).note
+    grey = [(row["across"], row["down"]) for row in rows if row["class"] == GREY_CLASS]
+    assert grey == [(">0–0.1", "surgery"), (">0–0.1", "medicine")] and len(rows) == 12
+    assert not any(row["dark"] for row in rows[:2]) and all(row["dark"] for row in rows[2:])
+    assert {row["class"] for row in rows[2:]} == {"400 or more"}
+    assert "Grey: the interval holds 0." in main_picture(shown).note
+    surely_below = Grid.of_all(found.domain, values - 500, NoisyCells(values - 500, SCALE))
+    assert [row["class"] for row in drawn_rows(surely_below)[:2]] == ["below 0.012", "below 0.012"]
+
+
+def test_squares_have_their_numbers_where_there_is_room() -> None:
+    def numbers(axes: list[dict[str, Any]], most: float) -> list[str]:
+        shape = grid(axes).values.shape
+        values = np.linspace(most / 2, most, math.prod(shape)).reshape(shape)
+        drawn = draw(main_picture(Grid.of_all(domain_of(axes), values, NoisyCells(values, SCALE))))
+        return re.findall(r">([0-9,]+)</text>", drawn)
+
+    assert "2,000" in numbers([HEIGHT, WARD], 2000) and len(numbers([HEIGHT, WARD], 2000)) >= 12
+    many = {"column": "age", "start": 0, "stop": 120, "width": 5, "whole": True}
+    assert "2,000,000" not in numbers([many, WARD], 2e6)
+    assert "600" in numbers([AGE, WARD, HEIGHT], 600)
+
+
+def test_axes_and_colours_have_titles_with_their_unit() -> None:
+    for axes in ([AGE], [WARD], [AGE, WARD], [AGE, WARD, HEIGHT]):
+        drawn = draw(main_picture(grid(axes)))
+        assert ">rows counted</text>" in drawn, axes
+        assert all(f">{axis['column']}</text>" in drawn for axis in axes[:2] if len(axes) < 3), axes
 
 
 def test_other_stands_apart_from_the_last_category() -> None:

@@ -16,6 +16,7 @@ from office import Office
 from system.orchestrated import defined, events, key, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
+from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable, compared
 from dphist_pipeline.integrations.dagster.checks import Found
 
@@ -114,9 +115,12 @@ def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office
         "values_like_past",
         "no_period_missing",
     }
-    second = checks(ran(definitions, instance, WEEKS[1]))
+    made = ran(definitions, instance, WEEKS[1])
+    assert shown(made, "published")["chance"] == CHANCE_LEFT_OUT
+    second = checks(made)
     passed, numbers, _ = second["total_like_last_period"]
     assert passed and numbers["total"] > 1000 and numbers["last_total"] > 900
+    assert numbers["chance"] == CHANCE_NEVER
     passed, numbers, told = second["account_lasts"]
     assert not passed and (numbers["releases_left"], numbers["left"]) == (3, 6.0) and numbers["last_due"] in told
     empty = checks(ran(definitions, instance, WEEKS[2]))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
-from dphist_pipeline.publishing.pictures import BLUES, MOST_BARS
+from dphist_pipeline.publishing.pictures import BLUES, GREY, MOST_BARS
 from dphist_pipeline.publishing.plot import release_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -159,8 +159,8 @@ def test_many_cells_are_summed_to_few_bars(tmp_path: Path) -> None:
 def test_two_axes_are_colours_and_three_small_pictures(tmp_path: Path) -> None:
     two, three = (drawn(tmp_path / str(len(axes)), axes) for axes in ([AGE, WARD], [AGE, WARD, PAIR]))
     for picture, squares in ((two, 15), (three, 30)):
-        drawn_squares = [mark for mark in picture.iter(f"{SVG}path") if mark.get("fill") in BLUES]
-        assert len(drawn_squares) == squares + LEGEND
+        drawn_squares = [mark for mark in picture.iter(f"{SVG}path") if mark.get("fill") in (*BLUES, GREY)]
+        assert len(drawn_squares) == squares + LEGEND + 1  # grey is explained, too
     assert {"x", "y"} <= set(texts(three))
 
 
@@ -174,7 +174,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
 
 def test_edges_keep_their_digits(tmp_path: Path) -> None:
     picture = drawn(tmp_path, [{"column": "income", "edges": [1234567, 1234568, 1234570]}])
-    assert {"1234567", "1234568–1234570"} <= set(texts(picture))
+    assert {"1,234,567", "1,234,568–<1,234,570"} <= set(texts(picture))
 
 
 def test_it_is_a_function_of_the_public_files(tmp_path: Path) -> None:

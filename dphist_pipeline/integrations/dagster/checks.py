@@ -17,6 +17,7 @@ import dagster as dg
 import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.notes import CHANCE_NEVER
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster import compared
@@ -218,6 +219,7 @@ def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Fo
     numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})
     if not {"lower", "last_lower"} <= numbers.keys():
         return Found(True, numbers, "no intervals to compare")
+    shown: dict[str, Any] = {**numbers, "chance": CHANCE_NEVER}
     fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
     rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
     word = "fell" if fell else "rose"
@@ -225,7 +227,7 @@ def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Fo
         "are all records there?" if fell else "was anything delivered twice, or were records missing the time before?"
     )
     said = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
-    return Found(not (fell or rose), numbers, said)
+    return Found(not (fell or rose), shown, said)
 
 
 def _periods(spec: ReleaseSpec, statement: Statement, made: Release) -> Found:

@@ -16,6 +16,7 @@ import dagster as dg
 import numpy as np
 
 from dphist_pipeline.answering.answers import Answer
+from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT
 from dphist_pipeline.answering.row_quality import say_of_rows
 from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
@@ -166,6 +167,8 @@ def published_metadata(
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
         **({"audit": _charges_table(audit)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
+        # Its plots show changes from period to period.
+        **({"chance": dg.MetadataValue.text(CHANCE_LEFT_OUT)} if audit["period"] != "all" else {}),
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
         **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(made.tables))}),

@@ -220,8 +220,8 @@ def blocks(
     Raises:
         ApplicationRefused: an axis is unknown or differs between the releases, or a number is out of its range.
     """
-    axes = _shared_axes(one, other, by)
-    tables = [_summed(whole, axes) for whole in (one, other)]
+    axes = shared_axes(one, other, by)
+    tables = [summed(whole, axes) for whole in (one, other)]
     wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
     for option, given in (("pairs", wanted), ("least", least)):
         if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
@@ -234,7 +234,17 @@ def blocks(
     return Blocks(axes, cuts, of_cells, counts)
 
 
-def _shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tuple[Axis, ...]:
+def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tuple[Axis, ...]:
+    """The axes of these names, which both releases must have with the same cells.
+
+    Args:
+        one: an owner's release.
+        other: the other owner's.
+        by: names of axes.
+
+    Raises:
+        ApplicationRefused: an axis is unknown or differs between the releases.
+    """
     known = {axis.name: axis for axis in one.domain.axes}
     theirs = {axis.name: axis for axis in other.domain.axes}
     if isinstance(by, str) or not by or len(set(by)) < len(by):
@@ -258,12 +268,17 @@ def _grid(axis: Axis) -> Axis:
     return replace(axis, column="", levels={}, labels=())
 
 
-def _summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
-    """Whole counts summed over all other axes, in the order of these."""
+def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
+    """Whole counts summed over all other axes, in the order of these.
+
+    Args:
+        whole: an owner's release.
+        axes: of this release, by their names.
+    """
     names = [axis.name for axis in whole.domain.axes]
     kept = [names.index(axis.name) for axis in axes]
-    summed = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in kept))
-    return np.transpose(summed, [sorted(kept).index(number) for number in kept])
+    counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in kept))
+    return np.transpose(counts, [sorted(kept).index(number) for number in kept])
 
 
 Box = tuple[slice, ...]

@@ -18,11 +18,18 @@ from dphist_pipeline.releasing.public_folder import public_folder
 def block(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A published release of one owner.")],
     other: Annotated[str, typer.Argument(metavar="OTHER", help="A published release of the other owner.")],
-    by: Annotated[
-        list[str],
-        typer.Option(metavar="AXIS,AXIS", help="Axes to cut into blocks. Repeat for one more rule by other axes."),
-    ],
     output: Annotated[Path, typer.Option(metavar="FILE", help="Rules and columns as JSON, for both owners.")],
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS,AXIS", help="Axes to cut into blocks. Repeat for one more rule by other axes."),
+    ] = None,
+    released_groups: Annotated[
+        bool,
+        typer.Option(
+            "--released-groups",
+            help="In place of --by: blocks are the groups of cells that RELEASE has published, as in DPCube's paper.",
+        ),
+    ] = False,
     other_store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The store of the other owner. Default: the same store.")
     ] = None,
@@ -46,14 +53,21 @@ def block(
     """
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.applications.blocking import blocking
+    from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
     from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
 
     if output.exists() and not overwrite:
         raise ApplicationRefused(f"{output} is there already; name another file, or add --overwrite")
+    if released_groups == bool(by):
+        raise ApplicationRefused("give either --by, which cuts blocks from both releases, or --released-groups")
     mine = store_folder(store)
     asked = ((mine, release, period), (other_store or mine, other, other_period))
-    one, two = (WholeRelease.read(latest_revision(public_folder(at), name, wanted)) for at, name, wanted in asked)
-    found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
+    folders = [latest_revision(public_folder(at), name, wanted) for at, name, wanted in asked]
+    one, two = map(WholeRelease.read, folders)
+    if by:
+        found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
+    else:
+        found = group_blocking(one, two, published_groups(folders[0]))
     facts = found.facts()
     try:
         output.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -140,6 +140,13 @@ def test_a_renamed_code_rings_for_three_periods_and_is_then_the_past() -> None:
     old, new = week(ward=WARDS), week(ward=NOW)
     rings = [bool(said(new, *[new] * weeks, *[old] * (5 - weeks))) for weeks in range(5)]
     assert rings == [True, True, True, False, False]
+    assert said(new, *[new] * 2, *[old] * 3, *[new] * 4), "the last five periods alone count"
+
+
+def test_the_past_of_a_value_is_the_median_of_the_last_periods() -> None:
+    for counts, median in (((900.0, 2_000.0, 2_100.0), 2_000.0), ((900.0, 2_000.0, 2_100.0, 3_000.0), 2_050.0)):
+        last = [week(9_000, ward={**WARDS, "surgery": count}) for count in counts]
+        assert [one["before"] for one in ringing(sudden_changes(week(9_000, ward=NOW), last, [], 52))][1] == median
 
 
 def test_a_value_that_appears_and_the_values_that_rang_are_listed() -> None:

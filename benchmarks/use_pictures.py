@@ -1,6 +1,6 @@
 """Draws the pictures of the page *What you can do with a release*, from invented records and from measured numbers.
 
-python benchmarks/papers/reproduce.py classification
+python benchmarks/papers/reproduce.py --keep classification
 python benchmarks/use_pictures.py
 """
 
@@ -36,8 +36,8 @@ def main() -> None:
     random = np.random.default_rng(7)
     draw("use_pivot", pivot(released(Domain((AGES, CategoricalAxis("ward", "ward", WARDS))), admissions(random), 0.5)))
     draw("use_synthetic", synthetic(released(Domain((AGES,)), admissions(random).sum(axis=1), 0.05)))
-    measured = PROJECT / "benchmarks" / "results" / "papers_classification.json"
-    draw("use_classifier", classifier(json.loads(measured.read_text(encoding="utf-8"))))
+    studies = json.loads((PROJECT / "docs" / "measured" / "papers.json").read_text(encoding="utf-8"))
+    draw("use_classifier", classifier(studies["classification"]["drawn"]["figure 17"]))
     draw("use_blocks", boxes([released(Domain((FINE, HEIGHTS)), people(random), 0.5) for _ in range(2)]))
 
 
@@ -99,18 +99,19 @@ def synthetic(whole: WholeRelease) -> alt.LayerChart:
     ) + points.encode(x="age:Q", y="count:Q")
 
 
-def classifier(facts: dict[str, Any]) -> alt.LayerChart:
+def classifier(measured: list[dict[str, Any]]) -> alt.LayerChart:
     """Accuracy against epsilon, from the measured study."""
     names = {
         "records": "tree from the records",
         "most frequent class": "most frequent class",
         "tree, dpcube": "tree from a dpcube release",
+        "tree, geometric": "tree from a geometric release",
         "interactive ID3, noisy counts": "interactive ID3",
     }
     rows = [
-        {"alpha": one["epsilon"], "accuracy": one["mean"], "who": names[one["mechanism"]]}
-        for one in facts["papers"][0]["scores"]["accuracy"]
-        if one["mechanism"] in names
+        {"alpha": one["α"], "accuracy": one["accuracy"], "who": names[one["who"]]}
+        for one in measured
+        if one["who"] in names
     ]
     base = chart(rows, "Adult: share of test records whose income class is predicted").encode(
         x=alt.X(
@@ -159,10 +160,15 @@ def chart(rows: list[dict[str, Any]], title: str) -> alt.Chart:
     return alt.Chart(alt.Data(values=rows), title=title, width=420, height=200)
 
 
+def svg_of(made: alt.Chart | alt.LayerChart) -> str:
+    """A chart as SVG."""
+    return vl_convert.vegalite_to_svg(json.loads(made.configure(**CONFIG).to_json()), allowed_base_urls=[]) + "\n"
+
+
 def draw(name: str, made: alt.Chart | alt.LayerChart) -> None:
     """Writes a chart as SVG."""
-    svg = vl_convert.vegalite_to_svg(json.loads(made.configure(**CONFIG).to_json()), allowed_base_urls=[])
-    (PICTURES / f"{name}.svg").write_text(svg + "\n", encoding="utf-8")
+    svg = svg_of(made)
+    (PICTURES / f"{name}.svg").write_text(svg, encoding="utf-8")
     print(f"{name}.svg, {len(svg):,} characters")
 
 

@@ -11,19 +11,23 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any, get_type_hints
+
+from claims_page import classifier_accuracy, paper_claims, paper_contenders
+from hook_tables import shown, table
+from peers_page import peers_promises, peers_ratios, peers_runs
 
 import dphist_pipeline as dph
 from dphist_pipeline.spec import row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
-HAVE_PAGES = PEERS, SCALE, START_UP, RANGES, ACCURACY, _ = tuple(
-    MEASURED / f"{name}.json" for name in ("peers", "scale", "startup", "ranges", "accuracy", "mutations")
+HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
+    MEASURED / f"{name}.json" for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "papers")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
@@ -55,7 +59,7 @@ def spec_fields() -> str:
 
 def row_functions() -> str:
     """The functions that a row query may call, by the kind of what they give."""
-    return _table(("gives", "functions and operators"), ((kind, ", ".join(f)) for kind, f in known.by_kind().items()))
+    return table(("gives", "functions and operators"), ((kind, ", ".join(f)) for kind, f in known.by_kind().items()))
 
 
 def collection_example() -> str:
@@ -114,13 +118,13 @@ def accuracy_ratios() -> str:
         found.append([ratio for ratio in dpbench if ratio is not None])
         lines.append((median(found[0]), [f"`{name}`", *map(_median_and_worst, found)]))
     head = ("mechanism", *kinds, "ranges, boxes, prefixes by the best proved of DPBench")
-    return _table(head, (line for _, line in sorted(lines)))
+    return table(head, (line for _, line in sorted(lines)))
 
 
 def accuracy_goals() -> str:
     """Whether `adaptive` meets its goals, by group of sets."""
     held = _accuracy()["goals"]
-    return _table(held[0], ([_shown(row[key]) for key in held[0]] for row in held))
+    return table(held[0], ([shown(row[key]) for key in held[0]] for row in held))
 
 
 def accuracy_cases() -> str:
@@ -130,9 +134,9 @@ def accuracy_cases() -> str:
         if row["workload"] == "cells" and not row["invented"]:
             sure = f"{row['ratios']['adaptive']:.3g} ± {row['standard error']:.2g}"
             named = [row["set"] + (" *" if row["tuned"] else ""), row["order"], row["epsilon"]]
-            sizes = [f"{row['N·epsilon']:,.0f}", _shown(row["cells"]), _shown(row["runs"])]
+            sizes = [f"{row['N·epsilon']:,.0f}", shown(row["cells"]), shown(row["runs"])]
             lines.append([*named, *sizes, f"`{row['best published']}`", sure])
-    return _table(("set", "order", "ε", "N·ε", "cells", "runs", "best published", "`adaptive`"), lines)
+    return table(("set", "order", "ε", "N·ε", "cells", "runs", "best published", "`adaptive`"), lines)
 
 
 def accuracy_invented() -> str:
@@ -144,7 +148,7 @@ def accuracy_invented() -> str:
             cells.setdefault(name, {})[row["N·epsilon"]] = f"{row['ratios']['adaptive']:.2f}"
     sizes = sorted({size for found in cells.values() for size in found})
     lines = ([name, *(found.get(size, "") for size in sizes)] for name, found in cells.items())
-    return _table(("set", *(f"N·ε = {size:g}" for size in sizes)), lines)
+    return table(("set", *(f"N·ε = {size:g}" for size in sizes)), lines)
 
 
 def _accuracy() -> dict[str, Any]:
@@ -154,25 +158,6 @@ def _accuracy() -> dict[str, Any]:
 
 def _median_and_worst(ratios: list[float]) -> str:
     return f"{median(ratios):.3g} ({max(ratios):.3g})" if ratios else ""
-
-
-def peers_runs() -> str:
-    """The task by every contender and size: what it took, or why it ended."""
-    head = ("rows", "cells", "contender", "start-up s", "release s", "processor s", "GB", "mean error of a cell")
-    held = json.loads(PEERS.read_text(encoding="utf-8"))
-    lines = []
-    for run in held["runs"]:
-        figures = [_shown(run[key]) for key in ("start_up", "seconds", "processor", "gigabytes", "mean_absolute_error")]
-        named = [_shown(run["rows"]), _shown(run["cells"]), f"`{run['contender']}`"]
-        lines.append([*named, *([run["ended"], "", "", "", ""] if run["ended"] else figures)])
-    return _table(head, lines)
-
-
-def peers_promises() -> str:
-    """What every contender promises for the task."""
-    held = json.loads(PEERS.read_text(encoding="utf-8"))["promises"]
-    head = list(next(iter(held.values())))
-    return _table(["contender", *head], ([f"`{name}`", *(said[key] for key in head)] for name, said in held.items()))
 
 
 def ranges_ratios() -> str:
@@ -192,7 +177,7 @@ def ranges_ratios() -> str:
                 numbers = (median(ratios), ratios[-1], median(fresh), fresh[-1], median(reference), reference[-1])
                 lines.append([what, shown, near, *(f"{number:.2f}" for number in numbers)])
     head = ("", "mechanism", "at most 1.1 times", "median", "worst", "median, other sets", "worst, other sets")
-    return _table((*head, "median by DAWA", "worst by DAWA"), lines)
+    return table((*head, "median by DAWA", "worst by DAWA"), lines)
 
 
 def ranges_cases() -> str:
@@ -203,7 +188,7 @@ def ranges_cases() -> str:
         ratios = [*(_ratio(case, name) for name in OWN), case["mse"]["DAWA"] / case["mse"][best]]
         named = [case["set"] + (" *" if case["used_for_defaults"] else ""), f"{case['epsilon']:g}", case["workload"]]
         lines.append([*named, best, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
-    return _table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (no ε)"), lines)
+    return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (no ε)"), lines)
 
 
 def _ranges() -> list[dict[str, Any]]:
@@ -223,7 +208,7 @@ def scale_rows() -> str:
     exceeding = {"few": "2 % of persons", "all": "everybody"}
     lines = [
         [
-            *(_shown(run["rows"]), _shown(run["bound"] or "none"), exceeding[run["over"]] if run["bound"] else "–"),
+            *(shown(run["rows"]), shown(run["bound"] or "none"), exceeding[run["over"]] if run["bound"] else "–"),
             run["memory"],
             *(f"{run[name]['seconds']:.1f}" for name in ("floor", "start_up", "release")),
             *(f"{run[f'ratio_of_{what}']:.1f}" for what in ("seconds", "processors")),
@@ -232,22 +217,22 @@ def scale_rows() -> str:
         for run in sorted(runs, key=lambda run: (run["bound"], run["over"] == "all", run["memory"], run["rows"]))
     ]
     ratios = ["ratio, clock", "ratio, processors"]
-    return _table(["rows", "bound", "exceeded by", "limit", "floor", "start-up", "release", *ratios, "GB"], lines)
+    return table(["rows", "bound", "exceeded by", "limit", "floor", "start-up", "release", *ratios, "GB"], lines)
 
 
 def scale_engines() -> str:
     """Counting by engine: DuckDB, Sail, and Spark with workers."""
     lines = [
         [
-            *(_shown(held["rows"]), row["engine"], _shown(row["workers"]), _shown(row["bound"] or "none")),
+            *(shown(held["rows"]), row["engine"], shown(row["workers"]), shown(row["bound"] or "none")),
             *(f"{row[what]:.1f}" for what in ("seconds", "processors")),
-            *(_shown(len(row["turns"])), f"{row['of_1000_rows']['seconds']:.1f}"),
+            *(shown(len(row["turns"])), f"{row['of_1000_rows']['seconds']:.1f}"),
         ]
         for path in sorted(MEASURED.glob("engines_*.json"))
         for held in [json.loads(path.read_text(encoding="utf-8"))]
         for row in held["engines"]
     ]
-    return _table(["rows", "engine", "workers", "bound", "clock", "processors", "turns", "clock, 1,000 rows"], lines)
+    return table(["rows", "engine", "workers", "bound", "clock", "processors", "turns", "clock, 1,000 rows"], lines)
 
 
 def scale_steps() -> str:
@@ -262,13 +247,13 @@ def scale_steps() -> str:
     }
     lines = [
         [
-            *(_shown(run["rows"]), _shown(run["bound"] or "none"), _shown(run["cells"])),
+            *(shown(run["rows"]), shown(run["bound"] or "none"), shown(run["cells"])),
             *(f"{sum(run['steps'][name] for name in names):.1f}" for names in steps.values()),
             *(f"{run['processors']:.1f}", f"{run['gigabytes']:.1f}"),
         ]
         for run in runs
     ]
-    return _table(["rows", "bound", "cells", *steps, "all", "GB"], lines)
+    return table(["rows", "bound", "cells", *steps, "all", "GB"], lines)
 
 
 def scale_publishing() -> str:
@@ -278,13 +263,13 @@ def scale_publishing() -> str:
     least = few[0]
     lines = [
         [
-            *(_shown(run["cells"]), f"{run['copy']:.1f}", f"{run['processors']:.1f}"),
+            *(shown(run["cells"]), f"{run['copy']:.1f}", f"{run['processors']:.1f}"),
             f"{(run['processors'] - least['processors']) / (run['copy'] - least['copy']):.1f}",
         ]
         for run in few
         if run["cells"] > 5 * 10**5
     ]
-    return _table(["cells", "COPY", "release", "ratio above start-up"], lines)
+    return table(["cells", "COPY", "release", "ratio above start-up"], lines)
 
 
 def start_up() -> str:
@@ -297,7 +282,7 @@ def start_up() -> str:
     }
     figures = [(of, what) for what in ("seconds", "processors") for of in ("median", "fewest")]
     lines = ([told, *(f"{held[of][name][what]:.2f}" for of, what in figures)] for name, told in commands.items())
-    return _table(["command", "clock, median", "clock, fewest", "processors, median", "processors, fewest"], lines)
+    return table(["command", "clock, median", "clock, fewest", "processors, median", "processors, fewest"], lines)
 
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -305,8 +290,17 @@ GENERATED: dict[str, Callable[[], str]] = {
     for made in (
         *(spec_example, spec_fields, row_functions, collection_example, collection_fields, sql_macros, command_line),
         *(python_api, mechanism_cards, measured, accuracy_ratios, accuracy_goals, accuracy_cases, accuracy_invented),
-        *(peers_runs, peers_promises, ranges_ratios, ranges_cases, scale_rows, scale_engines, scale_steps),
-        *(scale_publishing, start_up),
+        *(
+            peers_runs,
+            peers_ratios,
+            peers_promises,
+            ranges_ratios,
+            ranges_cases,
+            scale_rows,
+            scale_engines,
+            scale_steps,
+        ),
+        *(scale_publishing, start_up, paper_claims, paper_contenders, classifier_accuracy),
     )
 }
 
@@ -324,7 +318,7 @@ def _fields(model: Any, name: str) -> str:
     if wrong := set(described) ^ set(fields):
         raise ValueError(f"docs/reference/{name} and the fields of {model.__name__} differ: {', '.join(sorted(wrong))}")
     rows = ((f"`{field}`", _default(info), _charged(info), described[field]) for field, info in fields.items())
-    return _table(("field", "default", "a change needs a revision", "meaning"), rows)
+    return table(("field", "default", "a change needs a revision", "meaning"), rows)
 
 
 def _described(example: str) -> dict[str, str]:
@@ -362,7 +356,7 @@ def _results(path: Path) -> str:
     """The tables of one JSON file: it holds a list of results, or lists of them under names."""
     held = json.loads(path.read_text(encoding="utf-8"))
     lists = held if isinstance(held, dict) else {"": held}
-    facts = [f"{name}: {_shown(value)}" for name, value in lists.items() if not _is_table(value)]
+    facts = [f"{name}: {shown(value)}" for name, value in lists.items() if not _is_table(value)]
     tables = [
         (f"**{name}**\n\n" if name else "") + _table_of(value) for name, value in lists.items() if _is_table(value)
     ]
@@ -372,27 +366,11 @@ def _results(path: Path) -> str:
 def _table_of(rows: list[dict[str, Any]]) -> str:
     """A table of results; a row may lack some columns."""
     heads = list(dict.fromkeys(key for row in rows for key in row))
-    return _table(heads, ([_shown(row.get(head, "")) for head in heads] for row in rows))
+    return table(heads, ([shown(row.get(head, "")) for head in heads] for row in rows))
 
 
 def _is_table(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict) and set(value) == {"mean", "standard_error"}:
-        return f"{value['mean']:.4g} ± {value['standard_error']:.2g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(held)}" for key, held in value.items())
-    if isinstance(value, list):
-        return " × ".join(map(_shown, value))
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = [name.replace("_", " ") for name in head]
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def _code(text: str, language: str) -> str:

@@ -44,6 +44,11 @@ class Way:
     encoding: Encoding = "symmetric"
     participation: str = "1"
 
+    def __str__(self) -> str:
+        folds = " and ".join(map(str, self.folds))
+        told = f"{self.protocol}, {self.encoding} encoding, consumers of {folds} intervals"
+        return f"{told}, participation {self.participation}"
+
     def spec(self, city: City, epsilon: str) -> CollectionSpec:
         """As an office would declare it; `protocol` and `encoding` are given where a question is made of it."""
         consumers = [{"name": f"of_{fold}", "bins": fold, "epsilon": epsilon} for fold in self.folds]

@@ -1,16 +1,38 @@
-"""Every table, figure and theorem of the five papers, and what became of it here; printed by `reproduce.py --list`."""
+"""Every table, figure and theorem of the five papers, and what became of it here; printed by `reproduce.py --list`.
+
+`listed.json` holds the reasons, written by hand, and what `reproduce.py --keep` writes from the claims of the studies.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from report import Claim
+from report import Verdict
 
 REPRODUCED, HELD, PART, NOT_HELD, NOT = "reproduced", "held", "held in part", "not held", "not reproduced"
 STATUSES = (REPRODUCED, HELD, PART, NOT_HELD, NOT)
+LIST = Path(__file__).with_suffix(".json")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of one claim, of its private form.
+
+    Attributes:
+        says: the claim.
+        verdict: in how many settings it holds.
+        figures: what was measured, and what is to be known of it.
+        beside: not a claim of the paper, but measured beside it.
+    """
+
+    says: str
+    verdict: str
+    figures: str = ""
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -23,6 +45,9 @@ class Item:
         status: of `STATUSES`; for a claim it is that of the private form.
         why: where it is reproduced or shown, and the reason for what does not hold or is not there.
         study: of `reproduce.py`, if one measures it.
+        measured: the day of the study.
+        data: what was counted.
+        claims: what the study found; empty without one.
     """
 
     paper: str
@@ -30,6 +55,9 @@ class Item:
     status: str
     why: str
     study: str = ""
+    measured: str = ""
+    data: str = ""
+    claims: tuple[Found, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -38,8 +66,8 @@ class Item:
 
 def items() -> list[Item]:
     """All items, from `listed.json` beside this file."""
-    listed = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    return [Item(**item) for item in listed]
+    listed = json.loads(LIST.read_text(encoding="utf-8"))
+    return [Item(**{**item, "claims": tuple(Found(**one) for one in item.get("claims", ()))}) for item in listed]
 
 
 def lines() -> Iterator[str]:
@@ -53,19 +81,81 @@ def lines() -> Iterator[str]:
         yield f"  {item.name:<12} {item.status:<15} {item.why}{study}"
 
 
-def disagreements(study: str, claims: Sequence[Claim]) -> Iterator[str]:
-    """Items whose status is not what the claims of a study say: all hold, none does, or some do."""
-    for item in (one for one in items() if one.study == study and one.status in (HELD, PART, NOT_HELD)):
-        found = [claim.private for claim in claims if _about(claim, item)]
-        held, failed = sum(one.holds for one in found), sum(one.fails for one in found)
-        if held + failed == 0:
-            continue
-        settled = sum(one.open for one in found) == 0
-        fitting = (NOT_HELD,) if held == 0 else (PART,) if failed else (HELD,) if settled else (HELD, PART)
-        if item.status not in fitting:
-            yield f"{item.name} of {item.paper} is listed as {item.status}; these {len(found)} claims: {fitting[0]}"
+def judged(listed: Sequence[Item], studies: Mapping[str, Mapping[str, Any]]) -> list[Item]:
+    """The items as kept studies judge them; one that no study has a claim about stays as it is.
+
+    Args:
+        listed: items, in any state.
+        studies: by name, as `docs/measured/papers.json` keeps them.
+    """
+    return [_judged(item, studies[item.study]) if item.study in studies else item for item in listed]
 
 
-def _about(claim: Claim, item: Item) -> bool:
+def _judged(item: Item, study: Mapping[str, Any]) -> Item:
+    found, verdicts = [], list[Verdict]()
+    for claim in study["claims"]:
+        verdict, beside = Verdict(**claim["private"]), claim["where"] == f"({item.name})"
+        if beside or _about(claim["where"], item):
+            figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
+            found.append(Found(claim["says"], str(verdict).replace("**", ""), figures, beside))
+        if _about(claim["where"], item):
+            verdicts.append(verdict)
+    told = [verdict for verdict in verdicts if verdict != Verdict()]
+    status = _status(told) if told else item.status
+    return replace(item, status=status, measured=study["measured"], data=study["data"], claims=tuple(found))
+
+
+def _status(verdicts: Sequence[Verdict]) -> str:
+    """Of all claims together: held if none fails anywhere, and each is told from noise in half of its settings."""
+    if not any(verdict.holds for verdict in verdicts):
+        return NOT_HELD
+    clear = all(not verdict.fails and verdict.holds >= verdict.open for verdict in verdicts)
+    return HELD if clear else PART
+
+
+def _about(where: str, item: Item) -> bool:
     """Whether a claim is about an item or a part of it, e.g. Figure 9 (a)."""
-    return claim.where == item.name or claim.where.startswith(f"{item.name} (")
+    return where == item.name or where.startswith(f"{item.name} (")
+
+
+def sentence(paper: str) -> str:
+    """What became of a paper's tables and figures, and which claims hold nowhere, for a mechanism's card.
+
+    Args:
+        paper: how its name begins.
+    """
+    parts = []
+    ours = [item for item in items() if item.paper.startswith(paper) and any(not c.beside for c in item.claims)]
+    for status in (HELD, PART, NOT_HELD):
+        names = [item.name for item in ours if item.status == status]
+        named = [_named(kind, names) for kind in ("Table", "Figure")]
+        if told := ", ".join(part for part in named if part):
+            parts.append(f"{status}: {told}")
+    failed = [
+        f"{claim.says} ({item.name[0].lower()}{item.name[1:]})"
+        for item in ours
+        if item.name.startswith(("Table", "Figure"))
+        for claim in item.claims
+        if claim.verdict.startswith("fails") and not claim.beside
+    ]
+    parts += [f"in no setting: {'; '.join(dict.fromkeys(failed))}"] if failed else []
+    return f"Of its claims, {'; '.join(parts)} (docs/explanation/measured.md)."
+
+
+def _named(kind: str, names: Sequence[str]) -> str:
+    numbers = [name.removeprefix(f"{kind} ") for name in names if name.startswith(f"{kind} ")]
+    return f"{kind.lower()}{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
+
+
+def write(listed: Sequence[Item]) -> None:
+    """Writes the list, a line for an item and for each of its claims."""
+    written = []
+    for item in listed:
+        facts = {name: value for name, value in asdict(item).items() if value}
+        claims = [{name: value for name, value in claim.items() if value} for claim in facts.pop("claims", ())]
+        line = json.dumps(facts, ensure_ascii=False)
+        if claims:
+            inner = ",\n  ".join(json.dumps(claim, ensure_ascii=False) for claim in claims)
+            line = f'{line[:-1]}, "claims": [\n  {inner}]}}'
+        written.append(line)
+    LIST.write_text("[\n" + ",\n".join(written) + "\n]\n", encoding="utf-8")

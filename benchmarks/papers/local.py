@@ -8,7 +8,7 @@ from math import hypot
 
 import numpy as np
 from collecting import STAND_IN, City, Way, bits, cities, collect, on_edges
-from measuring import Board, smaller
+from measuring import Board, smaller, times
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline.evaluation.measuring import Score
@@ -50,7 +50,19 @@ def study(quick: bool) -> Section:
         "sent. Otherwise estimates are the same."
     )
     tables = [_figure_4(boards), _figure_5(boards), _figure_6(), _figure_7(boards), _encodings(boards)]
-    return Section("LDP histograms (Zheng et al. 2021)", setting, _claims(boards), tables, found)
+    return Section(
+        "LDP histograms (Zheng et al. 2021)",
+        setting,
+        _claims(boards),
+        tables,
+        found,
+        contenders=_contenders(),
+        data=f"salaries of {', '.join(known)}; {repeat} runs",
+    )
+
+
+def _contenders() -> dict[str, str]:
+    return {f"{form}, {group}": str(FORMS[form](folds)) for group, folds in GROUPS.items() for form in FORMS}
 
 
 def _measured(city: City, repeat: int) -> list[Score]:
@@ -66,8 +78,15 @@ def _measured(city: City, repeat: int) -> list[Score]:
 
 def _claims(boards: Boards) -> list[Claim]:
     return [
-        _claim("Figure 4", "CHP's MSE is below the baseline's, ε 3 to 18", _below(boards, "chp", "baseline")),
-        _claim("Figure 4", "sampling's MSE is below the baseline's, ε 3 to 18", _below(boards, "sampled", "baseline")),
+        *(
+            _claim(
+                "Figure 4",
+                f"{name}'s MSE is below the baseline's, ε 3 to 18",
+                _below(boards, form, "baseline"),
+                figures=f"by the law {_times(boards, form)}",
+            )
+            for form, name in (("chp", "CHP"), ("sampled", "sampling"))
+        ),
         *(
             _claim("Figure 4", f"MSE of {form} falls with ε", _falls(boards, form), note)
             for form, note in (("chp", ""), ("baseline", ""), ("sampled", "what is left is who was not asked"))
@@ -80,13 +99,19 @@ def _claims(boards: Boards) -> list[Claim]:
             "because it has most contributors, each with noise of their own, and not because some intervals hold few: "
             "the variance is proportional to contributors, whatever an interval holds",
         ),
-        _claim("Figure 5", "the baseline's MSE grows with its consumers", _grows(boards, "baseline")),
+        _claim(
+            "Figure 5",
+            "the baseline's MSE grows with its consumers",
+            _grows(boards, "baseline"),
+            figures=_growths(boards, "baseline"),
+        ),
         *(
             _claim(
                 "Figure 5",
                 f"{form}'s MSE by the law stays within {FLAT} times from 1 to 5 consumers",
                 _flat(boards, form),
                 note,
+                figures=_growths(boards, form),
             )
             for form, note in (
                 ("chp", "an interval is added up from more merged ones, each with noise of its own"),
@@ -135,8 +160,24 @@ def _claims(boards: Boards) -> list[Claim]:
     ]
 
 
-def _claim(where: str, says: str, private: Verdict, note: str = "") -> Claim:
-    return Claim(where, says, NOT_THERE if where.startswith("(") else SAME, private, note)
+def _claim(where: str, says: str, private: Verdict, note: str = "", figures: str = "") -> Claim:
+    return Claim(where, says, NOT_THERE if where.startswith("(") else SAME, private, note, figures)
+
+
+def _times(boards: Boards, form: str) -> str:
+    return times(
+        ((_law(board, form, e), _law(board, "baseline", e)) for board in boards.values() for e in EPSILONS),
+        "the baseline",
+    )
+
+
+def _growths(boards: Boards, form: str) -> str:
+    """The MSE by the law with one consumer, three and five, in every city."""
+    lines = (
+        " → ".join(f"{found.mean:.3g}" for group in GROUPS if (found := _law(board, f"{form}, {group}")))
+        for board in boards.values()
+    )
+    return f"by the law {'; '.join(lines)}"
 
 
 def _mse(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> Score | None:

@@ -59,7 +59,15 @@ def study(quick: bool) -> Section:
         "is invented."
     )
     tables = [_table(name, shapes[name]) for name in known]
-    return Section("LDP histograms, shapes (Zheng et al. 2021)", setting, claims, tables, series=shapes)
+    return Section(
+        "LDP histograms, shapes (Zheng et al. 2021)",
+        setting,
+        claims,
+        tables,
+        series=shapes,
+        contenders={name: str(way) for name, way in WAYS.items()},
+        data=f"salaries of {', '.join(known)}; one collection",
+    )
 
 
 def _shapes(city: City) -> Histograms:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import hypot, isfinite
 
@@ -12,41 +13,76 @@ from printed import Printed
 from rich.console import Console
 from rich.progress import track
 
-from dphist_pipeline import sanitize
+from dphist_pipeline import mechanisms, sanitize
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, measure
 from dphist_pipeline.evaluation.workloads import Workload
+from dphist_pipeline.mechanisms.dpcube import PaperVariance
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
 SEED = 1099
 NOTHING: tuple[Workload, ...] = ()
 
 
-def private(mechanism: str, sensitivity: int = 1, **settings: object) -> Contestant:
-    """A mechanism of the package."""
+@dataclass(frozen=True)
+class Private:
+    """A mechanism of the package, with its settings."""
 
-    def release(exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
-        return sanitize(exact, mechanism=mechanism, epsilon=epsilon, sensitivity=sensitivity, **settings)
+    mechanism: str
+    sensitivity: int
+    settings: dict[str, object]
 
-    return release
+    def __call__(self, exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        """A release."""
+        return sanitize(exact, mechanism=self.mechanism, epsilon=epsilon, sensitivity=self.sensitivity, **self.settings)
+
+    def __str__(self) -> str:
+        return told(self.mechanism, self.sensitivity, **self.settings)
 
 
-def as_printed(algorithm: Callable[[np.ndarray, float, np.random.Generator], Printed]) -> Contestant:
+@dataclass(frozen=True)
+class AsPrinted:
     """A printed form, not private. What it really spends stands in the place of its charge."""
 
-    def release(exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
-        made = algorithm(exact, float(epsilon), random)
+    algorithm: Callable[[np.ndarray, float, np.random.Generator], Printed]
+    settings: str
+
+    def __call__(self, exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        """What it publishes."""
+        made = self.algorithm(exact, float(epsilon), random)
         return Estimate(Domain.from_shape(exact.shape), made.values, (("printed", made.spent),), groups=made.groups)
 
-    return release
+    def __str__(self) -> str:
+        return f"as printed, not private: {self.settings}"
+
+
+def private(mechanism: str, sensitivity: int = 1, **settings: object) -> Private:
+    """A mechanism of the package, with its settings."""
+    return Private(mechanism, sensitivity, settings)
+
+
+def as_printed(algorithm: Callable[[np.ndarray, float, np.random.Generator], Printed], settings: str) -> AsPrinted:
+    """A printed form, and its shares in words."""
+    return AsPrinted(algorithm, settings)
+
+
+def told(mechanism: str, sensitivity: int = 1, **settings: object) -> str:
+    """A mechanism with every setting, those that were left out at their defaults."""
+    every = vars(mechanisms.build(mechanism, settings))
+    words = ", ".join(f"{name} {_written(value)}" for name, value in every.items())
+    return f"{mechanism}: {words or 'no settings'}; Δ = {sensitivity}"
+
+
+def _written(value: object) -> str:
+    return f"{{paper: {value.paper:g}}}" if isinstance(value, PaperVariance) else str(value)
 
 
 def scores(
     name: str,
     exact: np.ndarray,
-    contestants: dict[str, Contestant],
+    contestants: Mapping[str, Contestant],
     epsilons: Sequence[str],
     repeat: int,
     workloads: Sequence[Workload] = NOTHING,
@@ -96,3 +132,9 @@ def smaller(one: Score | None, other: Score | None) -> bool | None:
         return None
     noise = 2 * hypot(one.standard_error or 0.0, other.standard_error or 0.0)
     return None if abs(one.mean - other.mean) <= noise else one.mean < other.mean
+
+
+def times(pairs: Iterable[tuple[Score | None, Score | None]], of: str) -> str:
+    """How the first errors relate to the second ones, from the least ratio: `0.5 to 3 times geometric's`."""
+    found = [one.mean / other.mean for one, other in pairs if one and other and other.mean]
+    return f"{min(found):.3g} to {max(found):.3g} times {of}'s" if found else ""

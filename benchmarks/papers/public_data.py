@@ -57,6 +57,12 @@ def salaries() -> np.ndarray | None:
     return _binned("salaries_baltimore_fy2017", "annual_salary", 0, 100, 2_501)
 
 
+def citations() -> np.ndarray | None:
+    """HEPTH: 4,096 bins, as DPBench has them."""
+    table = _read("hepth_4096")
+    return None if table is None else table["count"].to_numpy()
+
+
 def age_income(records: int | None = None) -> np.ndarray | None:
     """Age 18 to 97 (80 bins) × income from 0 to 200,000 by 2,000 dollars (100 bins); the first so many records.
 

@@ -40,7 +40,10 @@ class Claim:
     """What a paper says, and whether it holds as printed and once the algorithm is private.
 
     Attributes:
+        where: as the paper calls it, or a part of it: `Figure 9 (a)`. In parentheses: beside that figure or table, and
+            not in the paper, so that the claim does not decide what becomes of it.
         printed: how the printed form does; words where it was not measured apart, None where it is private.
+        figures: what was measured, in a few words.
     """
 
     where: str
@@ -48,11 +51,18 @@ class Claim:
     printed: Verdict | str | None
     private: Verdict
     note: str = ""
+    figures: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A paper's part of the report."""
+    """A paper's part of the report.
+
+    Attributes:
+        contenders: who takes part, each with every share and setting.
+        data: what was counted, in a few words.
+        drawn: numbers that a picture of the documentation draws.
+    """
 
     paper: str
     setting: str
@@ -60,6 +70,9 @@ class Section:
     tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = ()
     scores: dict[str, list[Score]] = field(default_factory=dict)
     series: dict[str, Any] = field(default_factory=dict)  # what else a figure shows, as JSON values
+    contenders: dict[str, str] = field(default_factory=dict)
+    data: str = ""
+    drawn: dict[str, Any] = field(default_factory=dict)
 
     def markdown(self) -> str:
         """The section."""
@@ -70,6 +83,8 @@ class Section:
         ]
         lines += table(["where", "claim", "as printed (not private)", "private"], rows)
         lines += [f"- {claim.where}: {claim.note}" for claim in self.claims if claim.note]
+        if self.contenders:
+            lines += ["", "### Who takes part", "", *table(["who", "shares and settings"], self.contenders.items())]
         for title, head, body in self.tables:
             lines += ["", f"### {title}", "", *table(head, body)]
         return "\n".join(lines) + "\n"
@@ -80,9 +95,22 @@ class Section:
             "paper": self.paper,
             "setting": self.setting,
             "claims": [asdict(claim) for claim in self.claims],
-            "scores": {name: [score.facts() for score in found] for name, found in self.scores.items()},
+            "contenders": self.contenders,
+            "scores": {name: [self._row(score) for score in found] for name, found in self.scores.items()},
             "series": self.series,
         }
+
+    def kept(self) -> dict[str, Any]:
+        """What the documentation keeps of it: claims, tables, and who took part."""
+        return {
+            **{name: value for name, value in self.facts().items() if name not in ("scores", "series")},
+            "data": self.data,
+            "tables": [{"title": title, "head": head, "rows": rows} for title, head, rows in self.tables],
+            "drawn": self.drawn,
+        }
+
+    def _row(self, score: Score) -> dict[str, Any]:
+        return {**score.facts(), "settings": self.contenders.get(score.mechanism, "")}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

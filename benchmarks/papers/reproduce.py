@@ -4,6 +4,7 @@ Measures five papers: each as printed, where that is not private, beside the pri
 benchmarks/results/papers.md, a report, and papers.json, every number.
 
     python benchmarks/papers/reproduce.py [--quick] [STUDY …]     all studies without a name; --help names them
+    python benchmarks/papers/reproduce.py --keep [STUDY …]        the same, and docs/measured/papers.json and the list
     python benchmarks/papers/reproduce.py --list                  every table, figure and theorem, and what became of it
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
+from datetime import UTC, datetime
 
 import classification
 import cnfg
@@ -23,6 +24,7 @@ import dpcube
 import dpcube_theory
 import dphr
 import dphr_cost
+import kept
 import linkage
 import listed
 import local
@@ -57,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(STUDIES)}; all when left out")
     parser.add_argument("--quick", action="store_true", help="few releases")
+    parser.add_argument("--keep", action="store_true", help="for the documentation, and judge the list by it")
     parser.add_argument("--list", action="store_true", help="tell what became of every table, figure and theorem")
     asked = parser.parse_args()
     if asked.list:
@@ -68,8 +71,9 @@ def main() -> None:
     for name in asked.papers or STUDIES:
         sections.append(STUDIES[name](asked.quick))
         print(sections[-1].markdown())
-        for line in listed.disagreements(name, sections[-1].claims):
-            print(f"  {line}", file=sys.stderr)
+        if asked.keep:
+            kept.keep(name, sections[-1], datetime.now(UTC).date().isoformat(), asked.quick)
+            listed.write(listed.judged(listed.items(), kept.studies()))
     folder = PROJECT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)
     stem = "_".join(["papers", *asked.papers])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import printed
-from measuring import Board, as_printed, private, scores, smaller
+from measuring import Board, as_printed, private, scores, smaller, times
 from public_data import real_waitakere
 from report import Claim, Section, Verdict, shown
 
@@ -21,9 +23,10 @@ TABLE_2 = {
 CONTESTANTS = {
     "geometric": private("geometric"),
     "ahp": private("ahp"),
+    "ahp, halves": private("ahp", order_share="1/2"),
     "sreb_gca": private("sreb_gca"),
-    "printed": as_printed(printed.sreb_gca),
-    "printed, counts ≥ 1": as_printed(printed.sreb_gca_at_least_one),
+    "printed": as_printed(printed.sreb_gca, "halves, a draw of scale λ₂/|C| for every bin of a group"),
+    "printed, counts ≥ 1": as_printed(printed.sreb_gca_at_least_one, "the same, counts below 1 grouped as 1"),
 }
 # The paper does not say what becomes of counts below 1: a claim holds as printed where either reading has it.
 PRINTED, PRIVATE = ("printed", "printed, counts ≥ 1"), ("sreb_gca",)
@@ -42,45 +45,62 @@ def study(quick: bool) -> Section:
     }
     boards = {name: Board(part) for name, part in found.items()}
     claims = [
-        Claim(
-            "Table 2",
-            "KL divergence below AHP's, all sets and ε",
-            *(_beats(boards, who, "ahp", "kl") for who in (PRINTED, PRIVATE)),
+        *(
+            Claim(
+                "Table 2",
+                f"KL divergence below AHP's, all sets and ε, AHP at {share}",
+                *(_beats(boards, who, rival, "kl") for who in (PRINTED, PRIVATE)),
+                figures=_times(boards, rival, "kl"),
+            )
+            for rival, share in (("ahp, halves", "equal halves, as SReB_GCA"), ("ahp", "its default of 17/20"))
         ),
         Claim(
             "Figure 4",
             f"relative error of bins up to {SMALL} below DP_BASE's",
             *(_by_size(boards, who, small=True) for who in (PRINTED, PRIVATE)),
+            figures=_times(boards, "geometric", "mre", lambda size: size != "0" and _ends(size)[1] <= SMALL),
         ),
         Claim(
             "Figure 4",
             f"no substantial loss on bins above {LARGE}: at most 1.5 times DP_BASE's relative error",
             *(_by_size(boards, who, small=False) for who in (PRINTED, PRIVATE)),
+            figures=_times(boards, "geometric", "mre", lambda size: _ends(size)[0] > LARGE),
         ),
         Claim(
             "Figure 5",
             "relative error below DP_BASE's for every length of range",
             *(_by_length(boards, who) for who in (PRINTED, PRIVATE)),
+            figures=_times(boards, "geometric", "range_mre", lambda length: True),
         ),
         Claim(
             "Figure 6",
             "KL divergence below DP_BASE's",
             *(_beats(boards, who, "geometric", "kl") for who in (PRINTED, PRIVATE)),
             note="DP_BASE is `geometric` throughout.",
+            figures=_times(boards, "geometric", "kl"),
         ),
         Claim(
-            "Section 6",
+            "(Figure 4)",
             "mean relative error over all bins below DP_BASE's",
             *(_beats(boards, who, "geometric", "mre") for who in (PRINTED, PRIVATE)),
+            figures=_times(boards, "geometric", "mre"),
         ),
     ]
     too = ", and the real 1,340 meshblocks of Waitakere" if real is not None else ""
     setting = (
         f"Synthetic stand-ins for its four sets (size, mean, variance, range as in table 1){too}; {repeat} releases "
-        "each; even split of ε. Printed: Lap(λ₂)/|C| drawn for every bin of a group, in the better of two readings. "
-        "Private: one draw a group."
+        "each. Printed: Lap(λ₂)/|C| drawn for every bin of a group, in the better of two readings. Private: one draw a "
+        "group."
     )
-    return Section("SReB_GCA (Chen et al. 2024)", setting, claims, [_table_2(boards), _spent(boards)], found)
+    return Section(
+        "SReB_GCA (Chen et al. 2024)",
+        setting,
+        claims,
+        [_table_2(boards), _sizes(boards), _lengths(boards), _spent(boards)],
+        found,
+        contenders={name: str(who) for name, who in CONTESTANTS.items()},
+        data=f"stand-ins of its four sets{too}; {repeat} releases",
+    )
 
 
 def _below(board: Board, who: Readings, other: str, epsilon: str, measure: str, at: str = "") -> bool | None:
@@ -98,7 +118,7 @@ def _by_size(boards: dict[str, Board], who: Readings, small: bool) -> Verdict:
     answers: list[bool | None] = []
     for board in boards.values():
         for size in board.places("mre"):
-            low, high = int(size.partition("-")[0]), int(size.rpartition("-")[2])
+            low, high = _ends(size)
             for epsilon in EPSILONS:
                 if small and high <= SMALL:
                     answers.append(_below(board, who, "geometric", epsilon, "mre", size))
@@ -107,6 +127,24 @@ def _by_size(boards: dict[str, Board], who: Readings, small: bool) -> Verdict:
                     *mine, base = (one.mean for one in found if one is not None)
                     answers.append(min(mine) <= 1.5 * base)
     return Verdict.over(answers)
+
+
+def _ends(size: str) -> tuple[int, int]:
+    """The least and the largest count of a class: `2-10`, or `0`."""
+    return int(size.partition("-")[0]), int(size.rpartition("-")[2])
+
+
+def _times(boards: dict[str, Board], other: str, measure: str, at: Callable[[str], bool] | None = None) -> str:
+    """What the private form has of another's error, over all sets, epsilons, and classes or lengths."""
+    return times(
+        (
+            (board.get("sreb_gca", epsilon, measure, place), board.get(other, epsilon, measure, place))
+            for board in boards.values()
+            for epsilon in EPSILONS
+            for place in ([""] if at is None else filter(at, board.places(measure)))
+        ),
+        "AHP" if other.startswith("ahp") else "DP_BASE",
+    )
 
 
 def _by_length(boards: dict[str, Board], who: Readings) -> Verdict:
@@ -119,14 +157,35 @@ def _by_length(boards: dict[str, Board], who: Readings) -> Verdict:
 
 
 def _table_2(boards: dict[str, Board]) -> tuple[str, list[str], list[list[str]]]:
-    head = ["set", "ε", "AHP, paper", "AHP, here", "SReB_GCA, paper", *PRINTED, "private", "DP_BASE"]
+    head = ["set", "ε", "AHP, paper", "AHP, 17/20", "AHP, 1/2", "SReB_GCA, paper", *PRINTED, "private", "DP_BASE"]
     rows = []
     for name, board in boards.items():
         for place, epsilon in enumerate(EPSILONS):
             ahp, sreb = map(str, TABLE_2[name][place]) if name in TABLE_2 else ("–", "–")
-            mine = [shown(board.get(who, epsilon, "kl")) for who in ("ahp", *PRINTED, *PRIVATE, "geometric")]
-            rows.append([name, epsilon, ahp, mine[0], sreb, *mine[1:]])
+            mine = [
+                shown(board.get(who, epsilon, "kl")) for who in ("ahp", "ahp, halves", *PRINTED, *PRIVATE, "geometric")
+            ]
+            rows.append([name, epsilon, ahp, *mine[:2], sreb, *mine[2:]])
     return "Table 2: KL divergence (here with half a record in every cell)", head, rows
+
+
+def _sizes(boards: dict[str, Board]) -> tuple[str, list[str], list[list[str]]]:
+    return _places("Figure 4: mean relative error by count of a bin", "count", boards, "mre")
+
+
+def _lengths(boards: dict[str, Board]) -> tuple[str, list[str], list[list[str]]]:
+    return _places("Figure 5: mean relative error by length of a range", "length", boards, "range_mre")
+
+
+def _places(title: str, what: str, boards: dict[str, Board], measure: str) -> tuple[str, list[str], list[list[str]]]:
+    who = ("geometric", *PRINTED, *PRIVATE)
+    rows = [
+        [name, epsilon, place, *(shown(board.get(one, epsilon, measure, place)) for one in who)]
+        for name, board in boards.items()
+        for epsilon in EPSILONS
+        for place in board.places(measure)
+    ]
+    return title, ["set", "ε", what, "DP_BASE", *PRINTED, "private"], rows
 
 
 def _spent(boards: dict[str, Board]) -> tuple[str, list[str], list[list[str]]]:

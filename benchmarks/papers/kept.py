@@ -1,0 +1,87 @@
+"""What the documentation keeps of the studies, and of which code their mechanisms were then."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from public_data import PROJECT
+from report import Section
+
+from dphist_pipeline import mechanisms
+
+KEPT = PROJECT / "docs" / "measured" / "papers.json"
+FOLLOWED = ("dphist_pipeline.solvers.", "dphist_pipeline.mechanisms._")  # what a mechanism computes by
+
+
+def studies() -> dict[str, dict[str, Any]]:
+    """All that is kept, by the name of the study."""
+    held: dict[str, dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    return held
+
+
+def keep(name: str, section: Section, day: str, quick: bool) -> None:
+    """Puts a study in the place of what was kept under its name.
+
+    Args:
+        name: of the study.
+        section: what it found.
+        day: of the measurement.
+        quick: whether with few releases.
+    """
+    used = sorted(set(mechanisms.names()) & {told.partition(":")[0] for told in section.contenders.values()})
+    facts = {"measured": day, "quick": quick, "mechanisms": {one: code_of(one) for one in used}, **section.kept()}
+    held = dict(sorted({**studies(), name: facts}.items()))
+    KEPT.write_text(json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def code_of(mechanism: str) -> str:
+    """A digest of a mechanism's code and of the solvers that it computes by, without their words.
+
+    Docstrings, comments and the descriptions of settings play no part, so that other words do not make a study old.
+
+    Args:
+        mechanism: its name.
+    """
+    found: dict[str, str] = {}
+    waiting = [f"dphist_pipeline.mechanisms.{mechanism}"]
+    while waiting:
+        if (module := waiting.pop()) not in found:
+            tree = _Wordless().visit(ast.parse(_path(module).read_text(encoding="utf-8")))
+            found[module] = ast.dump(tree)
+            waiting += [name for name in _imported(tree) if name.startswith(FOLLOWED)]
+    return sha256("".join(found[module] for module in sorted(found)).encode()).hexdigest()[:16]
+
+
+def _path(module: str) -> Path:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ValueError(f"no module {module}")
+    return Path(spec.origin)
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+class _Wordless(ast.NodeTransformer):
+    """Leaves out statements that are only text, and what a `Setting` tells."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        """Nothing in the place of a docstring."""
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """`Setting()` in the place of its words."""
+        if isinstance(node.func, ast.Name) and node.func.id == "Setting":
+            return ast.copy_location(ast.Name("Setting", ast.Load()), node)
+        return self.generic_visit(node)

@@ -56,7 +56,7 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
     wanted = {*by, *(name for box in boxes for name in box)}
     having = [table for table, domain in domains.items() if wanted <= names_of_table(domain)]
     if not having:
-        raise FamilyNamed(audit["release"], list(audit["tables"]))
+        raise FamilyNamed(audit["release"], list(audit["tables"]), sorted(wanted))
     smallest = min(having, key=lambda table: domains[table].cells)
     return best_publication(Publication.read(folder / TABLES_OF_FAMILY / smallest), by, boxes)
 

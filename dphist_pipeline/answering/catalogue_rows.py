@@ -114,7 +114,8 @@ def group_rows(audit: Audit, sums: Any) -> Any:
     """
     variances = {scale: noise_law.variance(Fraction(scale)) for scale in set(sums["noise_scale"].to_pylist())}
     for number, name in enumerate(KEY):
-        sums = sums.add_column(number, GROUPS.field(name), pa.repeat(pa.scalar(audit[name]), sums.num_rows))
+        field = GROUPS.field(name)
+        sums = sums.add_column(number, field, pa.repeat(pa.scalar(audit[name], field.type), sums.num_rows))
     noise = pa.array([variances[scale] for scale in sums["noise_scale"].to_pylist()], pa.float64())
     return sums.append_column("noise_variance", noise).select(GROUPS.names).cast(GROUPS)
 

@@ -22,9 +22,11 @@ def comments_of(schema: pa.Schema) -> dict[str, str]:
 
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+# What a spec bounds: cells by `max_cells`, revisions by the least epsilon. JSON of JavaScript has no BIGINT.
+BOUNDED = pa.int32()
 _RELEASE = ("release", _TEXT, "name of the release")
 _PERIOD = ("period", _TEXT, "first day of the period, such as 2026-01-05; `all` for a release without periods")
-_REVISION = ("revision", _WHOLE, "from 1; a later revision of a period replaces the earlier ones")
+_REVISION = ("revision", BOUNDED, "from 1; a later revision of a period replaces the earlier ones")
 _GRID = ("grid", _TEXT, "digest of the axes; publications of the same grid have the same cells")
 _SCALE = (
     "noise_scale",
@@ -45,7 +47,7 @@ RELEASES = _schema(
     ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
     ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
     ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
-    ("cells", _WHOLE, "number of declared cells"),
+    ("cells", BOUNDED, "number of declared cells"),
     ("account", _TEXT, "account of the ledger that paid"),
     ("charged_at", _TEXT, "when the ledger charged it"),
     ("published_on", pa.date32(), "day (UTC) on which its files were made; null in those of versions up to 0.2"),

@@ -34,7 +34,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
-from dphist_pipeline.answering.catalogue_schemas import TABLES, comments_of
+from dphist_pipeline.answering.catalogue_schemas import BOUNDED, TABLES, comments_of
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.row_quality import read_rows
 from dphist_pipeline.answering.views import (
@@ -154,12 +154,12 @@ def version() -> str:
 
 def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publications: Sequence[Publication]) -> list[str]:
     """Creates the table of a release, without rows, and returns its columns."""
-    columns = {"period": pa.string(), "revision": pa.int64(), "cell_number": pa.int64()}
+    columns = {"period": pa.string(), "revision": BOUNDED, "cell_number": BOUNDED}
     for folder, _ in publications:  # a revision may have other axes
         for field in pq.read_schema(folder / "histogram.parquet"):
             if columns.setdefault(field.name, field.type) != field.type:
                 columns[field.name] = pa.string()
-    columns["whole_count"] = pa.int64()
+    columns |= {"group_id": BOUNDED, "whole_count": pa.int64()}  # there are at most as many groups as cells
     with _registered(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     return list(columns)

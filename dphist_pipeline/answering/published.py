@@ -27,12 +27,17 @@ class NotPublished(DphistError):
 
 
 class FamilyNamed(DphistError):
-    """A family of tables is named where one of its tables is needed."""
+    """A family of tables is named where one of its tables is needed, or for axes that no table of it has together."""
 
-    def __init__(self, release: str, tables: Sequence[str]) -> None:
-        self.release, self.tables = release, tuple(f"{release}_{table}" for table in tables)
+    def __init__(self, release: str, tables: Sequence[str], axes: Sequence[str] = ()) -> None:
+        self.release, self.tables, self.axes = release, tuple(f"{release}_{table}" for table in tables), tuple(axes)
         named = first_of(self.tables, MOST_LISTED)
-        super().__init__(f"release '{release}' is a family of tables; name one of them: {named}")
+        if axes:
+            together = f"{' and '.join(axes)} together" if len(axes) > 1 else axes[0]
+            text = f"no table of release '{release}' has {together}; its tables are {named}"
+        else:
+            text = f"release '{release}' is a family of tables; name one of them: {named}"
+        super().__init__(text)
 
 
 class PublicationWithdrawn(DphistError):

@@ -123,6 +123,7 @@ def answer(
         standardise=standardise,
         compare=compare,
         pivot=pivot,
+        with_chance=with_chance,
     )
     # Other questions are asked of several periods, whose tables may be others.
     one_period = asked.question not in ("changes", "over", "compare")

@@ -48,6 +48,7 @@ class Asked:
         standardise: an axis or a level that rates are standardised over.
         compare: another release.
         pivot: an axis or a level whose categories become columns.
+        with_chance: whether intervals cover the chance of counts, too.
     """
 
     by: str = ""
@@ -66,13 +67,14 @@ class Asked:
     standardise: str = ""
     compare: str = ""
     pivot: str = ""
+    with_chance: bool = False
 
     @property
     def question(self) -> str:
         """The one question that was asked; empty for the count in the box.
 
         Raises:
-            QuestionRefused: two were asked, or `--population` without `--by`.
+            QuestionRefused: two were asked, `--population` without `--by`, or `--with-chance` of what takes none.
         """
         from dphist_pipeline.answering.chosen_cells import QuestionRefused
 
@@ -84,6 +86,11 @@ class Asked:
             raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
         if self.standardise and (not self.population or given not in ([], ["by"])):
             raise QuestionRefused("", "--standardise takes --population, and --by or no other question")
+        if self.with_chance and not (self.ratio or self.ranks or self.changes or self.population):
+            raise QuestionRefused(
+                "",
+                "--with-chance is for --ratio, --ranks, --changes and --population; other intervals cover noise alone",
+            )
         if self.standardise:
             return "standardise"
         if self.population and given != ["by"]:
@@ -179,6 +186,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         rows: see `answer_rows`.
         decimals: of numbers; None for as many as their noise justifies.
     """
+    from dphist_pipeline.answering.notes import BELOW, SMOOTHED
     from dphist_pipeline.answering.reliability import LEGEND
     from dphist_pipeline.answering.told_numbers import told_number
 
@@ -188,6 +196,11 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     are_counts = not asked.population and asked.question in COUNTS
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
+    ]
+    # Where the unbiased sum is shown, a note about the estimate would be about a number that nobody sees.
+    rows = [
+        {**row, "note": ""} if one is not None and one.is_unbiased and row["note"] in (SMOOTHED, BELOW) else row
+        for row, one in zip(rows, told, strict=True)
     ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
@@ -202,6 +215,8 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         "second_estimate",
     }
     hidden |= set() if notes else {"note"}
+    hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
+    hidden -= set(asked.axes)
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)

@@ -158,6 +158,23 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     assert head.split() == ["population", "unbiased", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 
+@pytest.mark.parametrize("question", [["--difference", "state = 'B'"], ["--mean", "age"], ["--by", "state"], []])
+def test_chance_is_refused_where_no_interval_would_cover_it(store: Store, question: list[str]) -> None:
+    refused = answered(store, "cells", *question, "--with-chance")
+    assert refused.exit_code != 0 and "--with-chance is for --ratio" in str(refused.exception)
+
+
+def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:
+    rows = facts(store, "smoothed", "--by", "state")["rows"]
+    assert SMOOTHED in {row["note"] for row in rows}
+    assert "estimate lies outside" not in answered(store, "smoothed", "--by", "state").stdout
+
+
+def test_days_of_periods_are_not_printed_beside_their_keys(store: Store) -> None:
+    shown = answered(store, "cells", "--changes").stdout
+    assert "period_start" not in shown and "period_end" not in shown
+
+
 def test_two_releases_can_be_compared(store: Store) -> None:
     (row,) = facts(store, "cells", "--compare", "tree", "--where", "state = 'A'")["rows"]
     estimates = [facts(store, name, "--where", "state = 'A'")["unbiased"] for name in ("cells", "tree")]

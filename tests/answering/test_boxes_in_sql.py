@@ -78,3 +78,12 @@ def test_the_macros_call_nothing_of_the_extension_json() -> None:
     for name in MACROS:
         text = re.sub(r"--.*|'(?:[^']|'')*'", "", macro(name))
         assert not re.search(r"json|->", text, re.IGNORECASE), name
+
+
+def test_what_a_spec_bounds_is_an_integer_for_json_of_javascript(wards: duckdb.DuckDBPyConnection) -> None:
+    kinds = {name: kind for name, kind, *_ in wards.execute("DESCRIBE r.weekly").fetchall()}
+    assert {kinds[name] for name in ("revision", "cell_number", "group_id", "age_order")} == {"INTEGER"}
+    described = {name: kind for name, kind, *_ in wards.execute("DESCRIBE r.dph_releases").fetchall()}
+    assert (described["revision"], described["cells"]) == ("INTEGER", "INTEGER")
+    answer = {name: kind for name, kind, *_ in wards.execute("DESCRIBE FROM r.dph_total('r.weekly')").fetchall()}
+    assert answer["revision"] == "INTEGER"

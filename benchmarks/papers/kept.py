@@ -53,7 +53,7 @@ def code_of(mechanism: str) -> str:
     while waiting:
         if (module := waiting.pop()) not in found:
             tree = _Wordless().visit(ast.parse(_path(module).read_text(encoding="utf-8")))
-            found[module] = ast.dump(tree)
+            found[module] = ast.unparse(tree)  # not `dump`, whose text depends on Python's version
             waiting += [name for name in _imported(tree) if name.startswith(FOLLOWED)]
     return sha256("".join(found[module] for module in sorted(found)).encode()).hexdigest()[:16]
 

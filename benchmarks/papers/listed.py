@@ -27,12 +27,14 @@ class Found:
         verdict: in how many settings it holds.
         figures: what was measured, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
+        printed: how the printed form does, where that is another and not private.
     """
 
     says: str
     verdict: str
     figures: str = ""
     beside: bool = False
+    printed: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,17 @@ def _judged(item: Item, study: Mapping[str, Any]) -> Item:
         verdict, beside = Verdict(**claim["private"]), claim["where"] == f"({item.name})"
         if beside or _about(claim["where"], item):
             figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
-            found.append(Found(claim["says"], str(verdict).replace("**", ""), figures, beside))
+            printed = _told(Verdict(**claim["printed"])) if isinstance(claim.get("printed"), dict) else ""
+            found.append(Found(claim["says"], _told(verdict), figures, beside, printed))
         if _about(claim["where"], item):
             verdicts.append(verdict)
     told = [verdict for verdict in verdicts if verdict != Verdict()]
     status = _status(told) if told else item.status
     return replace(item, status=status, measured=study["measured"], data=study["data"], claims=tuple(found))
+
+
+def _told(verdict: Verdict) -> str:
+    return str(verdict).replace("**", "")
 
 
 def _status(verdicts: Sequence[Verdict]) -> str:

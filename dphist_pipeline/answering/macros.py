@@ -216,18 +216,18 @@ def _parts(name: str) -> dict[str, str]:
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
         "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),
         "caps": _piece("caps"),
-        "capped": _piece("capped", row="caps"),
+        "capped": _capped("caps"),
         "capping": _piece("capping"),
-        "capped_of_release": _piece("capped", row="capping"),
+        "capped_of_release": _capped("capping"),
         "shift_of_share": f"({_piece('shift_of_share')})",
         "shifted": _piece(
             "shifted",
-            capped_of_release=_piece("capped", row="capping"),
+            capped_of_release=_capped("capping"),
             shift=_shift_of(name),
             cap_unknown=_NOTES["cap_unknown"],
         ),
-        "first_capped": _piece("capped", row="one_cap"),
-        "second_capped": _piece("capped", row="two_cap"),
+        "first_capped": _capped("one_cap"),
+        "second_capped": _capped("two_cap"),
         "sure": repr(SURE),
         **_chance(name),
         **_LIMITS,
@@ -241,6 +241,11 @@ def _parts(name: str) -> dict[str, str]:
     if name in _ONE_BOX:
         parts["one_box"] = _piece("one_box", **parts)
     return parts
+
+
+def _capped(row: str) -> str:
+    """SQL for the sentence on what the bound cut, from a row of what was bought."""
+    return _piece("capped", row=row, unseen=_NOTES["unseen"])
 
 
 def _shift_of(name: str) -> str:
@@ -371,6 +376,7 @@ _NOTES = {
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
         "cap_unknown": notes.CAP_UNKNOWN,
+        "unseen": notes.UNSEEN,
         "chance_left_out": notes.CHANCE_LEFT_OUT,
         "chance_never": notes.CHANCE_NEVER,
         "chance_within": notes.CHANCE_WITHIN,

@@ -21,6 +21,8 @@ CHANCE_WITHIN = (
     "the interval covers chance, too, as if counts varied as Poisson's do: too little where persons have several rows"
 )
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
+# Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
+UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 

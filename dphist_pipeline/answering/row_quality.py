@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_sum
-from dphist_pipeline.answering.notes import CAP_UNKNOWN
+from dphist_pipeline.answering.notes import CAP_UNKNOWN, UNSEEN
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noise_law import half_width
@@ -23,7 +23,9 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 FILE = "quality.parquet"
-SHIFT = "Those rows may move a share of all rows by up to {} points, however they lie."
+SHIFT = (
+    "The rows cut among the first {} of each may move a share of all rows by up to {} points (95 %), however they lie"
+)
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
 NEARLY_ALL_FAILED = (
@@ -250,7 +252,7 @@ def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
     most = max(cut.possible[1] for axis in named for cut in others[axis])
     return (
         f"No {'' if alone else 'other '}value of {' or '.join(map(str, named))} stands out from the noise among the "
-        f"rows cut (95 % for all together): the cap cut at most {most:,.0f} rows of each."
+        f"rows cut (95 % for all together): of the rows looked at, the cap cut at most {most:,.0f} of each."
     )
 
 
@@ -280,7 +282,11 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
     capped = (
         f"At most {audit['max_rows_per_unit']:,} rows of each {audit['privacy_unit']} are counted, others are cut. "
     )
-    return capped + SHIFT.format(points) if points else f"Shares of these counts are {CAP_UNKNOWN}."
+    return (
+        f"{capped}{SHIFT.format(seen(rows), points)}; {UNSEEN}."
+        if points
+        else f"Shares of these counts are {CAP_UNKNOWN}."
+    )
 
 
 def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
@@ -306,11 +312,20 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
         said.append(
             f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
-            f"{audit['quality']['rows']} rows of each are looked at."
+            f"{seen(rows)} rows of each are looked at; {UNSEEN}."
         )
         if points := _points(cut):
-            said.append(SHIFT.format(points))
+            said.append(f"{SHIFT.format(seen(rows), points)}.")
     return [*said, *filter(None, [rest_in_words(found)])]
+
+
+def seen(rows: Sequence[Row]) -> int:
+    """How many rows of each unit a quality table looks at.
+
+    Args:
+        rows: of the table.
+    """
+    return int(max(row["position"] for row in rows if row["statistic"] == "units"))
 
 
 def _points(cut: Cut) -> str:

@@ -24,7 +24,7 @@ from dphist_pipeline.answering.chosen_cells import written_end
 from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, sentences
+from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
@@ -248,7 +248,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         for axis, made in found.items()
         if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
-    return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found}
+    return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
 
 
 def _cut_in_words(cut: Cut) -> tuple[str, ...]:

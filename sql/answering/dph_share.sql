@@ -197,7 +197,7 @@ SELECT
             THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
                 || printf('%+.2f', biased.points - biased.reach) || ' to '
                 || printf('%+.2f', biased.points + biased.reach) || '), measured with the first ' || caps.seen
-                || ' rows of each unit'
+                || ' rows of each unit; {unseen}'
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
     END AS capped,

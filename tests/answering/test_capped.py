@@ -32,7 +32,10 @@ COUNTED, CUT = np.array([7_800.0, 71_400.0, 800.0]), np.array([1_650.0, 1_000.0,
 SCALE, CUT_SCALE, PERIODS = Fraction(12), Fraction(140), 1_500
 SHARE = "dph_share('noisy', {'readmitted': 'yes'})"
 POINTS = r"([+-][\d.]+)"
-SAID = re.compile(rf"by about {POINTS} points \(95 %: {POINTS} to {POINTS}\), measured with the first 10 rows")
+SAID = re.compile(
+    rf"by about {POINTS} points \(95 %: {POINTS} to {POINTS}\), measured with the first 10 rows "
+    rf"of each unit; {notes.UNSEEN}$"
+)
 
 
 def tables(cut: np.ndarray) -> tuple[RowTable, ...]:
@@ -116,7 +119,8 @@ def test_a_share_along_the_axis_says_how_far_the_bound_moves_it(
 def test_other_questions_say_how_many_rows_the_bound_cut(catalogue: duckdb.DuckDBPyConnection, question: str) -> None:
     (text,) = asked(catalogue, question)
     reach = "2,231 to 3,069"  # 140·ln 20 is 419.4
-    said = f"the bound cut about 2,650 rows (95 %: {reach}) among the first 10 of each unit; no interval covers them"
+    said = f"the bound cut about 2,650 rows (95 %: {reach}) among the first 10 of each unit ({notes.UNSEEN}); "
+    said += "no interval covers them"
     assert text.startswith(said) and ("quantile" in question or "; with them this share would move by -" in text)
 
 
@@ -221,7 +225,8 @@ def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(
     cut, lower = CUT.sum(), COUNTED.sum()
     said = shift_of_shares(known.path, known.audit)
     most = cut + half_width_of_sum(CUT_SCALE, 1)
-    assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points, however they lie.")
+    assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie; {notes.UNSEEN}.")
+    assert "The rows cut among the first 10 of each may move" in said
     unknown = published(tmp_path / "unknown", quality=False)
     assert shift_of_shares(unknown.path, unknown.audit) == f"Shares of these counts are {notes.CAP_UNKNOWN}."
     assert shift_of_shares(unknown.path, {**unknown.audit, "privacy_unit": "row"}) == ""

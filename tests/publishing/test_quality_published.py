@@ -27,14 +27,17 @@ RECORDS: dict[str, list[Any]] = {
 QUALITY = {"share": "1/2", "rows": 4, "by": ["ward"]}
 SAYS = (
     "At most 2 rows of each patient are counted. This cap cut about 100 rows (95 %: 0 to 220), up to 52.4 % of all, as "
-    "far as the first 4 rows of each are looked at."
+    "far as the first 4 rows of each are looked at; rows beyond these are not seen, and the 95 % is of noise alone."
 )
 
-MOVED = "Those rows may move a share of all rows by up to 52.4 points, however they lie."
+CUT_TABLE = "What the cap cut of the first 4 rows of each, by ward"
+MOVED = (
+    "The rows cut among the first 4 of each may move a share of all rows by up to 52.4 points (95 %), however they lie."
+)
 # Of three wards, and of two kinds of failures on two axes, at 95 % for all of them together: 40 · log(7 / 0.05).
 REST = (
-    "No value of ward stands out from the noise among the rows cut (95 % for all together): the cap cut at most "
-    "220 rows of each."
+    "No value of ward stands out from the noise among the rows cut (95 % for all together): of the rows looked at, "
+    "the cap cut at most 220 of each."
 )
 UNFAILED = (
     "Of 4 numbers of missing or undeclared values, none stands out from the noise (95 % for all together): each is at "
@@ -59,7 +62,8 @@ def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Of
     office.released()
     page = card(office)
     assert page.index(SAYS) < page.index("declared before any record was read")
-    assert page.index(SAYS) < page.index(REST) and "What the cap cut, by ward" not in page
+    assert page.index(SAYS) < page.index(REST) and "What the cap cut of the first" not in page
+    assert "the quality table tells how many of them are among the first 4 rows of each." in page
     assert "a share of 1/2 of ε paid for noisy numbers" in page
     assert "quality.parquet what the cap cut" in page
 
@@ -70,7 +74,7 @@ def test_of_what_the_cap_cut_only_what_stands_out_has_a_line(office: Office) -> 
     office.released()
     page = card(office)
     line = "medicine 4,000 4,000 3,802 to 4,120 50.0 %"
-    assert f"What the cap cut, by ward ward counted cut 95 %, all lines together share cut {line}" in page
+    assert f"{CUT_TABLE} ward counted cut 95 %, all lines together share cut {line}" in page
     assert "surgery 0 0" not in page and "No other value of ward stands out from the noise among the rows cut" in page
     lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
     assert line in lines and not any(line.startswith("surgery") for line in lines)
@@ -90,7 +94,7 @@ def test_no_line_of_what_was_cut_is_above_the_upper_end_of_all_rows_cut() -> Non
     (cut,) = cuts(rows, lambda axis: np.array([1_000.0]))["ward"]
     assert cut.stands_out and cut.possible == (250, 250) and cut.about == 250 and cut.share == pytest.approx(0.2)
     quiet = [{**rows[0], "estimate": 1_000.0}, *rows[1:]]
-    assert "at most 250 rows of each" in rest_in_words(cuts(quiet, lambda axis: np.array([1_000.0])))
+    assert "at most 250 of each" in rest_in_words(cuts(quiet, lambda axis: np.array([1_000.0])))
 
 
 def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:
@@ -154,7 +158,7 @@ def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(o
     office.write_records({name: column[:3] for name, column in RECORDS.items()})
     office.released()
     says = "What this cap cut cannot be told: its interval is 240 rows wide, wider than all rows."
-    assert says in card(office) and "What the cap cut, by ward" not in card(office)
+    assert says in card(office) and "What the cap cut of the first" not in card(office)
     told = " ".join(office.run("quality", "wards").out.split())
     assert says in told and "share cut" not in told
     forecast = office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json").json

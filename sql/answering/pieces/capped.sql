@@ -2,4 +2,4 @@
 'the bound cut about ' || format('{:,}', CAST(round({row}.cut) AS BIGINT)) || ' rows (95 %: '
             || format('{:,}', CAST(round({row}.cut_lower) AS BIGINT)) || ' to '
             || format('{:,}', CAST(round({row}.cut_upper) AS BIGINT)) || ')'
-            || coalesce(' among the first ' || {row}.seen || ' of each unit', '') || '; no interval covers them'
+            || coalesce(' among the first ' || {row}.seen || ' of each unit ({unseen})', '') || '; no interval covers them'

@@ -73,6 +73,7 @@ _PAIRS = {
     "dph_compare_releases": "one.place = 1 AND two.place = 2 AND two.period = one.period",
     "dph_changes": "one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)",
 }
+_SAME = {"dph_compare": "barred.first_period = barred.second_period"}  # when two counts are of the same records
 # The axes that a macro sums along beside its boxes, and names that it is asked by. Other macros show the cells of the
 # table that is named, or what else is told about it.
 _NO_NAMES = "CAST([] AS VARCHAR[])"
@@ -214,7 +215,7 @@ def _parts(name: str) -> dict[str, str]:
         **days(),
         "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
         "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
-        "change": _piece("change", **_NOTES, chance=_piece("chance", **{**_NOTES, **_chance(name)})),
+        "change": _piece("change", **{**_NOTES, **_chance(name)}, same_records=_SAME.get(name, "false")),
         "caps": _piece("caps"),
         "capped": _capped("caps"),
         "capping": _piece("capping"),
@@ -380,6 +381,7 @@ _NOTES = {
         "chance_left_out": notes.CHANCE_LEFT_OUT,
         "chance_never": notes.CHANCE_NEVER,
         "chance_within": notes.CHANCE_WITHIN,
+        "chance_same": notes.CHANCE_SAME,
         "open_middle": notes.OPEN_MIDDLE,
         "middles_of_mean": notes.MIDDLES.format(what="mean"),
         "middles_of_sum": notes.MIDDLES.format(what="sum"),

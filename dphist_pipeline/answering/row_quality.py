@@ -320,12 +320,12 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
 
 
 def seen(rows: Sequence[Row]) -> int:
-    """How many rows of each unit a quality table looks at.
+    """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows.
 
     Args:
         rows: of the table.
     """
-    return int(max(row["position"] for row in rows if row["statistic"] == "units"))
+    return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
 
 
 def _points(cut: Cut) -> str:

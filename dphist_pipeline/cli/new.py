@@ -26,7 +26,8 @@ def new(
     mechanism: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Also NAME:SETTING=VALUE,…: written with settings that do better than defaults."
+            metavar="NAME",
+            help="Also NAME:SETTING=VALUE,SETTING=VALUE: written with settings that do better than defaults.",
         ),
     ] = "adaptive",
     output: Annotated[

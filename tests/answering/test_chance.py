@@ -162,3 +162,20 @@ def test_what_covers_chance_and_what_does_not_is_said_beside_it(
         publication = Publication(release.path, release.audit, with_chance)
         print_rows(publication, Asked(changes=True), answer_rows(publication, Asked(changes=True), {}))
         assert words[1:60] in " ".join(capsys.readouterr().out.split())
+
+
+def test_two_revisions_of_a_period_differ_by_noise_alone(tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    (tmp_path / "scratch").mkdir()
+    for revision in (1, 2):
+        made = by_hand.estimate(AXES)
+        by_hand.publish(public, made, AXES, "twice", "2026-01-05", revision=revision)
+    with attached(build_catalogue(public, tmp_path / "scratch")) as connection:
+        asked = "'2026-01-05', '2026-01-05', revision := [1, 2], with_chance := "
+        told = [
+            connection.execute(
+                f"SELECT chance, ci_upper - ci_lower FROM r.dph_compare('r.twice', {asked}{chance})"
+            ).fetchone()
+            for chance in ("false", "true")
+        ]
+    assert told[0] == told[1] and told[0][0] == notes.CHANCE_SAME

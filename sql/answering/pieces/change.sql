@@ -12,4 +12,8 @@ barred.first_estimate,
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
     END AS note,
-    {chance}
+    CASE
+        WHEN {same_records} THEN '{chance_same}'
+        WHEN {asked} THEN '{chance_within}'
+        ELSE '{chance_outside}'
+    END AS chance

@@ -24,8 +24,6 @@ from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import Store
 
-pytestmark = pytest.mark.stand_in("pictures", why="what a bucket does to a file is the same for every file")
-
 
 class Cut(BaseException):
     """Ends a call as a kill would, where nothing catches it."""

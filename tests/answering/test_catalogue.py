@@ -96,7 +96,7 @@ def test_a_box_is_answered_for_every_period_as_by_its_latest_revision(
 ) -> None:
     rows = ask(catalogue, "FROM r.dph_box('r.weekly', ?)", json.dumps(box))
     assert [row["period"] for row in rows] == PERIODS
-    assert [list(row) for row in rows] == [COLUMNS] * 3
+    assert [list(row) for row in rows] == [[*COLUMNS, "period_start", "period_end"]] * 3
     for row in rows:
         assert_answers(row, latest["weekly", row["period"]], box)
         assert ask(catalogue, f"FROM r.dph_box('r.weekly', ?, period := '{row['period']}')", json.dumps(box)) == [row]

@@ -273,7 +273,9 @@ def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> N
     spec = checked(chart(picture))
     spec.pop("config")
     fields = {name for data in found(spec, "data") for row in data["values"] for name in row}
-    assert fields == ({"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "class", "dot"})
+    assert fields == (
+        {"name", "estimate", "low", "high"} if number == 1 else {"across", "down", "class", "dark", "number"}
+    )
     assert set(found(spec, "field")) <= fields
     assert set(found(spec, "test")) | set(found(spec, "filter")) <= {"datum.value === 0", "datum.dot"}
     assert not found(spec, "expr") and not found(spec, "signal") and not found(spec, "url")

@@ -15,9 +15,7 @@ from system.doctored import all_well, examined
 from dphist_pipeline.publishing.manifest import NAME
 from dphist_pipeline.releasing.store import FOLDER, Store
 
-pytestmark = pytest.mark.stand_in(
-    "catalogue", "pictures", why="doctor compares the digests of files, whatever they hold"
-)
+pytestmark = pytest.mark.stand_in("pictures", why="doctor compares the digests of files, whatever they hold")
 
 __all__ = ["bucket", "object_server", "one_client"]
 

@@ -113,7 +113,7 @@ def _told(verdict: Verdict) -> str:
 
 
 def _status(verdicts: Sequence[Verdict]) -> str:
-    """Of all claims together: held if none fails anywhere, and each is told from noise in half of its settings."""
+    """The status of all claims: held if none fails anywhere, and each is told from noise in half of its settings."""
     if not any(verdict.holds for verdict in verdicts):
         return NOT_HELD
     clear = all(not verdict.fails and verdict.holds >= verdict.open for verdict in verdicts)

@@ -242,7 +242,7 @@ def day_of_period(audit: Audit, end: str) -> date | None:
 
     Args:
         audit: of a publication.
-        end: `period_start`, or `period_end`, which is the day after the last.
+        end: `period_start`, or `period_end`, which is the day after the last; or `published_on`.
     """
     return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None
 

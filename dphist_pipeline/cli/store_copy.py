@@ -1,4 +1,4 @@
-"""The commands `dphist store publish` and `dphist store fetch`: the copy of the public folder in a bucket."""
+"""The commands `dphist store publish`, `fetch` and `pages`: the public folder, its copy in a bucket, its pages."""
 
 from __future__ import annotations
 

@@ -92,20 +92,12 @@ def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: 
     when = "" if audit["period"] == "all" else f", {audit['period']}"
     title = f"{audit.get('title') or audit['release']}{when}"
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
-    return {name: table_page(family, name, title, rendered) for name in paged}
-
-
-def table_page(family: FamilyEstimate, name: str, title: str, rendered: str = "") -> str:
-    """The page of one table of a family, with its picture and numbers, as HTML.
-
-    Args:
-        family: what is published.
-        name: of the table.
-        title: of the family, plain text.
-        rendered: see `card.release_card`.
-    """
-    picture = _picture(name, family.tables[name])
-    return picture_page(picture, f"{title}: {name}", back="../../card.html", rendered=rendered)
+    return {
+        name: picture_page(
+            _picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html", rendered=rendered
+        )
+        for name in paged
+    }
 
 
 def _picture(name: str, made: Estimate) -> Picture:

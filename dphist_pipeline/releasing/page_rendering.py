@@ -108,9 +108,12 @@ def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scra
             ledger.record_rendered(charge, hashlib.sha256(content).hexdigest())
     replace_public(folder / NAME, content, scratch)
     for path, page in pages.items():
+        file = folder / path
         # A mark of a later revision follows when the catalogue is built.
-        marked = withdrawal.marked(page, _audit_of(folder, path, audit)) if _is_withdrawn_card(path, audit) else page
-        replace_public(folder / path, marked, scratch)
+        marked = (
+            withdrawal.marked(page, read_audit(file.parent)) if "withdrawn" in audit and file.name == CARD else page
+        )
+        replace_public(file, marked, scratch)
     return True
 
 
@@ -124,14 +127,6 @@ def _as_they_are(folder: Path, pages: Mapping[str, str]) -> bool:
         if (without_marks(there, read_audit(file.parent)) if file.name == CARD else there) != page:
             return False
     return True
-
-
-def _is_withdrawn_card(path: str, audit: Mapping[str, Any]) -> bool:
-    return "withdrawn" in audit and path.endswith(CARD)
-
-
-def _audit_of(folder: Path, path: str, audit: Mapping[str, Any]) -> Mapping[str, Any]:
-    return read_audit(folder / Path(path).parent) if "/" in path else audit
 
 
 def _pages(folder: Path, audit: Mapping[str, Any], last: Rendering | None) -> dict[str, str]:

@@ -43,7 +43,7 @@ class Year:
     ) -> None:
         self.scale, draw = Fraction(scale), generator
         weeks, each = BEFORE + WEEKS, VALUES // AXES
-        # Of each axis some values are never there, and the largest are hundreds of times the smallest.
+        # Some values of each axis are never there, and the largest are hundreds of times the smallest.
         sizes = np.where(np.arange(VALUES) % 10 == 0, 0.0, np.exp(draw.normal(2.5, 1.5, VALUES))).reshape(AXES, each)
         means = (rows * sizes / sizes.sum(axis=1, keepdims=True)).ravel()
         time = np.arange(weeks)[:, None]

@@ -188,7 +188,9 @@ PUBLISHING = (
         (
             Mutation("content_of((*before,", "content_of((", "earlier renderings are forgotten"),
             Mutation(
-                "if _is_withdrawn_card(path, audit) else page", "if False else page", "a withdrawn card loses its mark"
+                'if "withdrawn" in audit and file.name == CARD else page',
+                "if False else page",
+                "a withdrawn card loses its mark",
             ),
             Mutation(
                 "    replace_public(folder / NAME, content, scratch)\n", "", "pages are replaced before their list"

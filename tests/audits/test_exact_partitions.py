@@ -39,7 +39,7 @@ class Spread:
         return Spread(self.low + by, self.parts)
 
     def plus(self, other: Spread) -> Spread:
-        """Of the sum of independent numbers."""
+        """The law of the sum of independent numbers."""
         return Spread(self.low + other.low, np.convolve(self.parts, other.parts))
 
     def above(self, values: NDArray[np.int64]) -> Reals:

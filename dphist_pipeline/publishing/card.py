@@ -26,7 +26,7 @@ from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
 from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.answering.told_numbers import told_number
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.local.law import odds
@@ -239,10 +239,11 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
 
     found = cuts(rows, counted)
+    words = {axis.name: with_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
             "axis": axis,
-            "rows": [_cut_in_words(cut) for cut in shown[:MOST_NAMED]],
+            "rows": [_cut_in_words(cut, words.get(str(axis), {})) for cut in shown[:MOST_NAMED]],
             "more": max(0, len(shown) - MOST_NAMED),
         }
         for axis, made in found.items()
@@ -251,10 +252,11 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
 
 
-def _cut_in_words(cut: Cut) -> tuple[str, ...]:
+def _cut_in_words(cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
-    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
+    category = "other" if cut.category is None else words.get(cut.category, cut.category)
+    return category, counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:

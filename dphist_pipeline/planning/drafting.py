@@ -252,10 +252,8 @@ def _axes(
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
     ]
-    lines += [
-        f"  # No axis: {_comment_text(column.name)}, which seems to name a unit: its cells would publish who is in the records."
-        for column in ids
-    ]
+    why = "which seems to name a unit: its cells would publish who is in the records."
+    lines += [f"  # No axis: {_comment_text(column.name)}, {why}" for column in ids]
     if any(column.kind == "number" for column in others):
         lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:

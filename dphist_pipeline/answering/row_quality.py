@@ -233,9 +233,13 @@ def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
         row: of a quality table, about an axis.
         rows: of that table.
     """
-    lines = sum(one["axis"] is not None for one in rows)
-    reach = half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
+    reach = _reach_together(row, sum(one["axis"] is not None for one in rows))
     return row["estimate"] - reach, row["estimate"] + reach
+
+
+def _reach_together(row: Row, lines: int) -> int:
+    """Half the width of the interval of a number that holds with 95 % for so many numbers together."""
+    return half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
 
 
 def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
@@ -344,18 +348,36 @@ def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:
         Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
     """
     told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
-    joint: list[Row] = [
-        {**row, "ci_lower": ends[0], "ci_upper": ends[1]} for row in told for ends in [together(row, rows)]
+    lines = sum(row["axis"] is not None for row in rows)
+    return standing_out(told, lines, "numbers of missing or undeclared values", "rows")
+
+
+def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) -> tuple[list[Row], str]:
+    """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
+
+    Args:
+        numbers: of a quality table.
+        lines: how many numbers are told together.
+        called: what the sentence calls them.
+        counted: what they count.
+
+    Returns:
+        Rows whose interval is the one for all together, and a sentence that may be empty.
+    """
+    reaches = [_reach_together(row, lines) for row in numbers]
+    pairs = list(zip(numbers, reaches, strict=True))
+    shown: list[Row] = [
+        {**row, "ci_lower": row["estimate"] - reach, "ci_upper": row["estimate"] + reach}
+        for row, reach in pairs
+        if row["estimate"] > reach
     ]
-    shown = [row for row in joint if row["ci_lower"] > 0]
-    others = [
-        max(0.0, row["estimate"]) + (row["ci_upper"] - row["ci_lower"]) / 2 for row in joint if row["ci_lower"] <= 0
-    ]
+    others = [max(0.0, row["estimate"]) + reach for row, reach in pairs if row["estimate"] <= reach]
     if not others:
         return shown, ""
+    named = f"{len(others):,} {'other ' if shown else ''}{called}"
     return shown, (
-        f"Of {len(others):,} {'other ' if shown else ''}numbers of missing or undeclared values, none stands out from "
-        f"the noise (95 % for all together): each is at most {max(others):,.0f} rows."
+        f"Of {named}, none stands out from the noise (95 % for all together): each is at most {max(others):,.0f} "
+        f"{counted}."
     )
 
 

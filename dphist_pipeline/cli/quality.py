@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_table
 from dphist_pipeline.releasing.public_folder import public_folder
 
@@ -25,6 +25,7 @@ def quality(
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,7 +35,16 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.row_quality import failures, published_cuts, read_quality, sentences, tells
+    from dphist_pipeline.answering.row_quality import (
+        failures,
+        published_cuts,
+        read_quality,
+        sentences,
+        standing_out,
+        tells,
+    )
+    from dphist_pipeline.domain import with_words
+    from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
@@ -48,39 +58,54 @@ def quality(
     for sentence in says:
         out.print(f"  {escape(sentence)}")
     left_out = []
-    for name in ("rows", "units"):
+    for name, title in TITLES.items():
         numbers = [row for row in rows if row["statistic"] == name]
         if tells(numbers, sum(row["estimate"] for row in numbers)):
-            _print_numbers(TITLES[name], numbers)
+            _print_numbers(title, *standing_out(numbers, len(numbers), f"numbers of {title}", name), decimals)
         else:
-            left_out.append(TITLES[name])
+            left_out.append(title)
     failed, others = failures(rows)
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
-        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row)) for row in failed])
+        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row, decimals)) for row in failed])
     print_lines(filter(None, [others]))
+    words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in found.items():
         shown = [cut for cut in cuts if cut.stands_out]
         if axis is not None and shown:
-            print_table([axis, "counted", "cut", TOGETHER, "share cut"], [_cut(cut) for cut in shown])
+            lines = [_cut(cut, words.get(axis, {}), decimals) for cut in shown]
+            print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
     if left_out:
         why = "their intervals are wider than the count that they speak of"
         out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
 
 
-def _cut(cut: Cut) -> tuple[str, ...]:
-    lower, upper = cut.possible
-    numbers = f"{cut.counted:,.0f}", f"{cut.about:,.0f}", f"{lower:,.0f} to {upper:,.0f}"
-    return cut.category or "other", *numbers, cut.share_in_words
+def _cut(cut: Cut, words: Mapping[str, str], decimals: int | None) -> tuple[str, ...]:
+    counted, about, lower, upper = _texts((cut.counted, cut.about, *cut.possible), vars(cut), decimals)
+    category = "other" if cut.category is None else words.get(cut.category, cut.category)
+    return category, counted, about, f"{lower} to {upper}", cut.share_in_words
 
 
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, decimals: int | None) -> None:
+    """Prints the numbers that stand out, and the sentence on the others."""
     if rows:
-        print_table([title, "estimate", "95 %"], [(row["category"], *_numbers(row)) for row in rows[:MOST_ROWS]])
-    if len(rows) > MOST_ROWS:
-        out.print(f"… and {len(rows) - MOST_ROWS:,} more rows: --json shows all")
+        lines = [(row["category"], *_numbers(row, decimals)) for row in rows[:MOST_ROWS]]
+        print_table([title, "estimate", TOGETHER], lines)
+    if more := len(rows[MOST_ROWS:]):
+        out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")
+    print_lines(filter(None, [others]))
 
 
-def _numbers(row: Mapping[str, Any]) -> tuple[str, str]:
-    return f"{row['estimate']:,.0f}", f"{row['ci_lower']:,.0f} to {row['ci_upper']:,.0f}"
+def _numbers(row: Mapping[str, Any], decimals: int | None) -> tuple[str, str]:
+    estimate, lower, upper = _texts((row["estimate"], row["ci_lower"], row["ci_upper"]), row, decimals)
+    return estimate, f"{lower} to {upper}"
+
+
+def _texts(numbers: Sequence[float], interval: Mapping[str, Any], decimals: int | None) -> list[str]:
+    """Numbers with as many decimals as the noise behind an interval justifies, unless others were asked for."""
+    from dphist_pipeline.answering.told_numbers import decimals_justified
+    from dphist_pipeline.publishing.formatting import in_decimals
+
+    places = decimals_justified(interval) if decimals is None else decimals
+    return [in_decimals(number, places) for number in numbers]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from carded import Read
 from office import AGE, WARD, Office
 
 from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED, Cut, cuts, rest_in_words, together
+from dphist_pipeline.cli import quality as quality_command
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
@@ -135,9 +137,9 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
     moved = MOVED.replace("52.4", "39.4")
     assert lines[:3] == ["wards, period all, revision 1", says, moved]
     for line in (
-        "declared 300 240 to 360",
-        "1 100 85 to 115",
-        "4 or more 50 35 to 65",
+        "declared 300 218 to 382",
+        "1 100 78 to 122",
+        "4 or more 50 28 to 72",
     ):
         assert line in lines, lines
     told = office.run("quality", "wards", "--period", "all", "--json").json
@@ -169,13 +171,31 @@ def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(o
     assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
 
 
-def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_all(office: Office) -> None:
-    office.write_spec(quality=QUALITY | {"rows": 70})
+def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(office: Office) -> None:
+    office.write_spec(quality=QUALITY | {"rows": 70}, epsilon=5)
     office.released()
     lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
-    assert [line for line in lines if "more rows" in line] == ["… and 10 more rows: --json shows all"]
     numbered = [int(line.split()[0]) for line in lines if line.split()[:1] and line.split()[0].isdecimal()]
-    assert numbered == list(range(1, 61))
+    assert numbered == [1, 5], lines
+    (said,) = [line for line in lines if "other numbers of units by the rows they hold, none stands out" in line]
+    assert said.startswith("Of 68 other") and said.endswith("units.")
+
+
+def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_all(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quality_command, "MOST_ROWS", 1)
+    office.write_spec(quality=QUALITY, epsilon=5)
+    office.released()
+    lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
+    assert "… and 1 more row: --json shows all" in lines
+
+
+def test_decimals_of_a_quality_table_follow_its_noise_unless_others_are_asked_for(office: Office) -> None:
+    office.write_spec(quality=QUALITY, epsilon=5)
+    office.released()
+    whole, asked = (office.run("quality", "wards", *more).out for more in ([], ["--decimals", "2"]))
+    assert re.search(r"^1 +100 +", whole, re.MULTILINE) and re.search(r"^1 +100\.00 +", asked, re.MULTILINE)
 
 
 def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> None:

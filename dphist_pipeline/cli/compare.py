@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from dphist_pipeline.cli.options import MechanismsOption, StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, MechanismsOption, StoreOption
 from dphist_pipeline.cli.terminal import err, out, print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.spec.numbers import parse_epsilon
 
@@ -83,6 +83,7 @@ def compare(
     ] = None,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - prints it.")] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw pictures there.")] = None,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
 ) -> None:
     """Compares mechanisms on public counts, by many releases of each.
@@ -114,7 +115,7 @@ def compare(
     if quiet:
         print_json(found.facts())
         return
-    print_tables(found.tables())
+    print_tables(found.tables(decimals))
     print_lines(["", *found.notes(), *(f"  drawn: {path}" for path in drawn)])
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dphist_pipeline.cli.compare import EPSILON
-from dphist_pipeline.cli.options import JsonOption, MechanismsOption, SpecArgument, StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, JsonOption, MechanismsOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.spec.model import ReleaseSpec
@@ -64,6 +64,7 @@ def forecast(
             metavar="TABLE=RECORDS", help="For `tables:`: the wanted error of a cell of one table. Repeat it."
         ),
     ] = None,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,7 +80,7 @@ def forecast(
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
     if checked.family is not None:
-        _print_family(checked, epsilons, _targets(target or []), target_error, records, as_json)
+        _print_family(checked, epsilons, _targets(target or []), target_error, records, as_json, decimals)
         return
     if target:
         raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
@@ -95,7 +96,7 @@ def forecast(
         print_json(found.facts())
         return
     print_lines(found.opening())
-    print_tables(found.tables())
+    print_tables(found.tables(decimals))
     print_lines(["", *found.notes()])
 
 
@@ -120,6 +121,7 @@ def _print_family(
     every: float | None,
     records: int,
     as_json: bool,
+    decimals: int | None,
 ) -> None:
     """The errors of a family of tables, which follow from the noise law alone."""
     from dphist_pipeline.planning.family_forecast import forecast_family
@@ -128,5 +130,5 @@ def _print_family(
     if as_json:
         print_json(found.facts())
         return
-    print_tables([found.table()])
+    print_tables([found.table(decimals)])
     print_lines(["", *found.notes()])

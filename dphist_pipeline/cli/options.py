@@ -27,5 +27,10 @@ MechanismsOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 DecimalsOption = Annotated[
     int | None,
-    typer.Option(min=0, max=15, metavar="N", help="Of printed numbers. Default: as many as their noise justifies."),
+    typer.Option(
+        min=0,
+        max=15,
+        metavar="N",
+        help="Of printed numbers. Default: as many as their noise justifies; of expected errors two or three digits.",
+    ),
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.options import StoreOption
+from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.public_folder import public_folder
 
@@ -27,6 +27,7 @@ def plot(
         typer.Option(metavar="FILE", help="Ends in .svg, .png or .html (with the numbers as a table)."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
+    decimals: DecimalsOption = None,
     store: StoreOption = None,
 ) -> None:
     """Draws what was published, with its intervals. Spends nothing.
@@ -44,7 +45,7 @@ def plot(
     public = public_folder(store)
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(public, release, period)
-    write_picture(folder, box, where, file, overwrite=overwrite)
+    write_picture(folder, box, where, file, overwrite=overwrite, decimals=decimals)
     which = folder.parent.name.removeprefix("period=")
     when = "" if which == "all" else f", period {which}"
     out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}{when}, {folder.name.replace('=', ' ')})")

@@ -120,9 +120,9 @@ class Comparison:
         """A mechanism for each kind of question and epsilon; see `recommendation.recommendations`."""
         return recommendations(self.scores, self.plan.workloads)
 
-    def tables(self) -> list[Table]:
+    def tables(self, decimals: int | None = None) -> list[Table]:
         """Tables for a terminal; see `score_tables.tables`."""
-        return tables(self.scores, self.plan.workloads)
+        return tables(self.scores, self.plan.workloads, decimals)
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""

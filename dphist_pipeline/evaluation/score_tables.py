@@ -19,7 +19,7 @@ LONGEST_NAME = 18
 Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
-def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table]:
+def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int | None = None) -> list[Table]:
     """For each epsilon, largest first, tables of errors over cells, of what groups cost, and for each workload.
 
     Mechanisms that group cells have a second table: the weighted variance of exact counts within groups, and the
@@ -32,6 +32,7 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table
     Args:
         scores: of all mechanisms and epsilons.
         workloads: in the order of the tables.
+        decimals: of errors; None for three digits.
 
     Returns:
         (title, header, rows) of each table.
@@ -40,18 +41,22 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload]) -> list[Table
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
         here = [score for score in scores if score.epsilon == epsilon]
         shown = f"epsilon {format_epsilon(epsilon)}"
-        made.append((f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()})))
+        made.append(
+            (f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()}, decimals))
+        )
         grouping = {score.mechanism for score in here if score.measure in GROUPS}
         if grouping:
             grouped = [score for score in here if score.mechanism in grouping]
-            made.append((f"{shown}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()})))
+            made.append(
+                (f"{shown}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()}, decimals))
+            )
         for workload in workloads:
             columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
             columns[f"{workload.name}_useful", str(float(MISSED))] = "95 % within"
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            made.append((f"{shown}: {workload.about}", *_table(here, columns)))
+            made.append((f"{shown}: {workload.about}", *_table(here, columns, decimals)))
     return made
 
 
@@ -75,12 +80,16 @@ def format_grid(shape: Sequence[int]) -> str:
     return f"{math.prod(shape):,} cells{sides}"
 
 
-def _table(scores: Iterable[Score], columns: dict[tuple[str, str], str]) -> tuple[list[str], list[tuple[str, ...]]]:
+def _table(
+    scores: Iterable[Score], columns: dict[tuple[str, str], str], decimals: int | None
+) -> tuple[list[str], list[tuple[str, ...]]]:
     found = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in found))
     columns_of = {key: [found[name, *key] for name in names] for key in columns}
     best = {key: leaders(competing(column, found.values())) for key, column in columns_of.items()}
-    cells = {key: [_cell(score, is_best=best[key] == [score]) for score in columns_of[key]] for key in columns}
+    cells = {
+        key: [_cell(score, decimals, is_best=best[key] == [score]) for score in columns_of[key]] for key in columns
+    }
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
     rows = [
@@ -98,16 +107,18 @@ def wrap_name(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 
-def _cell(score: Score, *, is_best: bool) -> str:
+def _cell(score: Score, decimals: int | None, *, is_best: bool) -> str:
     star = BEST if is_best else ""
-    mean = _short(score.mean * (1000 if score.measure == "seconds" else 1))
+    mean = _short(score.mean * (1000 if score.measure == "seconds" else 1), decimals)
     if score.standard_error is None or score.mean == 0 or score.measure == "sse":
         return f"{star}{mean}"
     return f"{star}{mean}±{_per_cent(100 * score.standard_error / score.mean)}"
 
 
-def _short(number: float) -> str:
-    """Three digits: 0.0123, 1.23, 1,230, 1.23e7."""
+def _short(number: float, decimals: int | None) -> str:
+    """So many decimals, else three digits: 0.0123, 1.23, 1,230, 1.23e7."""
+    if decimals is not None:
+        return f"{number:,.{decimals}f}"
     if number == 0:
         return "0"
     if 1e-3 <= number < 99_950:

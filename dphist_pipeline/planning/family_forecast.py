@@ -84,14 +84,18 @@ class FamilyForecast:
             found |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
         return found
 
-    def table(self) -> tuple[str, list[str], list[tuple[str, ...]]]:
-        """The errors as a table: title, header, rows; with targets, what is wanted and reached, too."""
+    def table(self, decimals: int | None = None) -> tuple[str, list[str], list[tuple[str, ...]]]:
+        """The errors as a table: title, header, rows; with targets, what is wanted and reached, too.
+
+        Args:
+            decimals: of errors; None for three digits.
+        """
         columns = {f"ε = {format_epsilon(epsilon)}": errors for epsilon, errors in self.errors.items()}
         if self.enough is not None:
             reached = f"ε = {format_epsilon(self.enough.epsilon)}, its weights"
             columns |= {"target": self.targets, reached: self.enough.errors}
         rows = [
-            (name, f"{cells:,}", *(_rows(errors.get(name)) for errors in columns.values()))
+            (name, f"{cells:,}", *(_rows(errors.get(name), decimals) for errors in columns.values()))
             for name, cells in self.cells.items()
         ]
         return "Standard error of a cell, in rows", ["table", "cells", *columns], rows
@@ -180,9 +184,11 @@ def errors_of_tables(spec: ReleaseSpec) -> dict[str, float]:
     return _errors(spec.family, _moved(spec), spec.epsilon)
 
 
-def _rows(error: float | None) -> str:
-    """An error with three digits, no exponent."""
-    return "" if error is None else f"{float(f'{error:.3g}'):,.12g}"
+def _rows(error: float | None, decimals: int | None = None) -> str:
+    """An error with so many decimals, else with three digits, and no exponent."""
+    if error is None:
+        return ""
+    return f"{float(f'{error:.3g}'):,.12g}" if decimals is None else f"{error:,.{decimals}f}"
 
 
 def _moved(spec: ReleaseSpec) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -147,14 +147,18 @@ class Forecast:
             "Errors are root mean squared errors, in records, of the published estimates.",
         ]
 
-    def tables(self) -> list[Table]:
-        """For each epsilon a table of errors; then a table of epsilons for the target."""
+    def tables(self, decimals: int | None = None) -> list[Table]:
+        """For each epsilon a table of errors; then a table of epsilons for the target.
+
+        Args:
+            decimals: of errors; None for two digits.
+        """
         plan = self.plan
         sizes, whole = [question.cells for question in plan.forecaster.asked], plan.spec.domain.cells
         heads = ["all cells" if size == whole else f"{size:,}" if isinstance(size, int) else size for size in sizes]
         tables: list[Table] = []
         for epsilon in plan.epsilons:
-            rows = [self._row(one, sizes) for one in self.found if one.epsilon == epsilon]
+            rows = [self._row(one, sizes, decimals) for one in self.found if one.epsilon == epsilon]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
             tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
@@ -162,7 +166,8 @@ class Forecast:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
         if plan.units is not None and self.bounds:
-            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, short))
+            shown = partial(short, decimals=decimals)
+            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, shown))
             tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
         return tables
 
@@ -218,9 +223,9 @@ class Forecast:
                 )
         return found
 
-    def _row(self, one: Expected, sizes: Sequence[int | str]) -> tuple[str, ...]:
-        errors = (_errors(*one.between(size)) for size in (CELL, *sizes))
-        width = "-" if one.half_width is None else short(one.half_width)
+    def _row(self, one: Expected, sizes: Sequence[int | str], decimals: int | None) -> tuple[str, ...]:
+        errors = (_errors(*one.between(size), decimals) for size in (CELL, *sizes))
+        width = "-" if one.half_width is None else short(one.half_width, decimals)
         return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, _percents(one.poor)
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
@@ -311,12 +316,15 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
 
 
-def short(number: float) -> str:
+def short(number: float, decimals: int | None = None) -> str:
     """The text of a number with two digits: 0.012, 1.2, 12, 120, 1.2k, 12k, 1.2M, 1.2e10.
 
     Args:
         number: at least 0.
+        decimals: to be shown instead; None for two digits.
     """
+    if decimals is not None:
+        return f"{number:,.{decimals}f}"
     if number == 0:
         return "0"
     rounded = float(f"{number:.2g}")
@@ -327,13 +335,16 @@ def short(number: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def _between(low: float, high: float) -> str:
-    return short(low) if short(low) == short(high) else f"{short(low)}–{short(high)}"
+def _between(low: float, high: float, decimals: int | None = None) -> str:
+    least, most = short(low, decimals), short(high, decimals)
+    return least if least == most else f"{least}–{most}"
 
 
-def _errors(low: float, high: float) -> str:
-    """A range of errors; errors below 0.01 records are all shown as <0.01."""
-    return _between(low, high) if low >= TINY else f"<{_between(TINY, max(TINY, high))}"
+def _errors(low: float, high: float, decimals: int | None) -> str:
+    """A range of errors; without chosen decimals, errors below 0.01 records are all shown as <0.01."""
+    if decimals is not None or low >= TINY:
+        return _between(low, high, decimals)
+    return f"<{_between(TINY, max(TINY, high))}"
 
 
 def _percents(shares: Mapping[str, float]) -> str:

@@ -95,6 +95,7 @@ class Marginal:
         errors: standard deviations of the noise in the unbiased sums.
         words: the reliability of each, see `answering.reliability`.
         reported: whether the sums are estimates from reports of contributors.
+        asked_decimals: of all numbers; None for as many as they deserve.
     """
 
     axes: tuple[Groups, ...]
@@ -106,10 +107,13 @@ class Marginal:
     words: NDArray[np.str_] | None = None
     reported: bool = False
     summed: Summed | None = None
+    asked_decimals: int | None = None
 
     @property
     def decimals(self) -> int | None:
-        """How many decimals all numbers deserve, by the least noise; None if nothing tells of their errors."""
+        """Of all numbers: as asked for, else by the least noise; None if nothing tells of their errors."""
+        if self.asked_decimals is not None:
+            return self.asked_decimals
         return None if self.errors is None else decimals_of(float(self.errors.min()))
 
 

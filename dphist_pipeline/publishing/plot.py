@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,13 @@ def release_svg(folder: Path) -> str:
 
 
 def write_picture(
-    folder: Path, box: Mapping[str, Condition], where: str, file: Path, *, overwrite: bool = False
+    folder: Path,
+    box: Mapping[str, Condition],
+    where: str,
+    file: Path,
+    *,
+    overwrite: bool = False,
+    decimals: int | None = None,
 ) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
@@ -52,6 +59,7 @@ def write_picture(
         where: the condition that gave the box, as its author wrote it.
         file: its ending says the format.
         overwrite: replace the file if it is there.
+        decimals: of numbers in the picture; None for as many as their noise justifies.
 
     Raises:
         PictureRefused: the ending is unknown, or the file is there already or cannot be written.
@@ -62,6 +70,7 @@ def write_picture(
     if "withdrawn" in audit:
         raise PublicationWithdrawn(audit)
     picture, title = _picture_of(folder, audit, box, where)
+    picture = replace(picture, sums=replace(picture.sums, asked_decimals=decimals))
     if file.suffix.lower() == ".png":
         import vl_convert
 

@@ -200,7 +200,7 @@ class Books:
         """Whether the same entry about a charge stands there already; refuses other values, and rejected ones."""
         if kind not in ("published", "rendered"):
             return self.judge_note(charge, kind, facts["text"])
-        digest = limits.text_of("digest of the values", facts["digest"])
+        digest = limits.text_of(f"digest of the {'pages' if kind == 'rendered' else 'values'}", facts["digest"])
         self._refuse_rejected(charge)
         there = self.published.get(charge.number)
         if kind == "rendered":  # pages of what is published, as often as somebody renders them anew

@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import UndefinedError
 
 from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml
@@ -92,13 +93,13 @@ def _key_of(place: str) -> Key:
 
 def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:
     """Whether pages of a publication were replaced; those that this version would write again stay."""
-    this, before = version("dphist-pipeline"), renderings(folder)
+    this, before, published = version("dphist-pipeline"), renderings(folder), _Published.read(folder, audit)
     # The day of the last rendering: if nothing but the day changed, nothing did.
     last = before[-1] if before and before[-1].version == this else None
-    if _as_they_are(folder, _pages(folder, audit, last)):
+    if _as_they_are(folder, published.pages(last)):
         return False
     today = Rendering(this, datetime.now(UTC).date().isoformat(), {})
-    pages = _pages(folder, audit, today)
+    pages = published.pages(today)
     digests = {path: hashlib.sha256(page.encode()).hexdigest() for path, page in pages.items()}
     content = content_of((*before, Rendering(today.version, today.day, digests)))
     if audit.get("model") != "local":
@@ -129,18 +130,30 @@ def _as_they_are(folder: Path, pages: Mapping[str, str]) -> bool:
     return True
 
 
-def _pages(folder: Path, audit: Mapping[str, Any], last: Rendering | None) -> dict[str, str]:
-    """The pages of a publication by their path in its folder; they name a rendering, unless they are as first made."""
-    rendered = f"on {last.day} by dphist-pipeline {last.version}" if last is not None else ""
-    rows = read_rows(folder)
-    if "tables" not in audit:
-        estimate = published_estimate(folder, audit)
-        pages = {CARD: release_card(estimate, audit, rows, rendered)}
-        return pages | {"deployment.yaml": deployment_yaml(audit, smoothed(estimate))}
-    family = published_family(folder, audit)
-    pages = {
-        CARD: family_card(family, audit, rows, rendered),
-        "deployment.yaml": deployment_yaml(audit, smoothed=False),
-    }
-    of_tables = pages_of_tables(family, audit, rendered)
-    return pages | {f"{TABLES_OF_FAMILY}/{name}/{CARD}": page for name, page in of_tables.items()}
+@dataclass(frozen=True)
+class _Published:
+    """What the pages of a publication are made from: its audit, its estimates and the rows of its quality table."""
+
+    audit: Mapping[str, Any]
+    estimate: Estimate | FamilyEstimate
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path, audit: Mapping[str, Any]) -> _Published:
+        """Reads the Parquet files of a publication."""
+        read = published_family if "tables" in audit else published_estimate
+        return cls(audit, read(folder, audit), read_rows(folder))
+
+    def pages(self, last: Rendering | None) -> dict[str, str]:
+        """The pages by their path in the folder; they name a rendering, unless they are as first made."""
+        rendered = f"on {last.day} by dphist-pipeline {last.version}" if last is not None else ""
+        audit, made = self.audit, self.estimate
+        if isinstance(made, Estimate):
+            card = release_card(made, audit, self.rows, rendered)
+            return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}
+        pages = {
+            CARD: family_card(made, audit, self.rows, rendered),
+            "deployment.yaml": deployment_yaml(audit, smoothed=False),
+        }
+        of_tables = pages_of_tables(made, audit, rendered)
+        return pages | {f"{TABLES_OF_FAMILY}/{name}/{CARD}": page for name, page in of_tables.items()}

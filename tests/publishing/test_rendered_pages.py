@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from office import AGE, WARD, Office
@@ -79,12 +80,21 @@ def test_a_false_sentence_is_gone_and_nothing_else_changed(office: Office) -> No
     as_an_earlier_version_wrote_it(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     ran = office.run("store", "pages")
-    assert ran.code == 0 and "pages of 1 publications rendered anew" in ran.out
+    assert ran.code == 0 and "pages of 1 publication rendered anew, none as this version writes them" in ran.out
+    assert "pages of no publication rendered anew, 1 as this" in office.run("store", "pages").out
     changed = {path.name for path in folder.iterdir() if path.read_bytes() != before.get(path.name)}
     assert changed == {CARD, NAME}
     head, _, tail = text(folder).partition("<dt>This page</dt>")
     assert head + tail.partition("</dd>")[2].lstrip("\n") == clean and "by dphist-pipeline" in tail
     assert [entry[1] for entry in office.entries()[len(charged) :]] == ["rendered"]
+
+
+def test_what_is_published_is_read_once_for_pages_that_change(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.opened().released()
+    as_an_earlier_version_wrote_it(office.published())
+    read = mock.Mock(wraps=page_rendering.published_estimate)
+    monkeypatch.setattr(page_rendering, "published_estimate", read)
+    assert office.run("store", "pages", "--json").json["anew"] and read.call_count == 1
 
 
 def test_rendered_once_the_same_version_leaves_them(corrected: Office) -> None:

@@ -13,6 +13,7 @@ from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.messages.ledger_errors import (
     LedgerAltered,
     NotedOtherwise,
+    NotRecordable,
     PublishedAlready,
     ReasonMissing,
     Rejected,
@@ -82,6 +83,12 @@ def test_pages_are_rendered_as_often_as_one_likes_of_what_is_published(ledger: L
         ledger.record_rendered(charge, digest)
     assert [*ledger.rendered_digests(charge)] == ["pages", "later pages"]
     assert ledger.verify() == 6 and Ledger.open(ledger.url, ledger.id).rendered_digests(charge)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("published", "digest of the values"), ("rendered", "digest of the pages")])
+def test_a_digest_that_is_none_is_called_what_it_is_of(ledger: Ledger, charge: Charge, kind: str, said: str) -> None:
+    with pytest.raises(NotRecordable, match=said):
+        ledger.books().judge_publication(charge, kind, {"digest": ""})
 
 
 @pytest.mark.parametrize("order", [("published", "rejected"), ("rejected", "published")])

@@ -13,8 +13,8 @@ from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lin
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.planning.expected_reliability import rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from dphist_pipeline.cli.table_layout import table_lines
-from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.ledger.amounts import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
+from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
 from dphist_pipeline.releasing import taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.locations import store_folder

@@ -17,10 +17,10 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_folder, write_durably
 from dphist_pipeline.ledger.books import refuse_other_folder
 from dphist_pipeline.ledger.entries import Charge, Folder
+from dphist_pipeline.ledger.errors import ChargedElsewhere
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import ChargedElsewhere
-from dphist_pipeline.messages.witness_errors import WitnessMissing
+from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.manifest import publisher_id
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, describe, folder_content, make_folders

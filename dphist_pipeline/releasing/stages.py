@@ -18,10 +18,10 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
+from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.messages.ledger_errors import AlreadyCharged, ChargeLost
-from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
+from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import engines, publisher
 from dphist_pipeline.releasing.approvals import (

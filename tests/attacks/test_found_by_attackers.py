@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
+from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.messages.ledger_errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import files_of, load_spec

@@ -18,9 +18,9 @@ from office import Office
 from system.small_release import ACCOUNT, EPSILON, NAME, WEEK, WEEKS, Project, assert_whole, at_once, charges, start
 
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
+from dphist_pipeline.ledger.errors import ChargedElsewhere, ChargeLost, FileUnusable
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import ChargedElsewhere, ChargeLost, FileUnusable
-from dphist_pipeline.messages.witness_errors import WitnessMissing
+from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module

@@ -24,7 +24,7 @@ from system.small_release import (
 
 from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AlreadyCharged,
     FileExists,

@@ -13,8 +13,8 @@ from system.orchestrated import charges, defined, materialized, said
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.ledger import postgresql
+from dphist_pipeline.ledger.errors import ConnectionLost, FileBusy, FileUnusable
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.messages.ledger_errors import ConnectionLost, FileBusy, FileUnusable
 from dphist_pipeline.publishing.object_store import ObjectStoreFailed
 from dphist_pipeline.releasing import handover, publisher, stages
 from dphist_pipeline.releasing.public_copy import NotCopied

@@ -8,8 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, ClassVar
 
 from dphist_pipeline.errors import DphistError, did_you_mean
-from dphist_pipeline.messages.amounts import as_text
-from dphist_pipeline.messages.readings import options_of, said_of
+from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.readings import options_of, said_of
 
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import SourceReading

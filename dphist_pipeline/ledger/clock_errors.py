@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.messages.ledger_errors import ADOPT, LedgerError
+from dphist_pipeline.ledger.errors import ADOPT, LedgerError
 
 
 class ClockBehind(LedgerError):

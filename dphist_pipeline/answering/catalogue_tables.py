@@ -36,7 +36,7 @@ from dphist_pipeline.answering.catalogue_rows import (
 )
 from dphist_pipeline.answering.catalogue_schemas import BOUNDED, TABLES, comments_of
 from dphist_pipeline.answering.macros import MACROS, macro
-from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.answering.quality_tables import read_rows
 from dphist_pipeline.answering.views import (
     ASKED,
     CELLS,

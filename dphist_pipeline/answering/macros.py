@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
-from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.asked_boxes import BOXES, ONE_BOX, WITHOUT_BOXES, asked_boxes
 from dphist_pipeline.answering.asked_boxes import piece as _piece
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.answering.period_days import days, end_of
-from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
-from dphist_pipeline.answering.report_intervals import normal_factor
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.report_intervals import normal_factor
 from dphist_pipeline.sql_files import literal, schema_prefix, statement
 
 MACROS = (

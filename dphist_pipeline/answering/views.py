@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from dphist_pipeline.answering.axis_labels import label_sql, reader_columns
 from dphist_pipeline.answering.macros import macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.words import EVERY_REVISION

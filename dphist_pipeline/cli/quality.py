@@ -13,7 +13,7 @@ from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_tab
 from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.row_quality import Cut
+    from dphist_pipeline.estimates.row_quality import Cut
 
 MOST_ROWS = 60  # of a table in a terminal
 TOGETHER = "95 %, all together"
@@ -34,7 +34,8 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.row_quality import failures, published_cuts, read_quality, sentences, tells
+    from dphist_pipeline.answering.quality_tables import published_cuts, read_quality
+    from dphist_pipeline.estimates.row_quality import failures, sentences, tells
 
     folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)

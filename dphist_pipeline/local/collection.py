@@ -19,8 +19,9 @@ from pydantic import (
 )
 
 from dphist_pipeline.domain import BinnedAxis, Domain
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers
-from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine, Encoding
+from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, whole

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import NotPublished, latest_revision
-from dphist_pipeline.answering.row_quality import NoQualityTable, read_quality
+from dphist_pipeline.answering.quality_tables import NoQualityTable, read_quality
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.evaluation.public_counts import read_counts

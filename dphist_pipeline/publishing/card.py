@@ -17,20 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.answering.cell_reliability import reliability_in_words
-from dphist_pipeline.answering.chosen_cells import written_end
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
-from dphist_pipeline.answering.reliability import LEGEND
-from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, seen, sentences
-from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
-from dphist_pipeline.local.law import odds
-from dphist_pipeline.local.question import Part
+from dphist_pipeline.estimates.randomized_response import odds
+from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
+from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor, report_reach
+from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -42,6 +39,7 @@ from dphist_pipeline.publishing.formatting import (
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals
 from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
@@ -320,8 +318,7 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
         int(settings["intervals"]),
         settings["values"] == "summed",
     )
-    # The chances do not depend on where intervals end.
-    chances = odds(Part(tuple(map(Fraction, range(intervals + 1))), part_epsilon, settings["encoding"]))
+    chances = odds(settings["encoding"], intervals, part_epsilon)
     return {
         **{"values_each": values, "summed": summed, "intervals": intervals, "encoding": settings["encoding"]},
         **{

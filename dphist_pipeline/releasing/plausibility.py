@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.past_periods import Compared, compare_estimate
+from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing.audit_facts import audit_facts

@@ -164,8 +164,8 @@ def refresh_catalogue(
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
+    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_up_to_date
-    from dphist_pipeline.publishing import croissant
 
     def is_fresh() -> bool:
         if not folders or not (store.public / croissant.NAME).is_file():
@@ -191,8 +191,8 @@ def publish_copy(
     Raises:
         NotCopied: the bucket could not be written.
     """
+    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_complete
-    from dphist_pipeline.publishing import croissant
 
     key = Key("copied", "all", 1)
     made_after = (store.public / croissant.NAME, *(folder / CURRENT for folder in _released(store)))
@@ -216,8 +216,7 @@ def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress
 
 
 def _build(store: Store, scratch: Path) -> None:
-    from dphist_pipeline.answering import building
-    from dphist_pipeline.publishing import croissant
+    from dphist_pipeline.answering import building, croissant
 
     write_current_files(store.public, scratch, vouching_reader(store))
     croissant.write_croissant(store.public, scratch)

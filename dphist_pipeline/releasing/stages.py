@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from dphist_pipeline.answering.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
+from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of

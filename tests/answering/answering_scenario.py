@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.answers import Answer, Quantile
-from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.answering.macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.answers import Answer, Quantile
+from dphist_pipeline.estimates.chosen_cells import Condition
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise

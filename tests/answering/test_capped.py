@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 import reported
 
-from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
-from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.answering.row_quality import shift_of_shares
+from dphist_pipeline.answering.quality_tables import shift_of_shares
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.releasing.releases import Release
 

@@ -38,9 +38,9 @@ from answering_scenario import (
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.releasing.releases import NotARelease

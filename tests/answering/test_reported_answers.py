@@ -18,12 +18,12 @@ from answering_scenario import as_json, assert_rows_told, assert_told, attached,
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
-from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.estimates.report_intervals import normal_factor, report_reach
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked

@@ -13,9 +13,9 @@ import typer
 from office import Ran
 from spec_parts import Attack
 
-from dphist_pipeline.answering import intervals, whole_families
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates import intervals, whole_families
 from dphist_pipeline.publishing import card, family_card
 from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing import stages

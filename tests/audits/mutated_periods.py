@@ -17,7 +17,7 @@ SHOWN = "system/test_dagster_shown.py"
 
 PERIODS = (
     Part(
-        "dphist_pipeline/answering/told_numbers.py",
+        "dphist_pipeline/publishing/told_numbers.py",
         ("answering/test_told_numbers.py",),
         (
             Mutation('if answer["cells"] == 1 or', "if", "the noisy count of a cell, not its estimate"),
@@ -156,7 +156,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/axis_labels.py",
+        "dphist_pipeline/publishing/axis_labels.py",
         ("answering/test_axis_labels.py", LATEST),
         (
             Mutation("return OTHER_BESIDE_ONE if OTHER in taken else OTHER", "return OTHER", "two values are `other`"),

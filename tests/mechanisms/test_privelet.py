@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from recorded_words import RecordedWords
 
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.haar import inverse_haar

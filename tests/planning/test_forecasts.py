@@ -19,11 +19,11 @@ from planned import LINE
 from refusing import check_changes_nothing
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with

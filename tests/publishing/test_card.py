@@ -29,10 +29,9 @@ from carded import (
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.cell_reliability import reliability_in_words
-from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.estimates.estimate import Finding
+from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds

@@ -16,7 +16,7 @@ from office import Office
 from system.orchestrated import defined, events, key, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
-from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
+from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable, compared
 from dphist_pipeline.integrations.dagster.checks import Found
 

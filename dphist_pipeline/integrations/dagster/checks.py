@@ -16,10 +16,10 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.notes import CHANCE_NEVER
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.notes import CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import compared
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement

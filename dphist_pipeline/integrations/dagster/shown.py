@@ -15,13 +15,13 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT
-from dphist_pipeline.answering.row_quality import say_of_rows
-from dphist_pipeline.answering.told_numbers import told_number
+from dphist_pipeline.answering.quality_tables import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.releasing import handover
 from dphist_pipeline.releasing.handover import Drawn
 from dphist_pipeline.releasing.releases import Release

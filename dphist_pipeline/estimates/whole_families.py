@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.whole_tables import whole_table
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import exact_sum
+from dphist_pipeline.estimates.whole_tables import whole_table
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.population_moves import Layout

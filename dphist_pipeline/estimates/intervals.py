@@ -24,9 +24,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.report_intervals import half_width_of_reports, half_widths_of_cells, normal_factor
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.report_intervals import half_width_of_reports, half_widths_of_cells, normal_factor
 
 LEVEL = Fraction(95, 100)
 LEVEL_OF_TWO = Fraction(975, 1000)  # two intervals of this level hold together with LEVEL, however they depend

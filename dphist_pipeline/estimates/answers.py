@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
-from dphist_pipeline.answering.reliability import reliability
+from dphist_pipeline.estimates.reliability import reliability
 
 Basis = Literal["unbiased", "linear", "groups", "noise_only"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.answering.published import PublicationWithdrawn
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture
@@ -48,7 +48,7 @@ def write_picture(
 
     Args:
         folder: of the publication.
-        box: see `answering.boxes.answer_box`.
+        box: see `estimates.boxes.answer_box`.
         where: the condition that gave the box, as its author wrote it.
         file: its ending says the format.
         overwrite: replace the file if it is there.

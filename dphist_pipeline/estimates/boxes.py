@@ -10,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.answers import Answer, Basis
-from dphist_pipeline.answering.chosen_cells import Condition, overlapped_cells
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_of_box, half_width_of_sum
-from dphist_pipeline.answering.notes import CUT, CUTS_GROUP, NO_INTERVAL, note_of
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.answers import Answer, Basis
+from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
+from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO, half_width_of_box, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, exact_sum
+from dphist_pipeline.estimates.notes import CUT, CUTS_GROUP, NO_INTERVAL, note_of
+
+if TYPE_CHECKING:
+    from dphist_pipeline.estimates.estimate import Estimate
 
 Positions = Sequence[NDArray[np.int64]]
 

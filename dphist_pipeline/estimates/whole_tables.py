@@ -19,8 +19,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.bands import chernoff_reach
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.bands import chernoff_reach
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.solvers.marginal_fit import GroupSums, MarginalSums, fit_to_sums
 from dphist_pipeline.solvers.nested_rounding import round_nested

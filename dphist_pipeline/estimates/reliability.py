@@ -1,4 +1,7 @@
-"""How far readers may trust published cells: a word for each by the limits of `reliability`, one sentence for all."""
+"""How far a reader may trust a count: one word, and what the words mean; of many cells, a sentence.
+
+The macros use the same words and limits.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,38 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell, half_width_of_linear
-from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
-from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell, half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor
 
 Reals = NDArray[np.float64]
 WORDS = ("good", "fair", "poor")
+MOST_GOOD, MOST_FAIR = 0.1, 0.25
+LEGEND = {
+    "good": "the standard deviation of the noise is at most 10 % of the count",
+    "fair": "the standard deviation of the noise is between 10 and 25 % of the count",
+    "poor": "the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0",
+    "": "nothing is known of the error of this estimate",
+}
+
+
+def reliability(unbiased: float, error: float, lower: float) -> str:
+    """A word of `LEGEND` for a count.
+
+    Args:
+        unbiased: the number that the interval belongs to.
+        error: standard deviation of its noise.
+        lower: lower end of its 95 % interval; nan if there is none.
+    """
+    if math.isnan(lower):
+        return ""
+    if lower <= 0 or error > MOST_FAIR * unbiased:
+        return "poor"
+    return "fair" if error > MOST_GOOD * unbiased else "good"
 
 
 def reliability_words(unbiased: Reals, errors: Reals, lower: Reals) -> NDArray[np.str_]:
-    """As `reliability.reliability`, for many counts at once.
+    """As `reliability`, for many counts at once.
 
     Args:
         unbiased: the numbers that the intervals belong to, in records, any shape.

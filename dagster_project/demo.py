@@ -29,8 +29,8 @@ from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -15,7 +15,7 @@ from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_jso
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.spec.loading import WhichSpec
+from dphist_pipeline.releasing.release_spec import WhichSpec
 
 MOST_NAMED = 10
 

@@ -19,8 +19,8 @@ from dphist_pipeline.planning.expected_reliability import rows_for_reliability, 
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
 # What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import Decision
     from dphist_pipeline.ledger.entries import Note
     from dphist_pipeline.publishing.statements import Statement
-    from dphist_pipeline.spec.model import ReleaseSpec
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 # Lines are never cut or wrapped, so that paths and commands can be copied.
 out = Console(highlight=False, soft_wrap=True)

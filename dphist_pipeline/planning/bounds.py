@@ -23,7 +23,8 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
-from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.model import l1_sensitivity
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 MOST_BOUNDS = 12

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.planning.columns import Column, Layout
+from dphist_pipeline.releasing.release_spec import spec_from_attributes
 from dphist_pipeline.spec import sources, words
-from dphist_pipeline.spec.loading import COMPONENT, project_folder, spec_from_attributes
+from dphist_pipeline.spec.loading import COMPONENT, project_folder
 from dphist_pipeline.spec.refusals import SpecError, shortened, shown
 from dphist_pipeline.spec.words import OPEN, published_name
 from dphist_pipeline.spec.yaml_rules import read_yaml

@@ -25,10 +25,10 @@ from dphist_pipeline.planning.invented_records import RehearsalRefused, invent, 
 from dphist_pipeline.releasing import pipeline
 from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import Source
 

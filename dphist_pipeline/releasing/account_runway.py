@@ -11,8 +11,8 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import UnknownAccount
 from dphist_pipeline.publishing.statements import Statement, statement_of
 from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.refusals import PeriodError
 

@@ -17,7 +17,7 @@ from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.releasing.errors import MechanismMisspent
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 Counts = NDArray[np.int64]
 Load = Callable[[], Counts]

@@ -24,9 +24,9 @@ from dphist_pipeline.releasing.approvals import NothingToDecide
 from dphist_pipeline.releasing.charge_marks import marking_charges, nothing_charged
 from dphist_pipeline.releasing.frames import Frame
 from dphist_pipeline.releasing.mechanism_run import estimate_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.numbers import parse_epsilon
 
 

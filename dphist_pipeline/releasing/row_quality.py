@@ -24,7 +24,7 @@ from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.releasing.plans import rows_seen
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 

@@ -40,17 +40,17 @@ from dphist_pipeline.releasing.errors import (
     ValuesDiffer,
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
-from dphist_pipeline.releasing.hosts import own_folder, refuse_other_host
+from dphist_pipeline.releasing.hosts import refuse_other_host
 from dphist_pipeline.releasing.mechanism_run import Counts, Load, estimate_of, private_counts
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.plausibility import facts_if_approved
 from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
 from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import Key, Store, own_folder
 from dphist_pipeline.releasing.vouching import vouched_audit
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
 

@@ -28,9 +28,9 @@ from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import plans, stages
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import code_list_files, code_lists, loading, query_files, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import MistakesError
 from examples import mostly_soaked
 

@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.releasing import mechanism_run, row_quality, stages
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
 KINDS = ["a unit more", "a unit less", "another unit", "rows without a unit"]

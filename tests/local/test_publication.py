@@ -33,9 +33,9 @@ from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, pipeline, publisher
 from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
 from dphist_pipeline.releasing.errors import NameTaken
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.spec.loading import load_spec
 
 AGES = np.arange(400) % 100
 CONSUMERS = COLLECTION["consumers"]

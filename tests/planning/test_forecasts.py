@@ -31,7 +31,7 @@ from dphist_pipeline.planning.expected_errors import CELL, Forecaster, questions
 from dphist_pipeline.planning.forecast import short
 from dphist_pipeline.planning.least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]

@@ -26,8 +26,8 @@ from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
 Patch = pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing import handover, pipeline
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")

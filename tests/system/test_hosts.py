@@ -26,8 +26,8 @@ from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.hosts import PublishedElsewhere
 from dphist_pipeline.releasing.plans import request_of
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable
-from dphist_pipeline.spec.loading import load_spec
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 

@@ -8,8 +8,8 @@ import pytest
 from declared_lists import below
 from spec_scenario import VALID
 
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 COUNTIES = (

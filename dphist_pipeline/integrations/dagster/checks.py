@@ -24,9 +24,9 @@ from dphist_pipeline.integrations.dagster import compared
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 
 FEW_RELEASES = 4
 LARGEST_CHANGE = 2

@@ -40,10 +40,10 @@ from dphist_pipeline.releasing import handover, stages
 from dphist_pipeline.releasing.allowing import declared_code_lists
 from dphist_pipeline.releasing.charge_marks import nothing_charged
 from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attributes
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.loading import Problems, specs_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.unfolding import FOR_EACH
 

@@ -24,9 +24,9 @@ from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.releasing import handover
 from dphist_pipeline.releasing.handover import Drawn
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.

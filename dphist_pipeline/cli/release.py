@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
 from dphist_pipeline.publishing.statements import statement_of
@@ -42,7 +43,7 @@ def release(
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
-    with started_early():
+    with started_early(NEEDED_BY_RELEASE):
         _release(spec, period, store, reason.strip(), upstream_checked.strip(), as_json)
 
 

@@ -39,11 +39,11 @@ def note(step):
 began = time.perf_counter()
 with started_early(NEEDED_BY_RELEASE):
     from pathlib import Path
-    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing import release
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.store import Store
     spec, store = load_spec(Path(spec), Path(store)), Store.open(Path(store))
-    pipeline.release(spec, store, reason=reason, progress=note)
+    release.release(spec, store, reason=reason, progress=note)
     note("end")
 ends = [("imports and checks", began, 0.0), *steps]
 spent = {name: round(after[2] - before, 3) for (name, _, before), after in zip(ends, ends[1:])}

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.frames import count_cube
-    from dphist_pipeline.releasing.pipeline import release, sanitize
+    from dphist_pipeline.releasing.release import release
     from dphist_pipeline.releasing.release_spec import ReleaseSpec
     from dphist_pipeline.releasing.releases import Release
+    from dphist_pipeline.releasing.sanitizing import sanitize
     from dphist_pipeline.releasing.store import Store
 
 _HOMES = {

@@ -54,7 +54,7 @@ def _release(
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.decide import print_waiting
     from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
-    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing import release
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.approvals import AwaitsApproval
     from dphist_pipeline.releasing.locations import store_folder
@@ -64,7 +64,7 @@ def _release(
     opened = Store.open(store_folder(store))
     try:
         with progress(as_json) as step:
-            made = pipeline.release(
+            made = release.release(
                 checked, opened, period, reason=reason, upstream_checked=upstream_checked, progress=step
             )
     except AwaitsApproval as waiting:

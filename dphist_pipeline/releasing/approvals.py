@@ -23,7 +23,7 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
-from dphist_pipeline.releasing.errors import Withdrawn
+from dphist_pipeline.releasing.publisher import Withdrawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouched_audit

@@ -19,7 +19,7 @@ from dphist_pipeline.releasing.audit_facts import audit_facts
 from dphist_pipeline.releasing.doubted import keep_doubted
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.stages import Attempt, Paid
+    from dphist_pipeline.releasing.release import Attempt, Paid
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -67,8 +67,8 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     """What the audit of a release will say, beside its charges.
 
     Args:
-        attempt: see `stages.begin`.
-        paid: as `stages.estimate` gave it for that attempt.
+        attempt: see `release.begin`.
+        paid: as `release.draw` gave it for that attempt.
 
     Raises:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.

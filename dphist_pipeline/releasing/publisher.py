@@ -22,7 +22,6 @@ from dphist_pipeline.publishing.current_files import is_listed, write_current_fi
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.taken_names import refuse_taken_view
@@ -32,6 +31,36 @@ if TYPE_CHECKING:
     from dphist_pipeline.releasing.public_copy import Copied
 
 Progress = Callable[[str], None]
+
+
+class Withdrawn(DphistError):
+    """A publication that was taken back."""
+
+    def __init__(self, key: Key, at: str, reason: str, local: bool = False) -> None:
+        self.key, self.at, self.reason = key, at, reason
+        again = (
+            "To publish that period anew costs nothing more: dphist local publish SPEC --revise --reason TEXT, with a "
+            "TEXT that was not given before."
+            if local
+            else "What it spent stays spent. To publish that period anew, at its price: dphist release with --revise "
+            "--reason TEXT."
+        )
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on {at[:10]}: "
+            f"{reason}. {again}"
+        )
+
+
+class NameTaken(DphistError):
+    """A name that belongs to another release of the store: of another collection, or of the other model."""
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        super().__init__(
+            f"'{release}' belongs to something else in this store already: to a release of the central model, or to a "
+            "consumer of a collection of the local model. This call published and spent nothing; rename the release, "
+            "the consumer or the collection."
+        )
 
 
 class Revision(Protocol):

@@ -38,7 +38,7 @@ from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import approvals, hosts, pipeline
+from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
@@ -200,7 +200,7 @@ class Project:
     ) -> Release:
         """Releases in this process."""
         with self.witnessed():
-            return pipeline.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
+            return release.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
 
     def ledger(self) -> Ledger:
         """The ledger, whole and in agreement with every audit."""

@@ -22,8 +22,8 @@ from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import told_number
-from dphist_pipeline.releasing import handover
-from dphist_pipeline.releasing.handover import Drawn
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
@@ -187,7 +187,7 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     """
     charge = drawn.attempt.charge
     return {
-        "doors": records_table(handover.doors_of(drawn)),
+        "doors": records_table(release.doors_of(drawn)),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),

@@ -36,8 +36,8 @@ _HOMES = {
     "load_collection": "local.collection",
     "load_spec": "releasing.allowing",
     "publish_collection": "local.publication",
-    "release": "releasing.pipeline",
-    "sanitize": "releasing.pipeline",
+    "release": "releasing.release",
+    "sanitize": "releasing.sanitizing",
 }
 
 __all__ = [

@@ -29,7 +29,7 @@ from dphist_pipeline.estimates.noisy import exact_sum
 from dphist_pipeline.estimates.whole_tables import whole_table
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.population_moves import Layout
+    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -91,7 +91,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
         minute for all pairs of fifty; from 10^5 rows on, the time does not grow with them.
     """
     # Loaded here: who only reads whole tables needs no compiler.
-    from dphist_pipeline.solvers.population_moves import Layout
+    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
 
     domain = finest(made.domain for made in tables.values())
     sums = _wanted(tables, domain)
@@ -111,8 +111,8 @@ def _fitted(
     layout: Layout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
-    from dphist_pipeline.solvers.population_moves import improve
-    from dphist_pipeline.solvers.population_start import weighted
+    from dphist_pipeline.solvers.whole_counts.population_moves import improve
+    from dphist_pipeline.solvers.whole_counts.population_start import weighted
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
@@ -267,7 +267,7 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
 
 def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
-    from dphist_pipeline.solvers.population_start import drawn_records, weighted
+    from dphist_pipeline.solvers.whole_counts.population_start import drawn_records, weighted
 
     largest, sizes = max(one.values.size for one in sums), layout.sizes
     groups, rows = fixed.allotted(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.bands import chernoff_reach
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
-from dphist_pipeline.solvers.marginal_fit import GroupSums, MarginalSums, fit_to_sums
-from dphist_pipeline.solvers.nested_rounding import round_nested
+from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, MarginalSums, fit_to_sums
+from dphist_pipeline.solvers.whole_counts.nested_rounding import round_nested
 
 Reals = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -32,7 +32,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, weights_in_a_cell
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance, weights_in_a_cell
 from examples import SOAKING
 
 COUNTY: dict[str, Any] = {

@@ -44,7 +44,7 @@ from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.releasing.releases import NotARelease
-from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance
 from examples import SOAKING, mostly_soaked
 
 # All macros but those that read a second table.

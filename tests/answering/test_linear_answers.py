@@ -33,7 +33,7 @@ from dphist_pipeline.estimates.intervals import (
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.publishing import published_files
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree, best_tree, branching_tree, covariance
 from examples import mostly_soaked
 
 TOWN: dict[str, Any] = {"column": "town", "values": [f"town {number}" for number in range(41)]}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
-from dphist_pipeline.solvers.segmentation import numbered
+from dphist_pipeline.solvers.groups.segmentation import numbered
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Levels
-from dphist_pipeline.solvers.level_estimates import LevelLaw, Tree
-from dphist_pipeline.solvers.marginal_estimates import deviations_of, marginals_of
-from dphist_pipeline.solvers.wanted_tables import Axes, subsets_of
+from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree
+from dphist_pipeline.solvers.tables.marginal_estimates import deviations_of, marginals_of
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, subsets_of
 
 Reals = NDArray[np.float64]
 Depths = tuple[int, ...]

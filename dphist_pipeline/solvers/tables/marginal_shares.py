@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist_pipeline.solvers.wanted_tables import Axes, Reals, Wanted, opened
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, Reals, Wanted, opened
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.kd_boxes import Numbers, Reals, greedy_boxes
-from dphist_pipeline.solvers.pruned_boxes import pruned_boxes, tail_variance
+from dphist_pipeline.solvers.boxes.kd_boxes import Numbers, Reals, greedy_boxes
+from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes, tail_variance
 
 
 @dataclass(frozen=True, eq=False)

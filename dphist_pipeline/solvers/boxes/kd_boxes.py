@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
-from dphist_pipeline.solvers.segmentation import middling_value
+from dphist_pipeline.solvers.groups.segmentation import middling_value
 
 AXES = 6  # cubes with fewer get leading axes of length 1
 LAST = AXES - 1

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Levels
-from dphist_pipeline.solvers.level_estimates import LevelLaw, Tree
-from dphist_pipeline.solvers.marginal_shares import best_squares
-from dphist_pipeline.solvers.wanted_tables import Axes, Wanted, subsets_of
+from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree
+from dphist_pipeline.solvers.tables.marginal_shares import best_squares
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, Wanted, subsets_of
 
 Reals = NDArray[np.float64]
 

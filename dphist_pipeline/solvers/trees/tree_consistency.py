@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
-from dphist_pipeline.solvers.regular_tree import RegularTree
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 
 FEW = 8  # children along an axis that are added one after the other, for all parents at once
 Reals = NDArray[np.float64]

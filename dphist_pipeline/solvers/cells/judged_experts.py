@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.expert_rules import Expert, Probes, estimates, fitted_rules
-from dphist_pipeline.solvers.expert_weights import (
+from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, estimates, fitted_rules
+from dphist_pipeline.solvers.cells.expert_weights import (
     averaging_weights,
     estimated_errors,
     likelihood_weights,

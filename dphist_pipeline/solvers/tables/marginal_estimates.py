@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.wanted_tables import Axes, subsets_of
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, subsets_of
 
 Reals = NDArray[np.float64]
 Weight = tuple[float, int]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.count_kernels import (
+from dphist_pipeline.solvers.cells.count_kernels import (
     add_atoms,
     add_bins,
     back_to_atoms,

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.marginal_fit import GroupSums, fit_to_sums
-from dphist_pipeline.solvers.population_moves import Layout, Places, Reals, Wholes
+from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, fit_to_sums
+from dphist_pipeline.solvers.whole_counts.population_moves import Layout, Places, Reals, Wholes
 
 Axes = tuple[int, ...]
 

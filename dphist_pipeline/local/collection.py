@@ -233,7 +233,7 @@ def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
     Args:
-        path: of the file; paths inside it start from its project, see `project_folder`.
+        path: of the file; paths inside it start from its project, see `folder_of_spec`.
 
     Raises:
         SpecError: with every mistake, its place in the file and its mend.

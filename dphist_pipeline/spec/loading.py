@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.files import project_folder
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.refusals import SpecError, place, shown
 from dphist_pipeline.spec.templates import resolve_templates, templates_around
@@ -52,7 +53,7 @@ def from_file(
     """The specs in a YAML file, of releases or of collections; see `check_document`.
 
     Args:
-        path: of the file; relative paths in it start from its `project_folder`.
+        path: of the file; relative paths in it start from its project, see `folder_of_spec`.
         component: the type that the file must name.
         of_what: it is a spec: 'release' or 'collection'.
         build: makes a spec of the resolved mapping.
@@ -69,7 +70,7 @@ def from_file(
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return from_templates(build, attributes, project_folder(file), problems, of_what, addresses, variables)
+        return from_templates(build, attributes, folder_of_spec(file), problems, of_what, addresses, variables)
     except SpecError as error:
         problems = list(error.problems)
     except ValueError as error:
@@ -77,14 +78,13 @@ def from_file(
     raise SpecError(problems, path, of_what)
 
 
-def project_folder(spec: Path | str) -> Path:
-    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own.
+def folder_of_spec(spec: Path | str) -> Path:
+    """The folder that relative paths of a spec start from: the nearest project above it, else its own folder.
 
     Args:
         spec: its file, which may not exist yet.
     """
-    folder = Path(spec).resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
+    return project_folder(Path(spec).resolve().parent)
 
 
 def from_templates(

@@ -477,7 +477,7 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         refuse_rejected(store, ledger, charged.charge)
         raise
     made = with_quality(made, quality)
-    if charged.published not in (None, values_digest(made)):
+    if charged.published is not None and charged.published != values_digest(made):
         raise ValuesDiffer(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
     refuse_rejected(store, ledger, charged.charge)

@@ -27,9 +27,9 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releasing import plans, release
+from dphist_pipeline.releasing import plans, release, release_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import code_list_files, code_lists, loading, query_files, row_queries
+from dphist_pipeline.spec import code_list_files, code_lists, query_files, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
 from dphist_pipeline.spec.refusals import MistakesError
 from examples import mostly_soaked
@@ -231,7 +231,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "templates in every field": (
         "the token",
         62,
-        lambda: patch.object(loading, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
+        lambda: patch.object(release_spec, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
     ),
     "a query that makes its own units": (
         "one unit moves counts",

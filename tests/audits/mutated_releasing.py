@@ -32,7 +32,9 @@ RELEASING = (
                 "the ledger does not know what is out",
             ),
             Mutation(
-                "if charged.published not in (None, values_digest(made)):", "if False:", "other values than published"
+                "if charged.published is not None and charged.published != values_digest(made):",
+                "if False:",
+                "other values than published",
             ),
             Mutation(
                 "revision=charge.revision if charge else len(made) + 1,",

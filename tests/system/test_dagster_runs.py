@@ -266,7 +266,7 @@ def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> 
         harm()
         return drawn
 
-    patch.setattr(verbs, "draw", harmed)
+    patch.setattr(verbs, "draw_apart", harmed)
 
 
 def journal_gone(office: Office, patch: Patch) -> None:

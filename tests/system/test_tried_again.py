@@ -126,7 +126,7 @@ def test_a_step_tries_a_lost_connection_again_and_a_refusal_never(
         record = instance.get_run_by_id(run.run_id)
         assert record is not None and record.tags["dagster/max_retries"] == "0"
     assert "Nothing was charged." in said(run)
-    monkeypatch.setattr(release, "draw", failing(3, LOST, release.draw_apart))
+    monkeypatch.setattr(release, "draw_apart", failing(3, LOST, release.draw_apart))
     assert materialized(definitions, instance).success and charges(office) == 1
 
 

@@ -301,6 +301,18 @@ class Figures:
     rows: Mapping[str, int]
 
 
+def with_words(axis: Axis) -> dict[str, str]:
+    """What pages and terminals call each category: its text, and its label where it has another one; empty for bins.
+
+    Args:
+        axis: any.
+    """
+    if not isinstance(axis, CategoricalAxis):
+        return {}
+    named = zip(axis.values, axis.labels or axis.values, strict=True)
+    return {value: f"{value} {label}" if label and label != value else value for value, label in named}
+
+
 def texts_at(axis: Axis, level: str) -> list[str]:
     """What the positions of an axis are called at a level.
 

@@ -17,6 +17,7 @@ from dphist_pipeline.cli.answer_rows import (
     print_rows_as_json,
 )
 from dphist_pipeline.cli.terminal import out, print_table
+from dphist_pipeline.domain import with_words
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Box, Publication
@@ -63,18 +64,17 @@ def print_pivot(
     names = list(rows[0])
     keys = [tuple(cell_text(key, name, []) for name in names) for key in rows]
     keys.append(("total", *[""] * (len(names) - 1)))
-    columns = {
-        head: [_told(cells.get(head), decimals) for cells in (*found.answers, found.totals)] for head in found.heads
-    }
-    lines = [(*key, *cells) for key, *cells in zip(keys, *columns.values(), strict=True)]
-    print_table([*names, *columns], lines, keys=len(names))
-    words = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
+    columns = [[_told(cells.get(head), decimals) for cells in (*found.answers, found.totals)] for head in found.heads]
+    words = _words_of(publication, str(facts["pivot"]))
+    lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
+    print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
+    reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.quality_tables import shift_of_shares
     from dphist_pipeline.estimates.reliability import LEGEND
 
-    for word in (word for word in MARKS if word in words):
+    for word in (word for word in MARKS if word in reliability):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
-    told = [text for texts in columns.values() for text in texts]
+    told = [text for texts in columns for text in texts]
     if any("±" in text for text in told):
         out.print(
             "± half of the 95 % interval of a sum of cells, whose middle is the unbiased sum; do not add these up."
@@ -83,6 +83,11 @@ def print_pivot(
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
     if shift := shift_of_shares(publication.folder, publication.audit):
         out.print(escape(shift))
+
+
+def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
+    """What the categories of the pivoted axis are called; those of a level have no other words."""
+    return next((with_words(axis) for axis in publication.domain.axes if axis.name == pivot), {})
 
 
 def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:

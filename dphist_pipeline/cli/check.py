@@ -66,6 +66,7 @@ def check(
         quality_of,
         reliability_in_words,
         reliability_of,
+        remarks_of,
         tables_in_words,
         tables_of,
     )
@@ -89,7 +90,7 @@ def check(
         "digest": checked.digest,
         "source_columns": columns,
         **({"copied_to": bucket} if bucket else {}),
-        **({"remarks": checked.remarks} if checked.remarks else {}),
+        **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
     }
     if as_json:
         print_json(facts)
@@ -110,7 +111,7 @@ def check(
             **({"copied to": bucket} if bucket else {}),
         }
     )
-    print_lines(checked.remarks)
+    print_lines(remarks)
 
 
 def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:

@@ -15,7 +15,8 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.planning.expected_reliability import rows_for_reliability, say_rows
+from dphist_pipeline.planning.expected_quality import rows_for_quality, say_quality, small_share
+from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
@@ -55,7 +56,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "epsilon": str(spec.epsilon),
         "period": spec.period,
         "digest": spec.digest,
-        **({"remarks": spec.remarks} if spec.remarks else {}),
+        **({"remarks": remarks} if (remarks := remarks_of(spec)) else {}),
         "account": _account(spec, store),
     }
 
@@ -145,10 +146,21 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
         spec: checked; without a quality table there are no such facts.
 
     Returns:
-        Half widths of 95 % intervals.
+        Half widths of 95 % intervals, and the rows of a period below which the table tells nothing.
     """
     widths = half_widths(spec)
-    return {"quality_half_widths": widths} if widths else {}
+    return {"quality_half_widths": widths, "quality_tells_from": rows_for_quality(spec)} if widths else {}
+
+
+def remarks_of(spec: ReleaseSpec) -> list[str]:
+    """What to know of a spec before it is released, its quality table included.
+
+    Args:
+        spec: checked.
+    """
+    rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
+    where = f"where a {per} holds {rows:,} rows, enough for most cells not to be poor"
+    return [*spec.remarks, *small_share(spec, rows, where)]
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
@@ -161,7 +173,8 @@ def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
         return {}
     widths = half_widths(spec)
     told = [f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths]
-    return {"quality": f"{spec.quality.share} of epsilon; 95 % intervals: {', '.join(told)}"}
+    tells = say_quality(spec, per_period(spec))
+    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(told)}"}
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
@@ -194,7 +207,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "digest": facts["digest"],
         }
     )
-    print_lines(spec.remarks)
+    print_lines(remarks_of(spec))
 
 
 def _bins_and_levels(axis: dict[str, Any]) -> str:

@@ -24,12 +24,18 @@ LONGEST_NAME_SHOWN = 40
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-_UNIT = re.compile(
-    r"(^|[_ ])(id|uuid|person|patient|pid|household|resident|client|member|subject|ssn|nhs)([_ ]|$)", re.I
-)
-# Columns such as `admission_type_id` may hold a code as well, so they are offered as axes, too.
+# Names are compared in words with `_` between them: `patientId` as `patient_id`.
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _PERSON = re.compile(
-    r"(^|[_ ])(uuid|person|patient|pid|household|resident|client|member|subject|ssn|nhs)([_ ]|$)", re.I
+    r"(^|_)((person|patient|household|resident|client|customer|member|subject|user|citizen|student|pupil|employee|"
+    r"beneficiary|insured|individual)(id|nr|nbr|no|key)?|uuid|guid|pid|ssn|nhs|mrn|"
+    r"(record|case|chart|file|policy|account)_(no|nr|nbr|num|number|key))(_|$)"
+)
+_ID = re.compile(r"(^|_)id(_|$)")
+# What is said of a unit, as `household_size`, or a code that many share, as `admission_type_id`.
+_SHARED = re.compile(
+    r"(^|_)(type|kind|class|category|group|status|level|source|reason|disposition|code|specialty|size|count|age|sex|"
+    r"gender|race|income|language|ward|unit|department|hospital|site|region|county|state|country|area|municipality)(_|$)"
 )
 _DATE = re.compile(r"(^|[_ ])(date|timestamp|datetime)([_ ]|$)|date$", re.I)
 _TIME = re.compile(r"(^|[_ ])(day|time|on|at|when)([_ ]|$)", re.I)
@@ -77,10 +83,12 @@ def draft(
         DraftRefused: a spec cannot name the source.
     """
     usable, odd = _split_columns(layout.columns if layout else ())
-    ids = [column for column in usable if _UNIT.search(column.name)]
-    dates = [column for column in usable if column not in ids and _is_date(column, layout)]
-    others = [column for column in usable if column not in ids and column not in dates]
-    codes = [column for column in ids if column.kind != "useless" and not _PERSON.search(column.name)]
+    shared = [column for column in usable if _says(_SHARED, column)]
+    ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
+    codes = [column for column in shared if _says(_ID, column)]
+    rest = [column for column in usable if column not in (*ids, *codes)]
+    dates = [column for column in rest if _is_date(column, layout)]
+    others = [column for column in rest if column not in dates]
     lines = [
         *_opening(layout),
         f"type: {COMPONENT}",
@@ -88,9 +96,9 @@ def draft(
         f"  release: {release}",
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
-        *_privacy_fields(ids, _outcome(others)),
+        *_privacy_fields([*ids, *codes], _outcome(others)),
         *_mechanism(mechanism, settings or {}),
-        *_axes(others, codes, dates, layout),
+        *_axes(others, ids, codes, dates, layout),
         *_unused_columns(odd),
         *_period(dates),
     ]
@@ -201,7 +209,7 @@ def _outcome(others: list[Column]) -> str:
 
 def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     # Names that speak of persons come first.
-    likely = sorted(ids, key=lambda column: not _PERSON.search(column.name))
+    likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
     hint = f"; perhaps {_listed(likely)}" if ids else ""
     return [
         "",
@@ -231,13 +239,22 @@ def _mechanism(name: str, settings: Mapping[str, object]) -> list[str]:
     return lines
 
 
-def _axes(others: list[Column], codes: list[Column], dates: list[Column], layout: Layout | None) -> list[str]:
+def _says(words: re.Pattern[str], column: Column) -> bool:
+    """Whether some words stand in the name of a column."""
+    return words.search(_WORDS.sub("_", column.name).lower()) is not None
+
+
+def _axes(
+    others: list[Column], ids: list[Column], codes: list[Column], dates: list[Column], layout: Layout | None
+) -> list[str]:
     lines = [
         "",
         "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
     ]
+    why = "which seems to name a unit: its cells would publish who is in the records."
+    lines += [f"  # No axis: {_comment_text(column.name)}, {why}" for column in ids]
     if any(column.kind == "number" for column in others):
         lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:

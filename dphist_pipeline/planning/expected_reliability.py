@@ -55,6 +55,15 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
     }
 
 
+def middle_table(told: Mapping[str, Mapping[str, int]]) -> int:
+    """The rows of a period below which most cells of half of the tables are poor.
+
+    Args:
+        told: see `rows_for_reliability`.
+    """
+    return sorted(told["average_cell_poor_below"].values())[(len(told["average_cell_poor_below"]) - 1) // 2]
+
+
 def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
     """When most cells will be poor, in a sentence or two.
 
@@ -62,8 +71,8 @@ def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
         told: see `rows_for_reliability`; of one table, what its cells are is said, too.
         per: what a period is called.
     """
-    least = sorted(told["average_cell_poor_below"].items(), key=lambda table: table[1])
-    (last, most), middle = least[-1], least[(len(least) - 1) // 2][1]
+    least, middle = told["average_cell_poor_below"], middle_table(told)
+    last, most = max(least.items(), key=lambda table: table[1])
     if len(least) == 1:
         return (
             f"a cell is poor below {told['poor_below'][last]:,} rows, good from {told['good_from'][last]:,}; most "

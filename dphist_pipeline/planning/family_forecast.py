@@ -14,6 +14,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.evaluation.score_tables import format_epsilon
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
+from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.expected_reliability import poor_tables
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -51,6 +52,7 @@ class FamilyForecast:
         targets: wanted standard errors by table.
         records: expected in a period.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
+        quality: what to know of the quality table, a sentence each.
     """
 
     errors: Mapping[Fraction, Mapping[str, float]]
@@ -59,6 +61,7 @@ class FamilyForecast:
     targets: Mapping[str, float]
     records: int
     enough: Enough | None
+    quality: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Everything as JSON values."""
@@ -75,6 +78,7 @@ class FamilyForecast:
                 for epsilon, by in self.errors.items()
             ],
         }
+        found |= {"quality": list(self.quality)} if self.quality else {}
         if self.enough is not None:
             reached = {"weights": dict(self.enough.weights), "by_table": dict(self.enough.errors)}
             found |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
@@ -94,7 +98,11 @@ class FamilyForecast:
 
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
-        found = [*map(self._poor_cells, self.errors), f"{self.measured:,} marginals are measured. {NOTE}."]
+        found = [
+            *map(self._poor_cells, self.errors),
+            *self.quality,
+            f"{self.measured:,} marginals are measured. {NOTE}.",
+        ]
         if self.enough is not None:
             told = ", ".join(
                 f"{name}: {weight:.3g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
@@ -158,6 +166,7 @@ def forecast_family(
         wanted,
         records,
         _enough(family, moved, wanted) if wanted else None,
+        tuple(notes_on_quality(spec, records)),
     )
 
 

@@ -25,6 +25,7 @@ from dphist_pipeline.planning.bounds import (
 )
 from dphist_pipeline.planning.dpcube_theory import dpcube_theory
 from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
+from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, folder_if_any, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
@@ -51,6 +52,7 @@ class ForecastPlan:
         left_out: the reason by name of each mechanism that does not serve the release.
         runway: releases that the account still pays for.
         units: how many units hold how many rows, where something public says so; for an advice on the bound.
+        records: that a period is expected to hold.
     """
 
     spec: ReleaseSpec
@@ -62,6 +64,7 @@ class ForecastPlan:
     left_out: dict[str, str]
     runway: AccountRunway
     units: UnitsByRows | None = None
+    records: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -119,6 +122,7 @@ class Forecast:
             "recommended": self.recommended(),
             "theory": " ".join(dpcube_theory(spec, plan.contenders)),
             "account": asdict(plan.runway),
+            **({"quality": notes_on_quality(spec, plan.records)} if spec.quality is not None else {}),
             **({"bounds": self._bounds_as_facts()} if plan.units is not None else {}),
         }
 
@@ -183,6 +187,7 @@ class Forecast:
             beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
             lines.append(advice(self.bounds, plan.units.basis) + beyond)
             lines += [advice_on_shares(self.bounds)] if self.bounds else []
+        lines += notes_on_quality(plan.spec, plan.records)
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
@@ -273,7 +278,8 @@ def prepare(
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], folder_if_any(store))
     runway = account_runway(spec, store)
-    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units)
+    held = float(records) if stand_in is None else float(counts["stand-in"].sum())
+    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held)
 
 
 def enough_repeats(cells: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.chosen_cells import written_end
@@ -237,10 +237,11 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
 
     found = cuts(rows, counted)
+    words = {axis.name: with_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
             "axis": axis,
-            "rows": [_cut_in_words(cut) for cut in shown[:MOST_NAMED]],
+            "rows": [_cut_in_words(cut, words.get(str(axis), {})) for cut in shown[:MOST_NAMED]],
             "more": max(0, len(shown) - MOST_NAMED),
         }
         for axis, made in found.items()
@@ -249,10 +250,11 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
 
 
-def _cut_in_words(cut: Cut) -> tuple[str, ...]:
+def _cut_in_words(cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
-    return cut.category or "other", counted, cut_off, f"{lower} to {upper}", cut.share_in_words
+    category = "other" if cut.category is None else words.get(cut.category, cut.category)
+    return category, counted, cut_off, f"{lower} to {upper}", cut.share_in_words
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
@@ -255,10 +255,7 @@ def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Po
 def _group_categories(axis: CategoricalAxis, inside: Positions, most: int) -> tuple[list[Positions], list[str], str]:
     """Single categories, else the finest level with few enough groups, else runs in declared order."""
     if inside.size <= most:
-        names = list(axis.values)
-        if axis.labels:
-            named = zip(axis.values, axis.labels, strict=True)
-            names = [f"{value} {label}" if label and label != value else value for value, label in named]
+        names = list(with_words(axis).values())
         return np.split(inside, inside.size) if inside.size else [], [names[place] for place in inside], ""
     for level, parents in axis.levels.items():
         members: dict[str, list[int]] = {}

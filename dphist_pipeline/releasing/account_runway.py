@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -102,6 +103,8 @@ def runway_of(spec: ReleaseSpec, statement: Statement, now: datetime) -> Account
         says = f"{left}: {_more_releases(once)} of the whole table, each at the full price{others}"
         return AccountRunway(spec.account, says, left=left, releases=once)
     paid, used_up = _paid_periods(spec, statement, now)
+    if used_up is None and spec.last_period:
+        return AccountRunway(spec.account, f"{left}: {_all_that_are_left(spec, len(paid))}{others}", left=left)
     if used_up is None:
         most = MOST_IN_A_YEAR[spec.period]
         takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
@@ -111,12 +114,41 @@ def runway_of(spec: ReleaseSpec, statement: Statement, now: datetime) -> Account
     if not paid:
         return AccountRunway(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
     last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
-    says = f"{left}: {_more_releases(len(paid))}, the last of the {spec.period} {last}, due on {until}{again}{others}"
+    which = (
+        f"of the {spec.period} {last}, due on {until}"
+        if len(paid) == 1
+        else f"of the {spec.period}s {paid[0].key} to {last}, the last due on {until}"
+    )
+    says = f"{left}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
     return AccountRunway(spec.account, says, left=left, releases=len(paid), last=last, until=until)
 
 
 def _more_releases(releases: int) -> str:
     return "1 more release" if releases == 1 else f"{releases:,} more releases"
+
+
+def _all_that_are_left(spec: ReleaseSpec, periods: int) -> str:
+    """That an account pays for all periods of a release that ends."""
+    if not periods:
+        return f"no {spec.period} is left up to {spec.last_period}, the last of the spec"
+    those = f"the one {spec.period} that is" if periods == 1 else f"the {periods:,} {spec.period}s that are"
+    return f"enough for {those} left up to {spec.last_period}, the last of the spec"
+
+
+def _counted_from(spec: ReleaseSpec, statement: Statement) -> str:
+    """Where counting begins, if neither a charge nor the spec says it."""
+    if _first_of_spec(spec) is not None or _charged(spec, statement):
+        return ""
+    return f"; counted from the last {spec.period} that is finished today, since the spec has no `first_period`"
+
+
+def _charged(spec: ReleaseSpec, statement: Statement) -> list[Period]:
+    """The charged periods of the release, as far as the spec has them: it may have changed since."""
+    found = []
+    for key in {charge.period for charge in statement.charges if charge.release == spec.release}:
+        with suppress(PeriodError):
+            found.append(spec.period_named(key))
+    return sorted(found, key=lambda period: period.key)
 
 
 def _other_releases(spec: ReleaseSpec, statement: Statement) -> str:
@@ -151,20 +183,21 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
 
 def _next_period(spec: ReleaseSpec, statement: Statement, now: datetime) -> Period | None:
     """The period after the last charged one; without charges the spec's first period, else the latest finished one."""
-    charged = [charge.period for charge in statement.charges if charge.release == spec.release]
-    try:
-        if charged:
-            return _period_after(spec, spec.period_named(max(charged)))
-        if spec.first_period:
-            return spec.period_named(spec.first_period)
-    except PeriodError:  # the spec has changed since, and its periods are different
-        pass
-    return spec.latest_period(now)
+    if charged := _charged(spec, statement):
+        return _period_after(spec, charged[-1])
+    return _first_of_spec(spec) or spec.latest_period(now)
+
+
+def _first_of_spec(spec: ReleaseSpec) -> Period | None:
+    """The period that `first_period` names; None where it names none, such as a day within a week."""
+    with suppress(PeriodError):
+        return spec.period_named(spec.first_period) if spec.first_period else None
+    return None
 
 
 def _period_after(spec: ReleaseSpec, period: Period) -> Period | None:
-    """The period that starts when this one ends; None at the end of the calendar."""
-    if period.end is None:
+    """The period that starts when this one ends; None at the end of the release or of the calendar."""
+    if period.end is None or (spec.last_period and period.end.date().isoformat() > spec.last_period):
         return None
     try:
         return spec.period_named(period.end.date().isoformat())

@@ -17,7 +17,7 @@ from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec, from_code
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
-__all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "domain_of"]
+__all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_of"]
 
 MOST_AXES = 50
 CATEGORICAL_KEYS = ("values", "values_from")
@@ -104,6 +104,15 @@ def domain_of(described: Iterable[object]) -> Domain:
     with suppress(ValueError, TypeError):  # pydantic's own errors are among them
         return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
     raise GridUnreadable
+
+
+def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
+    """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it.
+
+    Args:
+        axes: checked; in order.
+    """
+    return [axis.digested() if isinstance(axis, CategoricalAxisSpec) else axis.normalised() for axis in axes]
 
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:

@@ -5,27 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, cast
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec.binned_axes import NamedAxis
 from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.refusals import Location, MistakesError
-from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName
+from dphist_pipeline.spec.refusals import Location, MistakesError, shortened
+from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName, label
 
 
 class CategoricalAxisSpec(NamedAxis):
     """Named categories, compared as text, with coarser levels and labels where they are declared."""
 
-    values: Categories = Field(description="a list of categories", examples=["[surgery, medicine]"])
+    values: Categories = Field(
+        description="a list of categories, or a mapping with a word for each", examples=["[surgery, medicine]"]
+    )
+    # Whether `values` gave the labels, as a mapping: then they are words of the spec, like its title, and in no digest.
+    _worded: bool = PrivateAttr(default=False)
     levels: dict[PublishedName, Annotated[tuple[Category, ...], listed()]] = Field(
         default={}, examples=["{region: [north, south]}"]
     )
     labels: Annotated[tuple[Label, ...], listed()] = ()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _codes_with_words(cls, written: object, judge: ModelWrapValidatorHandler[Self]) -> Self:
+        """`values: {C0: surgery}` as its codes and their labels."""
+        axis = cast("Mapping[str, object]", written)
+        if not isinstance(axis, Mapping) or not isinstance(words := axis.get("values"), Mapping):
+            return judge(written)
+        made = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
+        made._worded = True
+        return made
 
     @model_validator(mode="after")
     def _one_for_each_value(self) -> Self:
@@ -57,6 +72,25 @@ class CategoricalAxisSpec(NamedAxis):
         """All fields as JSON values, defaults filled in; levels and labels only where there are any."""
         fields = self.model_dump(mode="json")
         return {name: value for name, value in fields.items() if value or name not in ("levels", "labels")}
+
+    def digested(self) -> dict[str, object]:
+        """As `normalised`, without words that may change as a title may."""
+        return {name: value for name, value in self.normalised().items() if not (self._worded and name == "labels")}
+
+
+def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
+    """The checked labels of codes; `beside`: whether others stand beside them. All empty ones are none."""
+    if beside:
+        raise MistakesError([(("labels",), "stands beside `values` that have words; keep one of them")])
+    found, labels = list[tuple[Location, str]](), list[str]()
+    for code, word in words.items():
+        try:
+            labels.append(label(word))
+        except MistakesError as mistakes:
+            found += [(("values", shortened(str(code)), *at), what) for at, what in mistakes.found]
+    if found:
+        raise MistakesError(found)
+    return labels if any(labels) else []
 
 
 def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:

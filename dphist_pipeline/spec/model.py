@@ -21,14 +21,15 @@ from pydantic import (
     model_validator,
 )
 
+from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes
+from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
 from dphist_pipeline.spec.calendar_axes import day_not_before
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.digest import declared, digest_of, digested
+from dphist_pipeline.spec.digest import declared, digested
 from dphist_pipeline.spec.engines import EngineField
 from dphist_pipeline.spec.fields import Flag
 from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
@@ -369,12 +370,12 @@ class DeclaredRelease(EngineField):
 
     def digested(self) -> dict[str, object]:
         """The fields that are part of the digest, as JSON values."""
-        return digested(self, self.normalised())
+        return digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return digest_of(self, self.normalised())
+        return sha256(self.digested())
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""

@@ -194,4 +194,5 @@ published_name: Callable[[object], str] = checker(PublishedName)
 release_name: Callable[[object], str] = checker(ReleaseName)
 category: Callable[[object], str] = checker(Category)
 
-Label = Annotated[str, BeforeValidator(lambda label: category(label) if label else "")]
+Label = Annotated[str, BeforeValidator(lambda word: "" if word in (None, "") else category(word))]
+label: Callable[[object], str] = checker(Label)

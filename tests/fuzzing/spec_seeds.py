@@ -71,6 +71,7 @@ BODIES = [
     - {column: county, values_from: codes.csv, values_column: code, label_column: title, levels: [state, region]}
     - {column: region_id, name: region_id, values_from: tree.csv, parent_column: above, levels: [mid, top]}
     - {column: ward, values: [a, b], levels: {house: [x, x]}, labels: [Ay, ""]}
+    - {column: kind, values: {a: Ay, b: }}
 """,
     "  source_sql: query.sql\n  axes: &axes\n    - &a {column: age, start: 0, stop: 9, width: 3}\n"
     "    - {<<: *a, name: other_age, other: yes}\n",

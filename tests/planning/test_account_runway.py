@@ -40,18 +40,35 @@ def test_weeks_are_paid_one_after_the_other_from_the_latest_finished_one(office:
     # On 20 March the latest week that ended a week ago or earlier is that of 2 March.
     found = told(spec_of(office), "1.9")
     assert (found.releases, found.last, found.until) == (3, "2026-03-16", "2026-03-30")
-    assert "1.9 of 1.9 left: 3 more releases, the last of the week 2026-03-16, due on 2026-03-30" in found.says
-    assert found.says.endswith("if nothing else is charged to it")
+    assert "1.9 of 1.9 left: 3 more releases, of the weeks 2026-03-02 to 2026-03-16, the last due on" in found.says
+    assert "the last due on 2026-03-30, if nothing else is charged to it" in found.says
+    assert found.says.endswith(
+        "counted from the last week that is finished today, since the spec has no `first_period`"
+    )
 
 
 def test_the_next_week_follows_the_last_that_was_charged(office: Office) -> None:
     found = told(spec_of(office), "2", charge("2026-02-23"), charge("2026-03-02"), charge("2026-03-02", revision=2))
     assert (found.releases, found.last) == (1, "2026-03-09")
+    assert "1 more release, of the week 2026-03-09, due on 2026-03-23" in found.says and "today" not in found.says
 
 
 def test_the_first_period_of_the_spec_begins_where_nothing_was_charged(office: Office) -> None:
     found = told(spec_of(office, first_period="2026-01-05"), "1")
     assert (found.releases, found.last, found.until) == (2, "2026-01-12", "2026-01-26")
+    assert "of the weeks 2026-01-05 to 2026-01-12, the last due on" in found.says and "today" not in found.says
+
+
+def test_no_week_after_the_last_of_the_spec_is_counted(office: Office) -> None:
+    ends = spec_of(office, first_period="2026-01-05", last_period="2026-01-19")
+    found = told(ends, "9")
+    assert (found.releases, found.until) == (None, None)
+    assert "9 of 9 left: enough for the 3 weeks that are left up to 2026-01-19, the last of the spec" in found.says
+    assert told(ends, "1").releases == 2
+    assert "no week is left up to 2026-01-19" in told(ends, "9", charge("2026-01-19")).says
+    assert "enough for the one week that is left" in told(ends, "9", charge("2026-01-12")).says
+    yearly = told(spec_of(office, first_period="2025-12-22", last_period="2026-01-05"), "1", yearly=True)
+    assert yearly.releases == 2
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,29 @@ def test_a_number_of_days_is_no_period_and_a_code_is_offered_as_an_axis(office: 
     assert "# - {column: admission_type_id, values: TO_DECIDE" in text and "# - {column: patient_nbr" not in text
 
 
+NAMES_A_UNIT = [
+    *("patient_id", "id", "patientId", "PersonID", "personid", "customer_id", "encounter_id", "MRN", "National ID"),
+    *("record_no", "case-number", "uuid", "patient_nbr", "userid"),
+]
+
+
+@pytest.mark.parametrize("column", NAMES_A_UNIT)
+def test_a_column_that_names_units_is_drafted_as_no_axis_and_the_draft_says_why(office: Office, column: str) -> None:
+    Path("stays.csv").write_text(f"age,{column},ward\n")
+    assert office.run("new", "stays", "--from", "stays.csv").code == 0
+    told, text = attributes("stays.yaml"), Path("stays.yaml").read_text()
+    assert [axis["column"] for axis in told["axes"]] == ["age", "ward"] and "- {column: " + column not in text
+    (why,) = [line for line in text.splitlines() if "publish who is in the records" in line]
+    assert column in why and "perhaps" in text
+
+
+@pytest.mark.parametrize("column", ["household_size", "patient age", "client_type", "sex_of_person", "PatientStatus"])
+def test_what_is_said_of_a_unit_is_drafted_as_an_axis(office: Office, column: str) -> None:
+    Path("stays.csv").write_text(f"patient_id,{column}\n")
+    office.run("new", "stays", "--from", "stays.csv")
+    assert [axis["column"] for axis in attributes("stays.yaml")["axes"]] == [column]
+
+
 def test_check_refuses_the_draft_until_a_person_has_decided_and_names_every_place(office: Office) -> None:
     write_parquet()
     places = office.run("new", "weekly", "--from", "people.parquet", "--json").json["to_decide"]

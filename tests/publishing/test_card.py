@@ -92,6 +92,23 @@ def test_its_first_screen_has_three_figures_three_sentences_and_one_picture() ->
     assert page.count("<figure>") == 3
 
 
+def tiles(page: str) -> str:
+    """The words of the figures at the top of a card."""
+    found = re.search(r'<dl class="key">(.*?)</dl>', page, re.DOTALL)
+    assert found is not None
+    return Read(found[1]).text.replace(" ,", ",")
+
+
+def test_its_tiles_say_what_an_error_and_what_a_row_is() -> None:
+    told = tiles(card([AGE, WARD]))
+    assert "Rows counted, at most 3 of each patient" in told
+    assert re.search(r"± \d+ \(95 %\)", told) and "Error of a cell, 95 % ± 18" in told
+    smooth = tiles(card([AGE, WARD], made([AGE, WARD], off=40.0)))
+    assert re.search(r"\(95 %(: [−0-9]+ to [−0-9]+)?\)", smooth)
+    assert "at most" not in tiles(card([AGE], privacy_unit="row", max_rows_per_unit=1))
+    assert "95 %" not in tiles(card([AGE, WARD], without_bars([AGE, WARD]), unbiased_noise_scale=None))
+
+
 def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means() -> None:
     page = card([AGE, WARD])
     said = reliability_in_words([made([AGE, WARD]).unbiased])

@@ -67,7 +67,7 @@ def test_an_account_is_told_with_what_it_leaves(office):
     office.write_spec(period="week", period_column="day", first_period="2026-03-02")
     account = explained(office, "--json", "--store", office.store).json["account"]
     assert account["lasts"].startswith(
-        "10 of 10 left: 20 more releases, the last of the week 2026-07-13, due on 2026-07-20"
+        "10 of 10 left: 20 more releases, of the weeks 2026-03-02 to 2026-07-13, the last due on 2026-07-20"
     )
     assert "due on 2026-07-20" in " ".join(explained(office, "--store", office.store).out.split())
 

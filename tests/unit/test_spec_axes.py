@@ -192,6 +192,41 @@ def test_a_column_that_is_no_plain_name_needs_one() -> None:
     assert "add `name: NAME`" in problem({"column": "order", "values": ["a"]})["name"]
 
 
+WORDED = {"column": "ward", "values": {"C0": "surgery", "C1": None, "C2": "maternity"}}
+BARE = {"column": "ward", "values": ["C0", "C1", "C2"]}
+
+
+def test_listed_codes_take_words_which_are_in_no_digest() -> None:
+    (axis,), bare = spec(axes=[WORDED]).domain.axes, spec(axes=[BARE])
+    assert isinstance(axis, CategoricalAxis)
+    assert (axis.values, axis.labels) == (("C0", "C1", "C2"), ("surgery", "", "maternity"))
+    for values in (WORDED["values"], {"C0": "other words", "C1": "x", "C2": "y"}, dict.fromkeys(["C0", "C1", "C2"])):
+        assert spec(axes=[{**WORDED, "values": values}]).digest == bare.digest
+    assert spec(axes=[{**WORDED, "values": {"C1": "", "C0": "", "C2": ""}}]).digest != bare.digest
+    assert spec(axes=[{**BARE, "labels": ["a", "b", "c"]}]).digest != bare.digest  # as it was before
+
+
+def test_a_publication_keeps_the_words_of_its_codes() -> None:
+    described = spec(axes=[WORDED]).normalised()["axes"]
+    assert isinstance(described, list) and domain_of(described) == spec(axes=[WORDED]).domain
+
+
+@pytest.mark.parametrize(
+    ("axis", "place", "said"),
+    [
+        ({**WORDED, "labels": ["a", "b", "c"]}, "labels", "keep one of them"),
+        ({"column": "ward", "values": {}}, "values", "needs at least 1"),
+        ({"column": "ward", "values": {1: "one"}}, "values[0]", "quote it"),
+        ({"column": "ward", "values": {"a": 1}}, "values.a", "quote it"),
+        ({"column": "ward", "values": {"NO": False}}, "values.NO", "quote it"),
+        ({"column": "ward", "values": {"a": "x", "A": "y"}}, "values[1]", "case"),
+    ],
+)
+def test_wrong_words_of_codes_are_named(axis: dict[str, object], place: str, said: str) -> None:
+    found = problem(axis)
+    assert set(found) == {place} and said in found[place]
+
+
 @pytest.mark.parametrize("more", [{}, {"labels": ["S", "other"]}, {"levels": {"site": ["a", "other"]}}])
 def test_two_cells_of_an_axis_are_not_both_called_other(more: dict[str, object]) -> None:
     axis: dict[str, object] = {"column": "ward", "values": ["surgery", "x" if more else "other"], **more}

@@ -86,7 +86,13 @@ def _axis() -> Schema:
     binned |= {"edges": _optional(_listed(_EDGE, 2)), "closed": _one_of(["left", "right"])}
     calendar = {"calendar": _one_of(["day", "week", "month", "quarter", "year"])}
     calendar |= {name: _text(_DAY) for name in ("start", "stop")}
-    categorical = {"values": _listed(_text(), 1), "labels": _listed(_or_template({"type": "string"}))}
+    word = _or_template({"type": ["string", "null"]})
+    # A mapping gives a word to each code; else a list, whose messages stay those of a list.
+    codes = {"if": {"type": "object"}, "then": {"additionalProperties": word, "minProperties": 1}}
+    categorical = {
+        "values": {**codes, "else": _listed(_text(), 1)},
+        "labels": _listed(_or_template({"type": "string"})),
+    }
     lists = [name for name in CodeListFields.model_fields if name not in CategoricalAxisSpec.model_fields]
     kinds = {
         kind: _mapping([*model.model_fields, *(lists if kind == "categorical" else [])], shared | judged, required)

@@ -14,11 +14,12 @@ from functools import cache
 from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.asked_boxes import BOXES, ONE_BOX, WITHOUT_BOXES, asked_boxes
 from dphist_pipeline.answering.asked_boxes import piece as _piece
+from dphist_pipeline.answering.catalogue_places import Places
 from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.answering.period_days import days, end_of
 from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.answering.report_intervals import normal_factor
-from dphist_pipeline.sql_files import literal, schema_prefix, statement
+from dphist_pipeline.sql_files import literal, statement
 
 MACROS = (
     "dph_total",
@@ -141,7 +142,7 @@ def macro(name: str, schema: str | None = None) -> str:
 
     Args:
         name: one of `MACROS`.
-        schema: where the macro is created; None for the current schema of the connection.
+        schema: of the catalogue; see `Places`.
     """
     parts = _parts(name)
     if name in _AROUND_MARGINALS:
@@ -162,8 +163,9 @@ def macro(name: str, schema: str | None = None) -> str:
             of_side = {**parts, "opening": _opening(name, {"box": box})}
             parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **of_side))
         parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
-    parts["schema"] = schema_prefix(schema)
-    return statement(f"answering/{name}", **parts, **_NOTES)
+    places = Places(schema)
+    parts["schema"] = places.users
+    return places.in_macro(statement(f"answering/{name}", **parts, **_NOTES))
 
 
 def _of_release(release: str, text: str) -> str:

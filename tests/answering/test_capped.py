@@ -191,8 +191,8 @@ def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duc
     random = np.random.default_rng(16)
     for table, value, scale in (
         ("dph_releases", "", SCALE),
-        ("dph_cells_noisy", "unbiased_estimate", SCALE),
-        ("dph_quality_rows", "estimate", CUT_SCALE),
+        ("internals.dph_cells_noisy", "unbiased_estimate", SCALE),
+        ("internals.dph_quality_rows", "estimate", CUT_SCALE),
     ):
         rows = changed.sql(f"SELECT * FROM {table}").to_arrow_table().to_pylist()
         more = [

@@ -237,6 +237,7 @@ def _parts(name: str) -> dict[str, str]:
         "no_problem": _piece("no_problem", macro=name),
     }
     parts["chance"] = _piece("chance", **{**NOTES, **parts})
+    parts["capped_of_two"] = _piece("capped_of_two", **parts)
     parts["moments"] = _piece("moments", **parts)
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
@@ -252,7 +253,7 @@ def _capped(row: str) -> str:
 
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
-    if name in ("dph_ratio", "dph_mean"):
+    if name in ("dph_ratio", "dph_mean", "dph_sum"):
         return f"({_piece(name.replace('dph_', 'shift_of_'))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 

@@ -391,10 +391,8 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
     for name in MACROS:
         text = macro(name)
         arguments = ["first_release", "second_release"] if name == "dph_compare_releases" else ["release_name"]
-        assert (
-            len(re.findall(r"query_table\((?!population_table)\w+\)", text))
-            == text.count("'dph_asked_' ||")
-            == len(arguments)
-        )
+        named = re.findall(r"query_table\((?!population_table)\w+\)", text)
+        assert len(named) == text.count("internals.dph_asked_' ||") == len(arguments)
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
+        assert set(re.findall(r"'\[\^\.\]\*\$', '(\w+)'", text)) <= {"dph_releases", "dph_better"}  # others lie apart
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []

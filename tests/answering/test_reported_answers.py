@@ -218,9 +218,9 @@ def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Tow
     assert {row["model"] for row in rows if row["release"] != "wards"} == {"local"}
     assert {row["charged_at"] for row in rows if row["release"] != "wards"} == {None}
     grid = central["grid"]
-    assert {row["atoms"] for row in ask(town, f"dph_bins WHERE grid = '{grid}'")} == {None}
+    assert {row["atoms"] for row in ask(town, f"internals.dph_bins WHERE grid = '{grid}'")} == {None}
     (local,) = {row["grid"] for row in rows if row["release"] == "town_age"}
-    mine = ask(town, f"dph_bins WHERE grid = '{local}' ORDER BY position")
+    mine = ask(town, f"internals.dph_bins WHERE grid = '{local}' ORDER BY position")
     assert [row["atoms"] for row in mine] == made.atoms.tolist()
     columns = [list(row) for row in ask(town, "town_age LIMIT 1") + ask(town, "wards LIMIT 1")]
     assert [name for name in columns[0] if name not in columns[1]] == []

@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test test-all slow-tests outside check docs picture soak audit mutations bench clean
+.PHONY: demo ui test test-all slow-tests outside check docs picture soak audit record mutations bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -61,6 +61,9 @@ soak: $(READY) .spark/.ready  ## the long tests; those of Spark need Java 17, to
 audit: $(READY)  ## the privacy audits, on all processors: replays on neighbours, lower bounds on epsilon, planted faults; JSON and tables
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'audit and not soak'
 	$(BIN)/python tests/audits/audit_report.py
+
+record: $(READY)  ## what a new mechanism asks of the doors, for the tests that hold it
+	PYTHONPATH=tests $(BIN)/python tests/golden/test_questions_to_doors.py
 
 mutations: $(READY)  ## breaks one line of the program at a time: which test notices?
 	$(BIN)/python tests/audits/mutations.py

@@ -32,7 +32,7 @@ attributes: {{release: weekly, source: visits.parquet, privacy_unit: patient, ma
 """
 DEFINITIONS = """
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 defs = release_definitions(load_spec("spec.yaml"))
 """

@@ -30,9 +30,9 @@ from rich.progress import track
 from rich.table import Table
 
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.solvers.joined_boxes import Noise, joined_means, twofold_boxes
-from dphist_pipeline.solvers.kd_boxes import greedy_boxes
-from dphist_pipeline.solvers.pruned_boxes import pruned_boxes
+from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means, twofold_boxes
+from dphist_pipeline.solvers.boxes.kd_boxes import greedy_boxes
+from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
 
 PROJECT = Path(__file__).resolve().parent.parent
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)

@@ -32,11 +32,11 @@ from rich.console import Console
 from rich.table import Table
 from rows import timed
 
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.mechanisms.tables import Tables, law_of, shares_for
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -146,10 +146,10 @@ def catalogue(made: list[Estimate], folder: Path) -> duckdb.DuckDBPyConnection:
     new = "d.period AS period, d.estimate AS estimate, d.unbiased_estimate AS unbiased_estimate, d.group_id AS group_id"
     connection.register("drawn", drawn)
     connection.execute(
-        f"INSERT INTO dph_cells_x SELECT x.* REPLACE ({new}) FROM dph_cells_x AS x "
+        f"INSERT INTO internals.dph_cells_x SELECT x.* REPLACE ({new}) FROM internals.dph_cells_x AS x "
         "JOIN drawn AS d ON d.cell_number = x.cell_number WHERE x.period = '0' AND d.period <> '0'"
     )
-    for table in ("dph_releases", "dph_covariance"):
+    for table in ("dph_releases", "internals.dph_covariance"):
         connection.execute(
             f"INSERT INTO {table} SELECT x.* REPLACE (d.period AS period) FROM {table} AS x, "
             "(SELECT DISTINCT period FROM drawn WHERE period <> '0') AS d"
@@ -160,7 +160,7 @@ def catalogue(made: list[Estimate], folder: Path) -> duckdb.DuckDBPyConnection:
 
 def _add_sums(connection: duckdb.DuckDBPyConnection, made: list[Estimate]) -> None:
     """Replaces the sums of groups by those of all releases, and adds their widths."""
-    connection.execute("DELETE FROM dph_groups")
+    connection.execute("DELETE FROM internals.dph_groups")
     scales: dict[Fraction, int] = {}
     tables = []
     for period, one in enumerate(made):
@@ -188,11 +188,11 @@ def _add_sums(connection: duckdb.DuckDBPyConnection, made: list[Estimate]) -> No
         )
     if tables:
         connection.register("sums", pa.concat_tables(tables))
-        connection.execute("INSERT INTO dph_groups BY NAME FROM sums")
+        connection.execute("INSERT INTO internals.dph_groups BY NAME FROM sums")
     for scale, draws in scales.items():
-        connection.execute("DELETE FROM dph_half_widths WHERE noise_scale = $scale", {"scale": str(scale)})
+        connection.execute("DELETE FROM internals.dph_half_widths WHERE noise_scale = $scale", {"scale": str(scale)})
         connection.register("widths", width_rows("dph_half_widths", str(scale), max(draws, 4 * made[0].domain.cells)))
-        connection.execute("INSERT INTO dph_half_widths BY NAME FROM widths")
+        connection.execute("INSERT INTO internals.dph_half_widths BY NAME FROM widths")
 
 
 def asked(connection: duckdb.DuckDBPyConnection, question: str) -> dict[str, NDArray[Any]]:
@@ -254,7 +254,7 @@ def _change(
         f"axis_{number}_lower >= {low} AND axis_{number}_upper <= {high}" for number, (low, high) in enumerate(box)
     )
     cells = connection.sql(
-        f"SELECT {sums} FROM dph_cells_x WHERE {inside} GROUP BY period ORDER BY CAST(period AS BIGINT)"
+        f"SELECT {sums} FROM internals.dph_cells_x WHERE {inside} GROUP BY period ORDER BY CAST(period AS BIGINT)"
     ).fetchnumpy()
     centres = next(iter(cells.values())).astype(float)[: draws - draws % 2].reshape(-1, 2)
     off = np.abs(centres[:, 1] - centres[:, 0])

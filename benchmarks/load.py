@@ -44,7 +44,7 @@ from pathlib import Path
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 specs = sorted((Path(__file__).parent / "specs").glob("*.yaml"))
 defs = dg.Definitions.merge(*(release_definitions(load_spec(spec)) for spec in specs))

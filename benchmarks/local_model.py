@@ -38,9 +38,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.partition import merged
-from dphist_pipeline.local.question import Encoding, Part, Question
+from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 
 PROJECT = Path(__file__).resolve().parent.parent

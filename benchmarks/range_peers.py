@@ -17,9 +17,9 @@ import numba  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.hilbert import hilbert_line
-from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance, mean_variance
-from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
+from dphist_pipeline.solvers.trees.hilbert import hilbert_line
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree, best_tree, branching_tree, covariance, mean_variance
+from dphist_pipeline.solvers.trees.tree_consistency import consistent, consistent_cells
 
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]

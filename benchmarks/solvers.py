@@ -44,17 +44,17 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from dphist_pipeline.estimates.noisy import contrast_sizes
-from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
-from dphist_pipeline.solvers.haar import inverse_haar
-from dphist_pipeline.solvers.kd_boxes import kd_boxes
-from dphist_pipeline.solvers.optimal_groups import optimal_groups
-from dphist_pipeline.solvers.pruned_boxes import pruned_boxes
-from dphist_pipeline.solvers.regular_tree import branching_tree
-from dphist_pipeline.solvers.relative_groups import relative_groups
-from dphist_pipeline.solvers.segmentation import v_optimal
-from dphist_pipeline.solvers.sorted_groups import greedy_groups
-from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
-from dphist_pipeline.solvers.value_groups import groups_by_value
+from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
+from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
+from dphist_pipeline.solvers.groups.optimal_groups import optimal_groups
+from dphist_pipeline.solvers.groups.relative_groups import relative_groups
+from dphist_pipeline.solvers.groups.segmentation import v_optimal
+from dphist_pipeline.solvers.groups.sorted_groups import greedy_groups
+from dphist_pipeline.solvers.groups.value_groups import groups_by_value
+from dphist_pipeline.solvers.trees.haar import inverse_haar
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree
+from dphist_pipeline.solvers.trees.tree_consistency import consistent, consistent_cells
 
 PROJECT = Path(__file__).resolve().parent.parent
 SORTS, LARGE_SORTS, GROWTH = 15, 60, 13

@@ -16,11 +16,11 @@ import polars as pl
 import vl_convert
 
 from dphist_pipeline import sanitize
-from dphist_pipeline.answering.whole_tables import whole_table
 from dphist_pipeline.applications.blocking import blocks
 from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.whole_tables import whole_table
 from dphist_pipeline.publishing.pictures import BAR, CONFIG, FAINT
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.whole_tables import whole_table
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.whole_tables import whole_table
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))

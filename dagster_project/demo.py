@@ -22,15 +22,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dagster_project.synthetic import FIRST_DAY, PATIENTS, PERSONS, WEEKS, write_admissions, write_population
 from dphist_pipeline.cli.terminal import print_table
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -130,13 +130,13 @@ def release_without_dagster() -> list[bool]:
     """The same releases by the function that `dphist release` runs; says which were replays."""
     specs = {release: load_spec(SPECS / release / "defs.yaml") for release in ("population", "weekly_admissions")}
     work = [("population", None), *(("weekly_admissions", week) for week in WEEK_KEYS)]
-    return [pipeline.release(specs[release], FOLDER / "store", week).replayed for release, week in work]
+    return [verbs.release(specs[release], FOLDER / "store", week).replayed for release, week in work]
 
 
 def revise_a_week() -> bool:
     """Publishes one week a second time, charged again, so that readers see a revision; says whether it was a replay."""
     spec = load_spec(SPECS / "weekly_admissions" / "defs.yaml")
-    return pipeline.release(spec, FOLDER / "store", REVISED, reason=WHY_REVISED).replayed
+    return verbs.release(spec, FOLDER / "store", REVISED, reason=WHY_REVISED).replayed
 
 
 def failures(run: dg.ExecuteInProcessResult) -> list[str]:

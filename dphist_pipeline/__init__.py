@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.frames import count_cube
-    from dphist_pipeline.releasing.pipeline import release, sanitize
+    from dphist_pipeline.releasing.release import release
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
     from dphist_pipeline.releasing.releases import Release
+    from dphist_pipeline.releasing.sanitizing import sanitize
     from dphist_pipeline.releasing.store import Store
-    from dphist_pipeline.spec.model import ReleaseSpec
 
 _HOMES = {
     "DphistError": "errors",
@@ -28,15 +29,15 @@ _HOMES = {
     "HistogramRelease": "integrations.dagster",
     "LocalCollection": "integrations.dagster",
     "Release": "releasing.releases",
-    "ReleaseSpec": "spec.model",
+    "ReleaseSpec": "releasing.release_spec",
     "Store": "releasing.store",
     "count_cube": "releasing.frames",
     "count_reports": "local.publication",
     "load_collection": "local.collection",
     "load_spec": "releasing.allowing",
     "publish_collection": "local.publication",
-    "release": "releasing.pipeline",
-    "sanitize": "releasing.pipeline",
+    "release": "releasing.release",
+    "sanitize": "releasing.sanitizing",
 }
 
 __all__ = [

@@ -11,19 +11,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-PICTURES = "dphist_pipeline.publishing.vega"
-CATALOGUE = "dphist_pipeline.answering.building"
 Process = subprocess.Popen[str]
 _waiting: dict[tuple[int, str], Process] = {}  # by the process that started it, since a fork must not share it
 
 
 @contextmanager
-def started_early() -> Iterator[None]:
-    """Starts what a release will need, and ends it afterwards, whether it was used or not."""
-    started = {(os.getpid(), module): start(module) for module in (PICTURES, CATALOGUE)}
+def started_early(modules: Iterable[str]) -> Iterator[None]:
+    """Starts modules as processes that wait for tasks, and ends them afterwards, whether they were used or not.
+
+    Args:
+        modules: by their full names; see `start`.
+    """
+    started = {(os.getpid(), module): start(module) for module in modules}
     _waiting.update(started)
     try:
         yield

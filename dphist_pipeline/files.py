@@ -169,3 +169,12 @@ def network_type(device: int, mounts: str) -> str | None:
         if named == [f"{os.major(device)}:{os.minor(device)}"] and kind in _NETWORK:
             return kind
     return None
+
+
+def project_folder(start: Path) -> Path:
+    """The nearest folder from one upwards that has a pyproject.toml, else that folder itself.
+
+    Args:
+        start: a folder, absolute.
+    """
+    return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)

@@ -20,10 +20,10 @@ from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
 
 import examples  # noqa: F401  (sets how many examples are tried)
-from dphist_pipeline.answering import building, catalogue
+from dphist_pipeline.answering import building, catalogue, plot
 from dphist_pipeline.cli import release
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import pages, plot
+from dphist_pipeline.publishing import pages
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30

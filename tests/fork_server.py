@@ -21,7 +21,7 @@ WARM += [
         "publishing.pages",
         "releasing.approvals",
         "releasing.hosts",
-        "releasing.pipeline",
+        "releasing.release",
         "releasing.store",
         "spec.loading",
     )

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle import Box, Oracle
 
-from dphist_pipeline.answering import notes
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.intervals import half_width_grid, linear_reach_grid
 from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.intervals import half_width_grid, linear_reach_grid
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased
 
 Reals = NDArray[np.float64]

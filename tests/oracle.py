@@ -12,21 +12,20 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering import notes
-from dphist_pipeline.answering.answers import Answer, Basis, Quantile, RangeAnswer
-from dphist_pipeline.answering.bands import chernoff_reach
-from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells, end_of
-from dphist_pipeline.answering.intervals import (
+from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates.answers import Answer, Basis, Quantile, RangeAnswer
+from dphist_pipeline.estimates.bands import chernoff_reach
+from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells, end_of
+from dphist_pipeline.estimates.intervals import (
     LEVEL,
     LEVEL_OF_TWO,
     half_width_of_linear,
     half_width_of_sum,
     linear_reach_grid,
 )
-from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_factor, report_reach
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release

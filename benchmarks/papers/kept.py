@@ -43,7 +43,8 @@ def keep(name: str, section: Section, day: str, quick: bool) -> None:
 def code_of(mechanism: str) -> str:
     """A digest of a mechanism's code and of the solvers that it computes by, without their words.
 
-    Docstrings, comments and the descriptions of settings play no part, so that other words do not make a study old.
+    Docstrings, comments, the descriptions of settings and where a module lies play no part, so that other words and
+    other folders do not make a study old.
 
     Args:
         mechanism: its name.
@@ -52,10 +53,10 @@ def code_of(mechanism: str) -> str:
     waiting = [f"dphist_pipeline.mechanisms.{mechanism}"]
     while waiting:
         if (module := waiting.pop()) not in found:
-            tree = _Wordless().visit(ast.parse(_path(module).read_text(encoding="utf-8")))
-            found[module] = ast.unparse(tree)  # not `dump`, whose text depends on Python's version
+            tree = ast.parse(_path(module).read_text(encoding="utf-8"))
             waiting += [name for name in _imported(tree) if name.startswith(FOLLOWED)]
-    return sha256("".join(found[module] for module in sorted(found)).encode()).hexdigest()[:16]
+            found[module] = ast.unparse(_Wordless().visit(tree))  # not `dump`, whose text depends on Python's version
+    return sha256("".join(sorted(found.values())).encode()).hexdigest()[:16]
 
 
 def _path(module: str) -> Path:
@@ -74,7 +75,13 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 class _Wordless(ast.NodeTransformer):
-    """Leaves out statements that are only text, and what a `Setting` tells."""
+    """Leaves out imports, statements that are only text, and what a `Setting` tells."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Nothing: what is imported is followed."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Nothing: what is imported is followed."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Nothing in the place of a docstring."""

@@ -12,12 +12,12 @@ from public_data import adult_complete
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline import sanitize
-from dphist_pipeline.answering.whole_tables import whole_table
 from dphist_pipeline.applications.blocking import blocks, pairs_completeness, reduction_ratio
 from dphist_pipeline.applications.coded_records import places_of
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
+from dphist_pipeline.estimates.whole_tables import whole_table
 from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")

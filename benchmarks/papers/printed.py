@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
-from dphist_pipeline.solvers.relative_groups import relative_groups
-from dphist_pipeline.solvers.segmentation import bucket_means
-from dphist_pipeline.solvers.value_groups import groups_by_value
+from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
+from dphist_pipeline.solvers.groups.relative_groups import relative_groups
+from dphist_pipeline.solvers.groups.segmentation import bucket_means
+from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
 
 @dataclass(frozen=True)

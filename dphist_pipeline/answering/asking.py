@@ -11,9 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer, found_in_row
 from dphist_pipeline.answering.catalogue import list_publications
-from dphist_pipeline.answering.chosen_cells import (
+from dphist_pipeline.answering.macro_calls import Source, call_macro
+from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
+from dphist_pipeline.estimates.chosen_cells import (
     Condition,
     End,
     QuestionRefused,
@@ -24,9 +27,6 @@ from dphist_pipeline.answering.chosen_cells import (
     end_as_json,
     overlapped_cells,
 )
-from dphist_pipeline.answering.macro_calls import Source, call_macro
-from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import release_folder
 from dphist_pipeline.spec.axes import domain_of

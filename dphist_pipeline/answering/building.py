@@ -38,8 +38,8 @@ def build_apart(public: Path, scratch: Path) -> None:
     Raises:
         CatalogueNotBuilt: with the message of the other process.
     """
-    early = early_processes.waiting(early_processes.CATALOGUE)
-    process = early or early_processes.start(early_processes.CATALOGUE)
+    early = early_processes.waiting(__name__)
+    process = early or early_processes.start(__name__)
     said = early_processes.ask(process, [str(public), str(scratch)])
     if process is not early:
         early_processes.end(process)

@@ -2,7 +2,8 @@
 
 The file is drafted elsewhere and renamed into place. So it can be read during a publication, copied anywhere, and
 attached read-only in plain DuckDB. For each release it holds a table of its cells (all periods and revisions, with the
-number of each cell) and views of it; see `views`. The other tables are those of `catalogue_schemas.TABLES`:
+number of each cell) and views of it; see `views`. What users do not ask lies in a schema of its own; see
+`catalogue_places`. The other tables are those of `catalogue_schemas.TABLES`:
 
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead
@@ -37,6 +38,7 @@ from pathlib import Path
 
 import duckdb
 
+from dphist_pipeline.answering.catalogue_places import Places
 from dphist_pipeline.answering.catalogue_tables import (
     Publication,
     add_publications,
@@ -50,6 +52,7 @@ from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_au
 from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
+PLACES = Places()
 Key = tuple[str, str, int]  # release, period and revision
 OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 # Every table takes a block at least: with this size hundreds of small ones take a quarter of what they do with DuckDB's
@@ -77,7 +80,7 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
             connection.execute("USE catalogue")
             connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
             create_tables(connection, list_publications(public))
-            connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
+            connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
             connection.execute("COMMIT")
     draft.chmod(0o644)
     os.utime(draft, (sealed, sealed))
@@ -132,7 +135,7 @@ def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> fro
         # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
         connection.execute("SET enable_external_access = false")
         known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-        made_by = connection.execute("SELECT version FROM catalogue.dph_version").fetchall()
+        made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
     except duckdb.Error:  # the file is missing or damaged, or another version made it
         return frozenset()
     return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
@@ -182,7 +185,7 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
         with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")
-            made = connection.execute("SELECT version, sealed FROM dph_version").fetchall()
+            made = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
             keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
             held = {(release, period, revision): digest for release, period, revision, digest in keys}
             folders = _folders(public)
@@ -200,7 +203,10 @@ def _add(
 ) -> None:
     """Adds publications to the catalogue that is in use; of a release whose axes changed, all of them anew."""
     connection.execute("BEGIN TRANSACTION")
-    added, there = _read({key: folder for key, folder in folders.items() if key not in held}), releases_in(connection)
+    added, there = (
+        _read({key: folder for key, folder in folders.items() if key not in held}),
+        releases_in(connection, PLACES),
+    )
     grids = set(connection.execute("SELECT DISTINCT release, grid FROM dph_releases").fetchall())
     new_grids = {(str(audit["release"]), grid_of(audit)) for _, audit in added} - grids
     changed = _with_families({release for release, _ in new_grids if release in there}, folders) & there
@@ -209,7 +215,7 @@ def _add(
     added = [one for one in added if one[1]["release"] not in changed]
     added += _read({key: folder for key, folder in folders.items() if key[0] in changed})
     add_publications(connection, added)
-    connection.execute("UPDATE dph_version SET sealed = $sealed", {"sealed": sealed})
+    connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
     connection.execute("COMMIT")
 
 

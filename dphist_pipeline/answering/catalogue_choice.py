@@ -8,12 +8,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from dphist_pipeline.answering.catalogue_places import CELLS, Places
 from dphist_pipeline.answering.catalogue_rows import KEY, Audit
 from dphist_pipeline.answering.catalogue_schemas import BETTER
 from dphist_pipeline.answering.family_choice import FamilyChoice
-from dphist_pipeline.answering.views import CELLS, Column, asked_statements
+from dphist_pipeline.answering.views import Column, asked_statements
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import schema_prefix
 
 APART = 1 << 40  # between the first cell numbers of two tables; no table has so many cells
 
@@ -42,7 +42,7 @@ def better_rows(audits: Sequence[Audit]) -> Any:
     return pa.Table.from_pylist(rows, BETTER)
 
 
-def number_better_tables(connection: duckdb.DuckDBPyConnection, within: str) -> None:
+def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> None:
     """Fills in `first_number`; the numbers do not depend on the order in which publications were added.
 
     Each is a multiple of the cells of its table, so that the position of a cell along an axis follows from its number
@@ -50,10 +50,11 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, within: str) -> 
 
     Args:
         connection: to DuckDB.
-        within: the schema with a dot after it; nothing for the current schema of the connection.
+        places: the schemas of the catalogue.
     """
+    better, releases = places.table("dph_better"), places.table("dph_releases")
     connection.execute(f"""
-        UPDATE {within}dph_better AS b SET first_number = n.first_number
+        UPDATE {better} AS b SET first_number = n.first_number
         FROM (
             SELECT
                 r.release, r.period, r.revision, r.best,
@@ -61,7 +62,7 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, within: str) -> 
                     // r.cells * r.cells AS first_number
             FROM (
                 SELECT DISTINCT b.release, b.period, b.revision, b.best, r.cells
-                FROM {within}dph_better AS b JOIN {within}dph_releases AS r
+                FROM {better} AS b JOIN {releases} AS r
                     ON r.release = b.best AND r.period = b.period AND r.revision = b.revision
             ) AS r
         ) AS n
@@ -70,50 +71,49 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, within: str) -> 
     """)
 
 
-def answering_tables(connection: duckdb.DuckDBPyConnection, within: str) -> Answering:
+def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
     """The tables that answer for others, in order.
 
     Args:
         connection: to DuckDB.
-        within: see `number_better_tables`.
+        places: see `number_better_tables`.
     """
     found: dict[str, list[tuple[str, int]]] = {}
-    asked = f"SELECT DISTINCT release, best, first_number FROM {within}dph_better ORDER BY ALL"
+    asked = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
     for release, best, first in connection.execute(asked).fetchall():
         found.setdefault(release, []).append((best, first))
     return found
 
 
 def make_asked_views(
-    connection: duckdb.DuckDBPyConnection, schema: str | None, releases: Sequence[str], others: Answering
+    connection: duckdb.DuckDBPyConnection, places: Places, releases: Sequence[str], others: Answering
 ) -> None:
     """Makes the views that macros read.
 
     Args:
         connection: to DuckDB.
-        schema: of the catalogue; None for the current schema of the connection.
+        places: see `number_better_tables`.
         releases: whose views are made; their cells are there, and those of the tables that answer for them.
         others: see `answering_tables`.
     """
     if not releases:
         return
-    columns = _columns_of_cells(connection, schema)
-    within = schema_prefix(schema)
+    columns = _columns_of_cells(connection, places)
     for release in releases:
         named = [(table, first, columns[table]) for table, first in others.get(release, [])]
-        for statement in asked_statements(within, release, columns[release], named):
+        for statement in asked_statements(places, release, columns[release], named):
             connection.execute(statement)
 
 
-def _columns_of_cells(connection: duckdb.DuckDBPyConnection, schema: str | None) -> dict[str, list[Column]]:
+def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
     """The columns of the cells of all releases."""
     asked = """
         SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
-        WHERE database_name = current_database() AND schema_name = coalesce($schema, current_schema())
+        WHERE database_name = current_database() AND schema_name = $schema
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index
     """
     found: dict[str, list[Column]] = {}
-    for table, *column in connection.execute(asked, {"schema": schema, "prefix": CELLS}).fetchall():
+    for table, *column in connection.execute(asked, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
         found.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
     return found

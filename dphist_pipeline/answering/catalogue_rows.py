@@ -23,11 +23,11 @@ from dphist_pipeline.answering.catalogue_schemas import (
     RELEASES,
     TABLES,
 )
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
-from dphist_pipeline.answering.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
 from dphist_pipeline.estimates.lines import lines_from_facts
+from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.published_files import WHOLE
 from dphist_pipeline.publishing.release_files import published_unbiased

@@ -21,6 +21,7 @@ from dphist_pipeline.answering.catalogue_choice import (
     make_asked_views,
     number_better_tables,
 )
+from dphist_pipeline.answering.catalogue_places import Places
 from dphist_pipeline.answering.catalogue_rows import (
     bin_rows,
     covariance_rows,
@@ -36,10 +37,8 @@ from dphist_pipeline.answering.catalogue_rows import (
 )
 from dphist_pipeline.answering.catalogue_schemas import BOUNDED, TABLES, comments_of
 from dphist_pipeline.answering.macros import MACROS, macro
-from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.answering.quality_tables import read_rows
 from dphist_pipeline.answering.views import (
-    ASKED,
-    CELLS,
     Column,
     Described,
     asked_statements,
@@ -52,7 +51,7 @@ from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
 from dphist_pipeline.publishing.published_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
-from dphist_pipeline.sql_files import identifier, schema_prefix
+from dphist_pipeline.sql_files import identifier
 
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
 ROWS = "dph_rows"
@@ -69,18 +68,20 @@ def create_tables(
     Args:
         connection: to DuckDB.
         publications: ordered by release, period and revision.
-        schema: an existing, empty schema; None for the current schema of the connection.
+        schema: an existing, empty schema for all of it; see `Places`.
         macros: the names of those to create, each some 25 ms of CPU.
     """
-    within = schema_prefix(schema)
+    places = Places(schema)
+    if schema is None:
+        connection.execute(f"CREATE SCHEMA {places.internals_schema}")
     for name, (about, columns) in TABLES.items():
         with _registered(connection, columns.empty_table()):
-            connection.execute(f"CREATE TABLE {within}{name} AS FROM {ROWS}")
-        _run(connection, table_comments(within, name, about, comments_of(columns)))
-    connection.execute(f"INSERT INTO {within}dph_version (version) VALUES ($version)", {"version": version()})
+            connection.execute(f"CREATE TABLE {places.table(name)} AS FROM {ROWS}")
+        _run(connection, table_comments(places.table(name), about, comments_of(columns)))
+    connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})
     for name in macros:
         connection.execute(macro(name, schema))
-        connection.execute(macro_comment(within, name))
+        connection.execute(macro_comment(places, name))
     add_publications(connection, publications, schema)
 
 
@@ -93,23 +94,24 @@ def add_publications(
         connection: to DuckDB.
         publications: ordered by release, period and revision; of a release that is there, with axes that it had before.
             A publication of a family comes with all its tables.
-        schema: of the catalogue; None for the current schema of the connection.
+        schema: of the catalogue; see `Places`.
     """
-    within = schema_prefix(schema)
-    there, answered = releases_in(connection, within), answering_tables(connection, within)
+    places = Places(schema)
+    there, answered = releases_in(connection, places), answering_tables(connection, places)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
-    _describe(connection, within, publications)
+    _describe(connection, places, publications)
     for release, made in of.items():
-        table = f"{within}{identifier(CELLS + release)}"
         if release not in there:
-            described = Described.of(release, _create_cells(connection, table, made), [audit for _, audit in made])
-            _run(connection, view_statements(within, described, there | set(of)))
+            described = Described.of(
+                release, _create_cells(connection, places.cells(release), made), [audit for _, audit in made]
+            )
+            _run(connection, view_statements(places, described, there | set(of)))
         for folder, audit in made:
-            _insert_cells(connection, within, table, folder, audit)
-        _run(connection, title_comments(within, release, _title(connection, within, release), there | set(of)))
-    answering = answering_tables(connection, within)
+            _insert_cells(connection, places, release, folder, audit)
+        _run(connection, title_comments(places, release, _title(connection, places, release), there | set(of)))
+    answering = answering_tables(connection, places)
     changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
-    make_asked_views(connection, schema, changed, answering)
+    make_asked_views(connection, places, changed, answering)
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
@@ -119,24 +121,25 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
         connection: to DuckDB.
         release: its name.
     """
-    views = [release, ASKED + release]
-    if release + EVERY_REVISION not in releases_in(connection):
-        views += [name + EVERY_REVISION for name in views]
-    for name in views:
+    places, names = Places(), [release]
+    if release + EVERY_REVISION not in releases_in(connection, places):
+        names.append(release + EVERY_REVISION)
+    for name in names:
         connection.execute(f"DROP VIEW {identifier(name)}")
-    connection.execute(f"DROP TABLE {identifier(CELLS + release)}")
+        connection.execute(f"DROP VIEW {places.asked(name)}")
+    connection.execute(f"DROP TABLE {places.cells(release)}")
     for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
-        connection.execute(f"DELETE FROM {table} WHERE release = $release", {"release": release})
+        connection.execute(f"DELETE FROM {places.table(table)} WHERE release = $release", {"release": release})
 
 
-def releases_in(connection: duckdb.DuckDBPyConnection, within: str = "") -> set[str]:
+def releases_in(connection: duckdb.DuckDBPyConnection, places: Places) -> set[str]:
     """The releases that a catalogue holds.
 
     Args:
         connection: to DuckDB.
-        within: the schema with a dot after it; nothing for the current schema of the connection.
+        places: the schemas of the catalogue.
     """
-    found = connection.execute(f"SELECT DISTINCT release FROM {within}dph_releases").fetchall()
+    found = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
     return {release for (release,) in found}
 
 
@@ -145,10 +148,10 @@ def version() -> str:
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
     columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
-    views = list(view_statements("", Described.of("example", columns, [{"axes": axes}]), set()))
+    views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
     asked = [Column(name, "VARCHAR", "") for name in columns]
-    views = [*views, *asked_statements("", "example", asked, [("other", 1, asked)])]
-    told = [*tables, *views, *title_comments("", "example", "Example", set()), *map(macro, MACROS)]
+    views = [*views, *asked_statements(Places(), "example", asked, [("other", 1, asked)])]
+    told = [*tables, *views, *title_comments(Places(), "example", "Example", set()), *map(macro, MACROS)]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 
@@ -166,7 +169,7 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
 
 
 def _insert_cells(
-    connection: duckdb.DuckDBPyConnection, within: str, table: str, folder: Path, audit: Mapping[str, Any]
+    connection: duckdb.DuckDBPyConnection, places: Places, release: str, folder: Path, audit: Mapping[str, Any]
 ) -> None:
     """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
     # ParquetFile, because `read_table` would read the names of the folders as columns. Texts stay dictionaries.
@@ -175,9 +178,11 @@ def _insert_cells(
     file = pq.ParquetFile(path, read_dictionary=named)
     numbers = file.read(["estimate", "unbiased_estimate"])
     whole = whole_of(folder, audit, numbers)
-    _insert(connection, f"{within}dph_distances", distance_rows(audit, whole))
+    _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
     batches = _with_whole_counts(file, numbers, whole.counts.ravel())
-    insert = f"INSERT INTO {table} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
+    insert = (
+        f"INSERT INTO {places.cells(release)} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
+    )
     with _registered(connection, batches):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
@@ -200,14 +205,16 @@ def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: Sequence[Publication]) -> None:
+def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publications: Sequence[Publication]) -> None:
     """Adds publications, and their grids and scales of noise, to the tables that describe them."""
     audits = [audit for _, audit in publications]
-    known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {within}dph_bins").fetchall()}
+    known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {places.table('dph_bins')}").fetchall()}
     sums = [(pq.ParquetFile(folder / SUMS).read(), audit) for folder, audit in publications if SUMS in audit["files"]]
     grouped = [group_rows(audit, rows) for rows, audit in sums]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
-    lines = {line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {within}dph_lines").fetchall()}
+    lines = {
+        line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {places.table('dph_lines')}").fetchall()
+    }
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
@@ -217,20 +224,22 @@ def _describe(connection: duckdb.DuckDBPyConnection, within: str, publications: 
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
         ("dph_better", better_rows(audits)),
     ]:
-        _insert(connection, f"{within}{name}", added)
-    number_better_tables(connection, within)
-    _add_widths(connection, within, audits, grouped)
-    latest = (
-        f"SELECT max(l.revision) FROM {within}dph_releases AS l WHERE (l.release, l.period) = (r.release, r.period)"
-    )
+        _insert(connection, places.table(name), added)
+    number_better_tables(connection, places)
+    _add_widths(connection, places, audits, grouped)
+    releases = places.table("dph_releases")
+    latest = f"SELECT max(l.revision) FROM {releases} AS l WHERE (l.release, l.period) = (r.release, r.period)"
     connection.execute(
-        f"UPDATE {within}dph_releases AS r SET is_latest = r.revision = ({latest}) "
+        f"UPDATE {releases} AS r SET is_latest = r.revision = ({latest}) "
         f"WHERE is_latest IS DISTINCT FROM (r.revision = ({latest}))"
     )
 
 
 def _add_widths(
-    connection: duckdb.DuckDBPyConnection, within: str, audits: Sequence[Mapping[str, Any]], grouped: Sequence[pa.Table]
+    connection: duckdb.DuckDBPyConnection,
+    places: Places,
+    audits: Sequence[Mapping[str, Any]],
+    grouped: Sequence[pa.Table],
 ) -> None:
     """Has the tables of widths reach as far as the largest publication of each scale of noise needs."""
     most: dict[tuple[str, str], int] = {}
@@ -242,19 +251,18 @@ def _add_widths(
         law = ("dph_half_widths", rows["noise_scale"][0].as_py())
         most[law] = max(most.get(law, 1), 2 * rows.num_rows)
     for (name, scale), draws in most.items():
-        number = "draws" if name == "dph_linear_widths" else "cells"
-        widest = f"SELECT max({number}) FROM {within}{name} WHERE noise_scale = $scale"
+        number, table = "draws" if name == "dph_linear_widths" else "cells", places.table(name)
+        widest = f"SELECT max({number}) FROM {table} WHERE noise_scale = $scale"
         (there,) = connection.execute(widest, {"scale": scale}).fetchall()[0]
         if there is None or there < draws:
-            connection.execute(f"DELETE FROM {within}{name} WHERE noise_scale = $scale", {"scale": scale})
-            _insert(connection, f"{within}{name}", width_rows(name, scale, draws))
+            connection.execute(f"DELETE FROM {table} WHERE noise_scale = $scale", {"scale": scale})
+            _insert(connection, table, width_rows(name, scale, draws))
 
 
-def _title(connection: duckdb.DuckDBPyConnection, within: str, release: str) -> str:
+def _title(connection: duckdb.DuckDBPyConnection, places: Places, release: str) -> str:
     """The title of the last publication of a release, or its name."""
-    asked = (
-        f"SELECT title FROM {within}dph_releases WHERE release = $release ORDER BY period DESC, revision DESC LIMIT 1"
-    )
+    latest = "ORDER BY period DESC, revision DESC LIMIT 1"
+    asked = f"SELECT title FROM {places.table('dph_releases')} WHERE release = $release {latest}"
     (title,) = connection.execute(asked, {"release": release}).fetchall()[0]
     return title or release
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.answering.axis_labels import labels_of
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.publishing.axis_labels import labels_of
 
 AGENCY, VERSION = "DPHIST", "1.0"
 OTHER = "_O"  # SDMX's code for "other"

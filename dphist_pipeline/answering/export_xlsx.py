@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dphist_pipeline.answering.exported_rows import Exported, places_of, texts_of
-from dphist_pipeline.answering.reliability import LEGEND
+from dphist_pipeline.estimates.reliability import LEGEND
 
 MOST_ROWS = 1_048_576
 # A text is never taken for a formula, an address or a number, whatever it begins with.

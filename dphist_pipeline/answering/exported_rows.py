@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
-from dphist_pipeline.answering.axis_labels import columns_beside, reader_values
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.publishing.axis_labels import columns_beside, reader_values
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_linear
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.intervals import half_width_of_linear
 
 Audit = Mapping[str, Any]
 Reals = NDArray[np.float64]

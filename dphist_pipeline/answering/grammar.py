@@ -18,8 +18,8 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 
-from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.chosen_cells import Condition
 
 LONGEST = 2_000
 _TOKEN = re.compile(

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.macros import macro
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.publishing.published_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
 

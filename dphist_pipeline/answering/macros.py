@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 
-from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.asked_boxes import BOXES, ONE_BOX, WITHOUT_BOXES, asked_boxes
 from dphist_pipeline.answering.asked_boxes import piece as _piece
-from dphist_pipeline.answering.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.answering.catalogue_places import Places
+from dphist_pipeline.answering.macro_texts import CUT_NOTE, LIMITS, NOTES, SUMS, exact_sum
 from dphist_pipeline.answering.period_days import days, end_of
-from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
-from dphist_pipeline.answering.report_intervals import normal_factor
-from dphist_pipeline.sql_files import literal, schema_prefix, statement
+from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.estimates.report_intervals import normal_factor
+from dphist_pipeline.sql_files import statement
 
 MACROS = (
     "dph_total",
@@ -141,14 +141,14 @@ def macro(name: str, schema: str | None = None) -> str:
 
     Args:
         name: one of `MACROS`.
-        schema: where the macro is created; None for the current schema of the connection.
+        schema: of the catalogue; see `Places`.
     """
     parts = _parts(name)
     if name in _AROUND_MARGINALS:
         inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
         inner["days_of_grouped"] = f"{end_of('grouped')} AS _period_end"
-        marginal = statement("answering/dph_marginal", **inner, **_NOTES).partition(" AS TABLE\n")[2]
+        marginal = statement("answering/dph_marginal", **inner, **NOTES).partition(" AS TABLE\n")[2]
         axes = _AROUND_MARGINALS[name]
         parts["marginal"] = re.sub(r"\baxes(?= AS VARCHAR| IS NOT NULL)", axes, marginal)
         if name != "dph_ranks":
@@ -162,8 +162,9 @@ def macro(name: str, schema: str | None = None) -> str:
             of_side = {**parts, "opening": _opening(name, {"box": box})}
             parts[f"{side}_side"] = _of_release(f"{side}_release", _piece("side", **of_side))
         parts["change_of_two"] = _of_release("first_release", parts["change_of_two"])
-    parts["schema"] = schema_prefix(schema)
-    return statement(f"answering/{name}", **parts, **_NOTES)
+    places = Places(schema)
+    parts["schema"] = places.users
+    return places.in_macro(statement(f"answering/{name}", **parts, **NOTES))
 
 
 def _of_release(release: str, text: str) -> str:
@@ -197,11 +198,11 @@ def _parts(name: str) -> dict[str, str]:
             inside=inside,
             report_variance=_variance("s"),
             **(_spread_sums() if name in _ONE_BOX else {"spread": "", "spread_columns": ""}),
-            **_SUMS,
+            **SUMS,
         ),
-        **_SUMS,
+        **SUMS,
         "inside": inside,
-        "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **_SUMS),
+        "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **SUMS),
         "bound": _piece("bound", row="v", trials=trials),
         "bound_of_row": _piece("bound", row="w", trials=trials),
         "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
@@ -213,9 +214,9 @@ def _parts(name: str) -> dict[str, str]:
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         **days(),
-        "answer": _piece("answer", cut_note="", **_LIMITS, **_NOTES),
-        "answer_of_cut": _piece("answer", cut_note=_CUT_NOTE, **_LIMITS, **_NOTES),
-        "change": _piece("change", **{**_NOTES, **_chance(name)}, same_records=_SAME.get(name, "false")),
+        "answer": _piece("answer", cut_note="", **LIMITS, **NOTES),
+        "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, **LIMITS, **NOTES),
+        "change": _piece("change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false")),
         "caps": _piece("caps"),
         "capped": _capped("caps"),
         "capping": _piece("capping"),
@@ -225,17 +226,18 @@ def _parts(name: str) -> dict[str, str]:
             "shifted",
             capped_of_release=_capped("capping"),
             shift=_shift_of(name),
-            cap_unknown=_NOTES["cap_unknown"],
+            cap_unknown=NOTES["cap_unknown"],
         ),
         "first_capped": _capped("one_cap"),
         "second_capped": _capped("two_cap"),
         "sure": repr(SURE),
         **_chance(name),
-        **_LIMITS,
+        **LIMITS,
         "found": _piece("found"),
         "no_problem": _piece("no_problem", macro=name),
     }
-    parts["chance"] = _piece("chance", **{**_NOTES, **parts})
+    parts["chance"] = _piece("chance", **{**NOTES, **parts})
+    parts["capped_of_two"] = _piece("capped_of_two", **parts)
     parts["moments"] = _piece("moments", **parts)
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
@@ -246,12 +248,12 @@ def _parts(name: str) -> dict[str, str]:
 
 def _capped(row: str) -> str:
     """SQL for the sentence on what the bound cut, from a row of what was bought."""
-    return _piece("capped", row=row, unseen=_NOTES["unseen"])
+    return _piece("capped", row=row, unseen=NOTES["unseen"])
 
 
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
-    if name in ("dph_ratio", "dph_mean"):
+    if name in ("dph_ratio", "dph_mean", "dph_sum"):
         return f"({_piece(name.replace('dph_', 'shift_of_'))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 
@@ -273,7 +275,7 @@ def _chance(name: str) -> dict[str, str]:
         f"{which}_with_chance": _piece("with_chance", asked=asked, reach=reach, sure=sure, variance=variance)
         for which, (reach, sure, variance) in widened.items()
     }
-    return {**pieces, "asked": asked, "chance_outside": _NOTES["chance_never" if never else "chance_left_out"]}
+    return {**pieces, "asked": asked, "chance_outside": NOTES["chance_never" if never else "chance_left_out"]}
 
 
 def _opening(name: str, boxes: Mapping[str, str]) -> str:
@@ -298,15 +300,11 @@ def _spread_sums() -> dict[str, str]:
     """SQL for the sums that spread the rows of cut bins evenly, and for the names of these sums."""
     weight = _piece("weight")
     names = {"spread_estimate": "estimate", "spread_unbiased": "unbiased_estimate"}
-    sums = [f"{_sum(f't.{column} * {weight}')} AS {name}" for name, column in names.items()]
+    sums = [f"{exact_sum(f't.{column} * {weight}')} AS {name}" for name, column in names.items()]
     return {
         "spread": "".join(f",\n                {one}" for one in sums),
         "spread_columns": "".join(f",\n            inside.{name}" for name in names),
     }
-
-
-def _sum(number: str) -> str:
-    return _piece("exact_sum", number=number)
 
 
 def _report_parts(name: str) -> dict[str, str]:
@@ -332,64 +330,3 @@ def _contrast(law: str, share: str, one: tuple[str, str], other: tuple[str, str]
     """SQL for the variance of (1 - share) · count of one set - share · count of another; sets as (atoms, count)."""
     parts = {"atoms": one[0], "count": one[1], "other_atoms": other[0], "other_count": other[1]}
     return _piece("report_contrast", law=law, weight=f"(1 - {share})", other_weight=f"(-{share})", **parts)
-
-
-_SUMS = {
-    name: _sum(number)
-    for name, number in {
-        "estimate": "t.estimate",
-        "unbiased": "t.unbiased_estimate",
-        "variance": "nested.coefficient * nested.squares",
-        "sum_of_estimate": "estimate",
-        "sum_of_unbiased": "unbiased_estimate",
-        "sum_of_row": "v.coefficient * v.squares",
-        "sum_of_nodes": "nodes.coefficient",
-        "sum_of_spans": "s.weight * s.share",
-        "sum_of_variances": "s.variance",
-        "sum_of_estimates": "s.estimate",
-        "sum_of_unbiaseds": "s.unbiased",
-        "sum_of_weights": "w.weight",
-        "sum_of_products": "one.sign * one.weight * two.weight",
-        "sum_of_levels": "l.coefficient * l.product",
-        "sum_of_weighted": "w.weight * w.estimate",
-        "sum_of_weighted_unbiased": "w.weight * w.unbiased",
-        "sum_of_weighted_variances": "w.weight ** 2 * w.variance",
-        "sum_of_errors": "w.weight * sqrt(w.variance)",
-        "sum_of_rows": "a.estimate",
-        "sum_of_unbiased_rows": "a.unbiased",
-        "sum_of_middles": "a.estimate * (k.low_end + k.high_end) / 2",
-        "sum_of_unbiased_middles": "a.unbiased * (k.low_end + k.high_end) / 2",
-        "sum_of_squares": "a.unbiased * k.middle ** 2",
-        "sum_of_lows": "a.unbiased * k.above_least",
-        "sum_of_highs": "a.unbiased * k.below_most",
-    }.items()
-}
-_NOTES = {
-    name: literal(text)[1:-1]
-    for name, text in {
-        "no_interval": notes.NO_INTERVAL,
-        "smoothed": notes.SMOOTHED,
-        "below": notes.BELOW,
-        "no_whole": notes.NO_WHOLE,
-        "no_share": notes.NO_SHARE,
-        "no_mean": notes.NO_MEAN,
-        "no_law": notes.NO_LAW,
-        "no_ratio": notes.NO_RATIO,
-        "open_bin": notes.OPEN_BIN,
-        "cap_unknown": notes.CAP_UNKNOWN,
-        "unseen": notes.UNSEEN,
-        "chance_left_out": notes.CHANCE_LEFT_OUT,
-        "chance_never": notes.CHANCE_NEVER,
-        "chance_within": notes.CHANCE_WITHIN,
-        "chance_same": notes.CHANCE_SAME,
-        "open_middle": notes.OPEN_MIDDLE,
-        "middles_of_mean": notes.MIDDLES.format(what="mean"),
-        "middles_of_sum": notes.MIDDLES.format(what="sum"),
-        "cut": notes.CUT,
-        "cuts_group": notes.CUTS_GROUP,
-    }.items()
-}
-_LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
-_CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
-    *_NOTES["cut"].split("{axes}")
-)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_linear
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
+from dphist_pipeline.estimates.intervals import half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit

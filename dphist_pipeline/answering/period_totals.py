@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dphist_pipeline.answering.answers import Answer, found_in_row
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.macro_calls import call_macro
+from dphist_pipeline.estimates.answers import Answer, found_in_row
 
 
 def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
 
 def read_population(file: Path) -> pa.Table:

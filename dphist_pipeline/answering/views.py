@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from dphist_pipeline.answering.axis_labels import label_sql, reader_columns
+from dphist_pipeline.answering.catalogue_places import Places
 from dphist_pipeline.answering.macros import macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier, literal
 
-CELLS = "dph_cells_"  # the table of a release, before its name
-ASKED = "dph_asked_"  # the view that macros read, before the name of the release
 _COMMENTS = {
     "period": "first day of the period, such as 2026-01-05; `all` for a release without periods",
     "period_start": "first day of the period",
@@ -90,43 +89,43 @@ class Described:
         return [name for one in self.axes if one.name == axis for name in axis_columns(one)]
 
 
-def view_statements(within: str, of: Described, taken: set[str]) -> Iterator[str]:
+def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[str]:
     """The statements that make the views of a release, and the comments on its views and table.
 
     Args:
-        within: the schema with a dot after it, or nothing.
+        places: the schemas of the catalogue.
         of: the release.
         taken: names of releases; a release keeps its name where another one's view of every revision would have it.
     """
     about = f"What views read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
     comments = of.comments
-    yield from table_comments(within, CELLS + of.release, about, {name: comments[name] for name in of.columns})
+    yield from table_comments(places.cells(of.release), about, {name: comments[name] for name in of.columns})
     if of.release + EVERY_REVISION not in taken:
-        yield from _view(within, of, of.release + EVERY_REVISION, latest=False)
-        yield from _view_without_rows(within, of)
-    yield from _view(within, of, of.release, latest=True)
+        yield from _view(places, of, of.release + EVERY_REVISION, latest=False)
+        yield from _view_without_rows(places, of)
+    yield from _view(places, of, of.release, latest=True)
 
 
 def asked_statements(
-    within: str, release: str, columns: Sequence[Column], others: Sequence[tuple[str, int, Sequence[Column]]]
+    places: Places, release: str, columns: Sequence[Column], others: Sequence[tuple[str, int, Sequence[Column]]]
 ) -> Iterator[str]:
     """The statements that make the view that macros read: the cells of a release, then those of other tables.
 
     Args:
-        within: the schema with a dot after it, or nothing.
+        places: the schemas of the catalogue.
         release: its name.
         columns: of its table; the view has the same.
         others: tables that may answer for it: name, number of the first cell, and columns.
     """
-    view, parts = f"{within}{identifier(ASKED + release)}", [f"SELECT * FROM {within}{identifier(CELLS + release)}"]
+    view, parts = places.asked(release), [f"SELECT * FROM {places.cells(release)}"]
     for table, first, theirs in others:
         kinds = {column.name: column.kind for column in theirs}
         common = ", ".join(_as_in(column, kinds[column.name], first) for column in columns if column.name in kinds)
-        parts.append(f"SELECT {common} FROM {within}{identifier(CELLS + table)}")
+        parts.append(f"SELECT {common} FROM {places.cells(table)}")
     yield f"CREATE OR REPLACE VIEW {view} AS\n" + "\nUNION ALL BY NAME\n".join(parts)
     also = " The cells of other tables of its family follow, which may answer for it." if others else ""
     yield f"COMMENT ON VIEW {view} IS {literal(f'What macros read. Ask {release} instead.{also}')}"
-    yield from _column_comments(within, ASKED + release, {column.name: column.comment for column in columns})
+    yield from _column_comments(view, {column.name: column.comment for column in columns})
 
 
 def _as_in(column: Column, kind: str, first: int) -> str:
@@ -137,11 +136,11 @@ def _as_in(column: Column, kind: str, first: int) -> str:
     return name if kind == column.kind else f"TRY_CAST({name} AS {column.kind}) AS {name}"
 
 
-def title_comments(within: str, release: str, title: str, taken: set[str]) -> Iterator[str]:
+def title_comments(places: Places, release: str, title: str, taken: set[str]) -> Iterator[str]:
     """The comments on the views of a release.
 
     Args:
-        within: the schema with a dot after it, or nothing.
+        places: the schemas of the catalogue.
         release: its name.
         title: for readers.
         taken: see `view_statements`.
@@ -149,53 +148,55 @@ def title_comments(within: str, release: str, title: str, taken: set[str]) -> It
     for name, rows in ((release, "the latest revision"), (release + EVERY_REVISION, "every revision")):
         if name == release or name not in taken:
             about = f"{title}: {rows} of each period, one row for each cell."
-            yield f"COMMENT ON VIEW {within}{identifier(name)} IS {literal(about)}"
+            yield f"COMMENT ON VIEW {places.users}{identifier(name)} IS {literal(about)}"
 
 
-def table_comments(within: str, table: str, about: str, columns: Mapping[str, str]) -> Iterator[str]:
+def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterator[str]:
     """The comments on a table and its columns.
 
     Args:
-        within: the schema with a dot after it, or nothing.
-        table: its name.
+        table: its name, with its schema.
         about: what the table is.
         columns: what each column means.
     """
-    yield f"COMMENT ON TABLE {within}{identifier(table)} IS {literal(about)}"
-    yield from _column_comments(within, table, columns)
+    yield f"COMMENT ON TABLE {table} IS {literal(about)}"
+    yield from _column_comments(table, columns)
 
 
-def macro_comment(within: str, name: str) -> str:
+def macro_comment(places: Places, name: str) -> str:
     """The comment on a macro: the one that opens its file.
 
     Args:
-        within: the schema with a dot after it, or nothing.
+        places: the schemas of the catalogue.
         name: of the macro.
     """
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening)
-    return f"COMMENT ON MACRO TABLE {within}{name} IS {literal(about)}"
+    return f"COMMENT ON MACRO TABLE {places.users}{name} IS {literal(about)}"
 
 
-def _view_without_rows(within: str, of: Described) -> Iterator[str]:
+def _view_without_rows(places: Places, of: Described) -> Iterator[str]:
     """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
-    view, table = ASKED + of.release + EVERY_REVISION, f"{within}{identifier(CELLS + of.release)}"
+    view, table = places.asked(of.release + EVERY_REVISION), places.cells(of.release)
     about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
-    yield f"CREATE OR REPLACE VIEW {within}{identifier(view)} AS FROM {table} WHERE false"
-    yield f"COMMENT ON VIEW {within}{identifier(view)} IS {literal(about)}"
-    yield from _column_comments(within, view, {name: of.comments[name] for name in of.columns})
+    yield f"CREATE OR REPLACE VIEW {view} AS FROM {table} WHERE false"
+    yield f"COMMENT ON VIEW {view} IS {literal(about)}"
+    yield from _column_comments(view, {name: of.comments[name] for name in of.columns})
 
 
-def _view(within: str, of: Described, name: str, latest: bool) -> Iterator[str]:
+def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[str]:
     shown = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
-    selected = ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items())
+    view, selected = (
+        places.users + identifier(name),
+        ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items()),
+    )
     yield (
-        f"CREATE OR REPLACE VIEW {within}{identifier(name)} AS\nSELECT\n    {selected}\n"
-        f"FROM {within}{identifier(CELLS + of.release)} AS t JOIN {within}dph_releases AS r\n"
+        f"CREATE OR REPLACE VIEW {view} AS\nSELECT\n    {selected}\n"
+        f"FROM {places.cells(of.release)} AS t JOIN {places.table('dph_releases')} AS r\n"
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
         + ("\nWHERE r.is_latest" if latest else "")
     )
-    yield from _column_comments(within, name, {column: comment for column, (_, comment) in shown.items()})
+    yield from _column_comments(view, {column: comment for column, (_, comment) in shown.items()})
 
 
 def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]:
@@ -275,6 +276,6 @@ def _axis_comments(axis: Axis) -> dict[str, str]:
     return {axis.name: f"{axis.name}: the category; null for other", **about}
 
 
-def _column_comments(within: str, table: str, columns: Mapping[str, str]) -> Iterator[str]:
+def _column_comments(table: str, columns: Mapping[str, str]) -> Iterator[str]:
     for column, comment in columns.items():
-        yield f"COMMENT ON COLUMN {within}{identifier(table)}.{identifier(column)} IS {literal(comment)}"
+        yield f"COMMENT ON COLUMN {table}.{identifier(column)} IS {literal(comment)}"

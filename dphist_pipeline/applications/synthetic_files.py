@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 from dphist_pipeline.applications.whole_release import ApplicationRefused
+
+if TYPE_CHECKING:
+    from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 
 
 def check_output(file: Path, overwrite: bool) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dphist_pipeline.applications.synthetic_files import write_synthetic
 from dphist_pipeline.applications.values_in_bins import CategoryColumns, NumberColumn, Spread, columns_of
 from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
@@ -150,8 +151,6 @@ class SyntheticRecords:
         Raises:
             ApplicationRefused: see `synthetic_files.check_output`.
         """
-        from dphist_pipeline.applications.synthetic_files import write_synthetic
-
         write_synthetic(self, Path(file), overwrite)
         return Path(file)
 

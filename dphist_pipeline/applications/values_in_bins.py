@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.chosen_cells import End, check_axes, end_of, written_end
 from dphist_pipeline.applications.whole_release import ApplicationRefused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of, written_end
 from dphist_pipeline.publishing.parquet_tables import category_columns
 
 Reals = NDArray[np.float64]

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.answering.whole_tables import Distance
 from dphist_pipeline.applications.whole_release import ApplicationRefused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
+from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.publishing.published_files import POPULATION
 from dphist_pipeline.spec.axes import domain_of
 

@@ -23,7 +23,7 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.answers import Answer
+    from dphist_pipeline.estimates.answers import Answer
 
 
 def answer(
@@ -102,7 +102,7 @@ def answer(
     from dphist_pipeline.answering.best_table import best_of_folder
     from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import told_number
 
     box = parse_where(where) if where.strip() else {}
     public = public_folder(store)

@@ -35,8 +35,8 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     Raises:
         QuestionRefused: another question was asked, too, or see `pivots.pivot`.
     """
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused
     from dphist_pipeline.answering.pivots import pivot
+    from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     if asked.question != "by":
         raise QuestionRefused("", "--pivot takes --by, as in --by county --pivot ward")
@@ -69,8 +69,8 @@ def print_pivot(
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
     reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
-    from dphist_pipeline.answering.reliability import LEGEND
-    from dphist_pipeline.answering.row_quality import shift_of_shares
+    from dphist_pipeline.answering.quality_tables import shift_of_shares
+    from dphist_pipeline.estimates.reliability import LEGEND
 
     for word in (word for word in MARKS if word in reliability):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -93,6 +93,6 @@ def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
 def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:
     if answer is None:
         return ""
-    from dphist_pipeline.answering.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import told_number
 
     return f"{told_number(answer, decimals)}{mark_of(answer, 'estimate')}"

@@ -13,11 +13,11 @@ from rich.markup import escape
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.answers import Answer, Quantile
     from dphist_pipeline.answering.asking import Publication
-    from dphist_pipeline.answering.chosen_cells import Condition
-    from dphist_pipeline.answering.told_numbers import ToldNumber
     from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.estimates.answers import Answer, Quantile
+    from dphist_pipeline.estimates.chosen_cells import Condition
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
 
     Box = Mapping[str, Condition]
 
@@ -76,7 +76,7 @@ class Asked:
         Raises:
             QuestionRefused: two were asked, `--population` without `--by`, or `--with-chance` of what takes none.
         """
-        from dphist_pipeline.answering.chosen_cells import QuestionRefused
+        from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
         names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes", "compare")
         given = [name for name in names if getattr(self, name)]
@@ -186,9 +186,9 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         rows: see `answer_rows`.
         decimals: of numbers; None for as many as their noise justifies.
     """
-    from dphist_pipeline.answering.notes import BELOW, SMOOTHED
-    from dphist_pipeline.answering.reliability import LEGEND
-    from dphist_pipeline.answering.told_numbers import told_number
+    from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
+    from dphist_pipeline.estimates.reliability import LEGEND
+    from dphist_pipeline.publishing.told_numbers import told_number
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
@@ -274,7 +274,7 @@ def names_of(listed: str) -> list[str]:
 
 
 def _shares(asked: str) -> tuple[str, list[float]]:
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused
+    from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     name, _, listed = asked.partition("=")
     try:
@@ -292,8 +292,8 @@ def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -
         publication: that was asked.
         rows: with columns for the ends of the bins of some axes.
     """
-    from dphist_pipeline.answering.chosen_cells import end_of
     from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.estimates.chosen_cells import end_of
     from dphist_pipeline.publishing.picture_sums import range_in_words
 
     closed = publication.audit.get("model") == "local"
@@ -321,10 +321,10 @@ def _in_digits(
     publication: Publication, name: str, row: Mapping[str, Any], is_count: bool, decimals: int | None
 ) -> dict[str, str]:
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
-    from dphist_pipeline.answering.chosen_cells import written_end
-    from dphist_pipeline.answering.told_numbers import decimals_justified
     from dphist_pipeline.domain import BinnedAxis, CalendarAxis
+    from dphist_pipeline.estimates.chosen_cells import written_end
     from dphist_pipeline.publishing.formatting import in_decimals
+    from dphist_pipeline.publishing.told_numbers import decimals_justified
 
     axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
     is_known = is_count or row.get("ci_lower") is not None

@@ -13,9 +13,9 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.spec.loading import WhichSpec
+from dphist_pipeline.releasing.release_spec import WhichSpec
 
 MOST_NAMED = 10
 

@@ -23,6 +23,9 @@ class Home(NamedTuple):
     told: str
 
 
+# What draws pictures and what builds the catalogue: `dphist release` starts both before it imports anything itself.
+NEEDED_BY_RELEASE = ("dphist_pipeline.publishing.vega", "dphist_pipeline.answering.building")
+
 HOMES = {
     "init": Home("init", "init", "Makes a store: a public folder, a confidential one, and a ledger."),
     "check": Home("check", "check", "Checks a spec without reading any record, and describes its release."),

@@ -35,12 +35,12 @@ def publish(
     refusal lists what waits.
     """
     from dphist_pipeline.answering.past_periods import compare_publication
-    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing.release import publish_approved
 
     checked = load_spec(spec, store)
     opened = Store.open(store_folder(store))
     with progress(as_json) as step:
-        made = pipeline.publish(checked, opened, approved_by, period, revision=revision, progress=step)
+        made = publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
@@ -86,10 +86,10 @@ def withdraw(
     Copies that people have made cannot be taken back, and neither can the
     epsilon: the files stay where they are, marked.
     """
-    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing import release as verbs
 
     opened = Store.open(store_folder(store))
-    folders = pipeline.withdraw(opened, release, period, reason)
+    folders = verbs.withdraw(opened, release, period, reason)
     if as_json:
         print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})
         return

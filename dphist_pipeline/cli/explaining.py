@@ -13,15 +13,15 @@ from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lin
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.planning.expected_quality import rows_for_quality, say_quality, small_share
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
 from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
 # What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.

@@ -12,7 +12,7 @@ from dphist_pipeline.cli.compare import EPSILON
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, MechanismsOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.numbers import parse_epsilon
 
 MOST_RECORDS = 10**12

@@ -16,9 +16,8 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing import hosts, publisher
-from dphist_pipeline.releasing.hosts import own_folder
 from dphist_pipeline.releasing.locations import store_folder
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import Key, Store, own_folder
 
 
 def init(

@@ -22,11 +22,12 @@ from dphist_pipeline.cli.terminal import (
     print_statement,
     statement_facts,
 )
+from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder, working_project
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.numbers import exact
@@ -67,7 +68,7 @@ class ReadingOptions:
         if self.source is None:
             return None
         reading = allowing.reading_of_options(
-            working_project(),
+            project_folder(Path.cwd()),
             self.source,
             privacy_unit=unit.split(","),
             source_table=self.source_table,

@@ -13,10 +13,10 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionInvalid
-from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.spec.numbers import exact
 
 

@@ -37,8 +37,8 @@ def plot(
     axis takes that axis out.
     """
     from dphist_pipeline.answering.grammar import parse_where
+    from dphist_pipeline.answering.plot import check_output, write_picture
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.publishing.plot import check_output, write_picture
 
     file = output or Path(f"{release}.svg")
     check_output(file, overwrite)

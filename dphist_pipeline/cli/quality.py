@@ -13,7 +13,7 @@ from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_tab
 from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
-    from dphist_pipeline.answering.row_quality import Cut
+    from dphist_pipeline.estimates.row_quality import Cut
 
 MOST_ROWS = 60  # of a table in a terminal
 TOGETHER = "95 %, all together"
@@ -35,15 +35,9 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.row_quality import (
-        failures,
-        published_cuts,
-        read_quality,
-        sentences,
-        standing_out,
-        tells,
-    )
+    from dphist_pipeline.answering.quality_tables import published_cuts, read_quality
     from dphist_pipeline.domain import with_words
+    from dphist_pipeline.estimates.row_quality import failures, sentences, standing_out, tells
     from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(public_folder(store), release, period, family=True)
@@ -104,8 +98,8 @@ def _numbers(row: Mapping[str, Any], decimals: int | None) -> tuple[str, str]:
 
 def _texts(numbers: Sequence[float], interval: Mapping[str, Any], decimals: int | None) -> list[str]:
     """Numbers with as many decimals as the noise behind an interval justifies, unless others were asked for."""
-    from dphist_pipeline.answering.told_numbers import decimals_justified
     from dphist_pipeline.publishing.formatting import in_decimals
+    from dphist_pipeline.publishing.told_numbers import decimals_justified
 
     places = decimals_justified(interval) if decimals is None else decimals
     return [in_decimals(number, places) for number in numbers]

@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 if TYPE_CHECKING:
     from dphist_pipeline.planning.rehearsal import Rehearsal

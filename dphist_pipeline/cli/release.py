@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
 from dphist_pipeline.publishing.statements import statement_of
@@ -42,7 +43,7 @@ def release(
     """
     if revise != bool(reason.strip()):
         raise typer.BadParameter("a revision is charged anew: give --revise and --reason TEXT together")
-    with started_early():
+    with started_early(NEEDED_BY_RELEASE):
         _release(spec, period, store, reason.strip(), upstream_checked.strip(), as_json)
 
 
@@ -53,7 +54,7 @@ def _release(
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.decide import print_waiting
     from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
-    from dphist_pipeline.releasing import pipeline
+    from dphist_pipeline.releasing import release
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.approvals import AwaitsApproval
     from dphist_pipeline.releasing.locations import store_folder
@@ -63,7 +64,7 @@ def _release(
     opened = Store.open(store_folder(store))
     try:
         with progress(as_json) as step:
-            made = pipeline.release(
+            made = release.release(
                 checked, opened, period, reason=reason, upstream_checked=upstream_checked, progress=step
             )
     except AwaitsApproval as waiting:

@@ -16,14 +16,14 @@ from rich.markup import escape
 from rich.text import Text
 
 from dphist_pipeline.cli.table_layout import table_lines
-from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.ledger.amounts import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import Decision
     from dphist_pipeline.ledger.entries import Note
     from dphist_pipeline.publishing.statements import Statement
-    from dphist_pipeline.spec.model import ReleaseSpec
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 # Lines are never cut or wrapped, so that paths and commands can be copied.
 out = Console(highlight=False, soft_wrap=True)

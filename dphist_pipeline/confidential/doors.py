@@ -326,7 +326,7 @@ def _noisy_buckets(costs: Sequence[NDArray[np.int64]], scale: Fraction) -> NDArr
 
     Nothing is cut off but noise at 2^62, as in `_noisy_winners`: sums beyond int64 are made of Python's whole numbers.
     """
-    from dphist_pipeline.solvers.dyadic_buckets import cheapest_buckets
+    from dphist_pipeline.solvers.trees.dyadic_buckets import cheapest_buckets
 
     drawn = noise.geometric(scale, sum(part.size for part in costs))
     ends = np.cumsum([part.size for part in costs])[:-1]

@@ -372,7 +372,7 @@ class Buckets(Question):
         Args:
             exact: counts within ±2^52, shape (cells of the domain,), in C order.
         """
-        from dphist_pipeline.solvers.dyadic_buckets import bucket_deviations, bucket_prices
+        from dphist_pipeline.solvers.trees.dyadic_buckets import bucket_deviations, bucket_prices
 
         found = bucket_deviations(exact[self.line])
         return [cost + price for cost, price in zip(found, bucket_prices(self.cells, self.savings), strict=True)]

@@ -98,8 +98,8 @@ class LastStartByDeviations(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus the cost of the cheapest split with each start; O(cells² · buckets)."""
-        from dphist_pipeline.solvers.absolute_deviation import deviations
-        from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts
+        from dphist_pipeline.solvers.groups.absolute_deviation import deviations
+        from dphist_pipeline.solvers.groups.bucket_splits import costs_of_last_starts
 
         return -costs_of_last_starts(deviations(exact), self.buckets)
 
@@ -137,7 +137,7 @@ class LastStartBySquares(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus the cost of the cheapest split with each start; O(cells² · buckets)."""
-        from dphist_pipeline.solvers.bucket_splits import costs_of_last_starts, squared_errors
+        from dphist_pipeline.solvers.groups.bucket_splits import costs_of_last_starts, squared_errors
 
         return -costs_of_last_starts(squared_errors(exact, self.count_ceiling), self.buckets)
 
@@ -180,7 +180,7 @@ class CutByDeviations(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus deviations and price; O(cells · log cells)."""
-        from dphist_pipeline.solvers.absolute_deviation import deviations_of_cuts
+        from dphist_pipeline.solvers.groups.absolute_deviation import deviations_of_cuts
 
         costs = deviations_of_cuts(exact, self.centre)
         costs[1:] += self.price
@@ -208,7 +208,7 @@ class CutByBalance(Score):
 
     def scores(self, exact: Numbers) -> Numbers:
         """Minus the imbalance of every cut; O(cells)."""
-        from dphist_pipeline.solvers.absolute_deviation import imbalances
+        from dphist_pipeline.solvers.groups.absolute_deviation import imbalances
 
         return -imbalances(exact)
 

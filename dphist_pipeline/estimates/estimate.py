@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.estimates.chosen_cells import Condition
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.estimates.row_quality import RowTable
-
-if TYPE_CHECKING:
-    from dphist_pipeline.answering.answers import Answer
-    from dphist_pipeline.answering.chosen_cells import Condition
 
 
 class BadEstimate(DphistError):
@@ -99,13 +97,11 @@ class Estimate:
         return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
 
     def box(self, /, **axes: Condition) -> Answer:
-        """The estimated count in a box, with its 95 % interval; see `answering.boxes.answer_box`.
+        """The estimated count in a box, with its 95 % interval; see `estimates.boxes.answer_box`.
 
         Args:
             axes: condition on each axis by its name, as (low, high) or categories; an axis without one is summed over.
         """
-        from dphist_pipeline.answering.boxes import answer_box
-
         return answer_box(self, axes)
 
     def range(self, low: float | None, high: float | None) -> Answer:

@@ -1,16 +1,33 @@
-"""What the doors said of rows: what the bound cuts, and what fails to be a declared value. Public."""
+"""What the doors said of rows: what the bound cut, what is no declared value; and how readers are told. Public."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_sum
+from dphist_pipeline.estimates.noise_law import half_width
+from dphist_pipeline.estimates.notes import UNSEEN
+
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
+SHIFT = (
+    "The rows cut among the first {} of each may move a share of all rows by up to {} points (95 %), however they lie"
+)
+NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
+# Without numbers: it may be told of a release that is not published yet.
+NEARLY_ALL_FAILED = (
+    "By the quality table, nearly all rows hold, on some axis, a value that is missing, does not parse or is not "
+    "declared: does the spec fit the source?"
+)
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,3 +67,273 @@ def table_of(statistic: str, axis: str | None) -> tuple[str, str | None]:
         axis: that it is about; None for all of them.
     """
     return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rows that were counted and rows that the bound cut, of all or in one position along an axis.
+
+    Attributes:
+        category: what the position is called; None for `other`.
+        counted: estimated rows in the histogram.
+        cut: estimated rows that the bound keeps out, among those that are seen.
+        ci_lower, ci_upper: interval of the rows cut, not cut off: at 95 %, of a position along an axis at 95 % for all
+            numbers about axes together.
+        most: upper end for all rows, above which no part of them lies.
+    """
+
+    category: str | None
+    counted: float
+    cut: float
+    ci_lower: float
+    ci_upper: float
+    most: float = math.inf
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether noise alone would not make the number, among all those that are told."""
+        return self.ci_lower > 0
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """A 95 % interval of numbers of at least 0, so that a draw far below 0 does not seem to exclude all of them.
+
+        It encloses the truth wherever the other interval does: 0 is at least as near to it as an estimate below 0.
+        """
+        upper = max(0.0, self.cut) + (self.ci_upper - self.ci_lower) / 2
+        return min(self.most, max(0.0, self.ci_lower)), min(self.most, upper)
+
+    @property
+    def about(self) -> float:
+        """The estimate as readers see it: at least 0, and not above what all rows can be."""
+        return min(self.most, max(0.0, self.cut))
+
+    @property
+    def share(self) -> float | None:
+        """The share of the rows seen that was cut, from 0 to 1; None where noise leaves no rows."""
+        seen = self.counted + min(self.most, self.cut)
+        return min(1.0, max(0.0, min(self.most, self.cut) / seen)) if seen > 0 else None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the interval is no wider than the rows seen, of which it tells how many were cut."""
+        return self.ci_upper - self.ci_lower <= self.counted + self.cut
+
+    @property
+    def share_in_words(self) -> str:
+        """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
+        if self.ci_lower > 0:
+            return "" if self.share is None else f"{100 * self.share:.1f} %"
+        upper = self.possible[1]
+        most = self.counted + upper
+        return "" if most <= 0 else f"up to {100 * min(1.0, upper / most):.1f} %"
+
+
+def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
+    """The rows of `quality.parquet`: each number with its 95 % interval, not cut off.
+
+    Args:
+        tables: what was bought about rows; rows keep their order.
+    """
+    for table in tables:
+        reach = half_width_of_sum(table.scale, 1)
+        names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
+        for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
+            yield {
+                **{"statistic": statistic, "axis": axis, "position": position, "category": category},
+                **{"estimate": value, "ci_lower": value - reach, "ci_upper": value + reach},
+                "noise_scale": float(table.scale),
+            }
+
+
+def along(axis: str | None, domain: Domain, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Counts by position along an axis, or their total, shape (1,).
+
+    Args:
+        axis: its name; None for the total.
+        domain: of a table.
+        counted: its estimated counts, shape of the domain.
+    """
+    others = tuple(number for number, name in enumerate(_names(domain)) if name != axis)
+    return np.atleast_1d(counted.sum(axis=others))
+
+
+def _names(domain: Domain) -> list[str]:
+    return [axis.name for axis in domain.axes]
+
+
+def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[Cut]]:
+    """What the bound cut: under None of all rows, under an axis by position along it; empty where nothing was bought.
+
+    Args:
+        rows: of a quality table.
+        counted: gives the estimated counts by position along an axis, or for None their total; see `along`.
+    """
+    found: dict[str | None, list[Cut]] = {}
+    known: dict[str | None, NDArray[np.float64]] = {}
+    most = math.inf
+    for row in sorted(rows, key=lambda row: row["axis"] is not None):
+        if row["statistic"] != "cut":
+            continue
+        axis = row["axis"]
+        if axis not in known:
+            known[axis] = counted(axis)
+        inside = known[axis][0 if axis is None else row["position"]]
+        lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else together(row, rows)
+        cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
+        if axis is None:
+            most = cut.possible[1]
+        found.setdefault(axis, []).append(cut)
+    return found
+
+
+def tells(rows: Sequence[Row], count: float) -> bool:
+    """Whether no interval of some rows of a quality table is wider than the count they speak of.
+
+    Args:
+        rows: of the table.
+        count: all that they tell the parts of, in rows or units; below 0 there is none.
+    """
+    return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
+
+
+def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
+    """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
+
+    Args:
+        row: of a quality table, about an axis.
+        rows: of that table.
+    """
+    reach = _reach_together(row, sum(one["axis"] is not None for one in rows))
+    return row["estimate"] - reach, row["estimate"] + reach
+
+
+def _reach_together(row: Row, lines: int) -> int:
+    """Half the width of the interval of a number that holds with 95 % for so many numbers together."""
+    return half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
+
+
+def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
+    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
+
+    Args:
+        found: see `cuts`.
+    """
+    others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
+    named = [axis for axis, made in others.items() if made]
+    if not named:
+        return ""
+    alone = all(len(others[axis]) == len(found[axis]) for axis in named)
+    most = max(cut.possible[1] for axis in named for cut in others[axis])
+    return (
+        f"No {'' if alone else 'other '}value of {' or '.join(map(str, named))} stands out from the noise among the "
+        f"rows cut (95 % for all together): of the rows looked at, the cap cut at most {most:,.0f} of each."
+    )
+
+
+def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
+    """What a reader should know first, a sentence each.
+
+    Args:
+        audit: of a publication that bought a quality table.
+        rows: of that table.
+        found: see `cuts`; None stands for all rows.
+    """
+    said = [failed] if (failed := failed_nearly_all(rows)) else []
+    if None in found:
+        (cut,) = found[None]
+        bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
+        capped = f"At most {bound} of each {audit['privacy_unit']} are counted."
+        if not cut.tells:
+            width = f"{round(cut.ci_upper - cut.ci_lower):,}"
+            said.append(
+                f"{capped} What this cap cut cannot be told: its interval is {width} rows wide, wider than all rows."
+            )
+            return said
+        share = cut.share_in_words and f", {cut.share_in_words} of all"
+        about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+        said.append(
+            f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
+            f"{seen(rows)} rows of each are looked at; {UNSEEN}."
+        )
+        if points := points_of(cut):
+            said.append(f"{SHIFT.format(seen(rows), points)}.")
+    return [*said, *filter(None, [rest_in_words(found)])]
+
+
+def seen(rows: Sequence[Row]) -> int:
+    """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows.
+
+    Args:
+        rows: of the table.
+    """
+    return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
+
+
+def points_of(cut: Cut) -> str:
+    """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows.
+
+    Args:
+        cut: of all rows.
+    """
+    most = cut.counted + cut.possible[1]
+    return f"{100 * min(1.0, cut.possible[1] / most):.1f}" if most > 0 else ""
+
+
+def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
+
+    Args:
+        rows: of a quality table.
+
+    Returns:
+        Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
+    """
+    told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
+    lines = sum(row["axis"] is not None for row in rows)
+    return standing_out(told, lines, "numbers of missing or undeclared values", "rows")
+
+
+def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) -> tuple[list[Row], str]:
+    """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
+
+    Args:
+        numbers: of a quality table.
+        lines: how many numbers are told together.
+        called: what the sentence calls them.
+        counted: what they count.
+
+    Returns:
+        Rows whose interval is the one for all together, and a sentence that may be empty.
+    """
+    reaches = [_reach_together(row, lines) for row in numbers]
+    pairs = list(zip(numbers, reaches, strict=True))
+    shown: list[Row] = [
+        {**row, "ci_lower": row["estimate"] - reach, "ci_upper": row["estimate"] + reach}
+        for row, reach in pairs
+        if row["estimate"] > reach
+    ]
+    others = [max(0.0, row["estimate"]) + reach for row, reach in pairs if row["estimate"] <= reach]
+    if not others:
+        return shown, ""
+    named = f"{len(others):,} {'other ' if shown else ''}{called}"
+    return shown, (
+        f"Of {named}, none stands out from the noise (95 % for all together): each is at most {max(others):,.0f} "
+        f"{counted}."
+    )
+
+
+def failed_nearly_all(rows: Sequence[Row]) -> str:
+    """A sentence where the ends of the intervals say that nearly no row holds declared values alone; else nothing.
+
+    Args:
+        rows: of a quality table; without rows about places, nothing is said.
+    """
+    places = {row["category"]: row for row in rows if row["statistic"] == "rows"}
+    if not places:
+        return ""
+    declared, *failed = (places[place] for place in PLACES)
+    least = sum(row["ci_lower"] for row in failed)
+    if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
+        return ""
+    return NEARLY_ALL_FAILED

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation import metrics
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.workloads import Workload
-from dphist_pipeline.releasing.pipeline import sanitize
+from dphist_pipeline.releasing.sanitizing import sanitize
 
 Wholes = NDArray[np.integer[Any]]
 # (name, part): ("range_mse", "50"), or ("mse", "") over all cells.

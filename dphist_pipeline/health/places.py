@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dphist_pipeline.files import may
 from dphist_pipeline.health.finding import Examined, Finding, fault, name_of, not_looked_at, ok, quoted, told, warning
+from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
 
 OTHERS = stat.S_IRWXO
 GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -13,6 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from dphist_pipeline.ledger import clock, limits
+from dphist_pipeline.ledger import errors as errors
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     Account,
@@ -27,8 +29,6 @@ from dphist_pipeline.ledger.entries import (
     read_exact,
 )
 from dphist_pipeline.ledger.permissions import Permissions
-from dphist_pipeline.messages import ledger_errors as errors
-from dphist_pipeline.messages.amounts import as_text
 
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.

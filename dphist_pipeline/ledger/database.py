@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dphist_pipeline.files import network_disk, sync_folder
-from dphist_pipeline.messages import ledger_errors as errors
+from dphist_pipeline.ledger import errors as errors
 
 Intent = Literal["read", "write", "rehearse"]
 _opening: ContextVar[Path] = ContextVar("_opening")  # the file that this thread connects to

@@ -30,12 +30,12 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     exact_text,
 )
+from dphist_pipeline.ledger.errors import LedgerForeign, NotRecordable, UnknownAccount
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import LedgerForeign, NotRecordable, UnknownAccount
 
 __all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "UnknownAccount"]
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
-from dphist_pipeline.messages.ledger_errors import NotRecordable, ReasonMissing
+from dphist_pipeline.ledger.errors import NotRecordable, ReasonMissing
 
 LARGEST_TOTAL = Fraction(1_000_000)
 _LARGEST_DENOMINATOR = 10**30

@@ -19,11 +19,11 @@ from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
+from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import KeyForeign, LedgerForeign, LedgerOutdated
 
 _columns = ENTRIES.c
 

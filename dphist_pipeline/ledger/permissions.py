@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
+from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind, SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
-from dphist_pipeline.messages import ledger_errors as errors
 
 DECISIONS = frozenset(
     {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"}

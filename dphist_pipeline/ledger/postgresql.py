@@ -22,8 +22,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dphist_pipeline.ledger import database
+from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
-from dphist_pipeline.messages import ledger_errors as errors
 from dphist_pipeline.sql_files import statement
 
 PORT = 5432

@@ -11,10 +11,10 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, DecisionKind
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
+from dphist_pipeline.ledger.errors import LedgerAltered
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
-from dphist_pipeline.messages.ledger_errors import LedgerAltered
 
 _MADE_AT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
 _NOTE: tuple[set[str], set[str]] = ({"charge", "text"}, set())

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.files import make_folder, write_durably
 from dphist_pipeline.ledger.entries import Entry
-from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
+from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 
 KEY = "DPHIST_OPERATOR_KEY"
 

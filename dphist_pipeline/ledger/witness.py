@@ -22,6 +22,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline.ledger import witness_errors as errors
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
@@ -33,7 +34,6 @@ from dphist_pipeline.ledger.witness_file import (
     WitnessServer,
     witness_database,
 )
-from dphist_pipeline.messages import witness_errors as errors
 
 
 @dataclass(frozen=True)

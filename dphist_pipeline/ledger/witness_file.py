@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder, state_folder
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.ledger.errors import FileExists, LedgerError
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
-from dphist_pipeline.messages.ledger_errors import FileExists, LedgerError
-from dphist_pipeline.messages.witness_errors import WitnessAltered, WitnessMissing
+from dphist_pipeline.ledger.witness_errors import WitnessAltered, WitnessMissing
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()

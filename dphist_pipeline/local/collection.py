@@ -19,8 +19,9 @@ from pydantic import (
 )
 
 from dphist_pipeline.domain import BinnedAxis, Domain
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers
-from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine, Encoding
+from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.digest import declared, digest_of
 from dphist_pipeline.spec.fields import Flag, whole
@@ -232,7 +233,7 @@ def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
     Args:
-        path: of the file; paths inside it start from its project, see `project_folder`.
+        path: of the file; paths inside it start from its project, see `folder_of_spec`.
 
     Raises:
         SpecError: with every mistake, its place in the file and its mend.

@@ -16,48 +16,13 @@ Paper: Zheng et al. 2021, equations 7, 14 and 15; variances: Wang et al. 2017, s
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.noisy import ReportLaw
+from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
-
-
-@dataclass(frozen=True)
-class Odds:
-    """The probabilities of a 1 in a vector.
-
-    Attributes:
-        elsewhere: q, in an interval without the value.
-        gap: d = p - q.
-    """
-
-    elsewhere: float
-    gap: float
-
-    @property
-    def there(self) -> float:
-        """p, in the interval of the value."""
-        return self.elsewhere + self.gap
-
-
-def odds(part: Part) -> Odds:
-    """The probabilities of a part's encoding, computed without cancellation for small epsilon.
-
-    Args:
-        part: of a question; see `encoding` for the three encodings.
-    """
-    epsilon = float(part.epsilon)
-    if part.encoding == "grr":
-        others = math.exp(epsilon) + part.intervals
-        return Odds(1 / others, math.expm1(epsilon) / others)
-    if part.encoding == "symmetric":
-        return Odds(1 / (1 + math.exp(epsilon / 2)), math.tanh(epsilon / 4))
-    return Odds(1 / (1 + math.exp(epsilon)), math.tanh(epsilon / 2) / 2)
 
 
 def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
@@ -68,7 +33,8 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
         part: of this question.
         vectors: how many were counted, or are expected.
     """
-    q, d, p = odds(part).elsewhere, odds(part).gap, odds(part).there
+    chances = odds(part.encoding, part.intervals, part.epsilon)
+    q, d, p = chances.elsewhere, chances.gap, chances.there
     share = float(question.participation)
     if part.encoding == "grr":
         alpha, beta, gamma, delta = q / d**2, q**2 / d**2, (1 - d) / d, -2 * q / d
@@ -91,7 +57,7 @@ def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
         number: of the part in the question, from 0.
     """
     part = tally.question.parts[number]
-    chances = odds(part)
+    chances = odds(part.encoding, part.intervals, part.epsilon)
     scale = chances.gap * float(tally.question.participation)
     ones = tally.ones[number].astype(np.float64)
     return (ones - tally.vectors * chances.elsewhere) / scale

@@ -26,8 +26,7 @@ from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import publisher
-from dphist_pipeline.releasing.errors import Withdrawn
-from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.publisher import Progress, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec

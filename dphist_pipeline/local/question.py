@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.randomized_response import Encoding
 
-Encoding = Literal["symmetric", "optimized", "grr"]
 Combine = Literal["separate", "summed"]
 
 FORMAT = 1

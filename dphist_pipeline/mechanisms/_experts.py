@@ -17,8 +17,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate, Finding
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.solvers.expert_rules import Expert, estimates, fitted_rules
-from dphist_pipeline.solvers.judged_experts import RELEVANT, Judged
+from dphist_pipeline.solvers.cells.expert_rules import Expert, estimates, fitted_rules
+from dphist_pipeline.solvers.cells.judged_experts import RELEVANT, Judged
 
 Reals = NDArray[np.float64]
 Objective = Literal["absolute", "relative"]

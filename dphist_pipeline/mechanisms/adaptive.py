@@ -33,7 +33,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.mechanisms import Mechanism, Setting
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.expert_rules import Expert
+    from dphist_pipeline.solvers.cells.expert_rules import Expert
 
 Level = tuple[str, str, NDArray[np.float64]]
 FEW = 16  # cells that tell a level
@@ -71,8 +71,8 @@ def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -
 
     Nothing else is fitted, so a cell's own half may have a say.
     """
-    from dphist_pipeline.solvers.expert_rules import Expert
-    from dphist_pipeline.solvers.neighbour_levels import likely_levels
+    from dphist_pipeline.solvers.cells.expert_rules import Expert
+    from dphist_pipeline.solvers.cells.neighbour_levels import likely_levels
 
     whole, found = _whole(noisy), []
     for name, place, radii in _windows(axes, FLAT_ON_A_LINE, FLAT_ON_A_GRID):
@@ -85,8 +85,8 @@ def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -
 
 def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:
     """Experts that hear, for each cell, a level that its neighbours suggest."""
-    from dphist_pipeline.solvers.expert_rules import Expert
-    from dphist_pipeline.solvers.neighbour_levels import groups_by_rank
+    from dphist_pipeline.solvers.cells.expert_rules import Expert
+    from dphist_pipeline.solvers.cells.neighbour_levels import groups_by_rank
 
     local, smooth = [], []
     for name, about, level in _levels(noisy, folds, axes):
@@ -138,7 +138,7 @@ def _most_cells(radii: list[int], shape: tuple[int, ...]) -> int:
 
 def _window_means(noisy: NoisyCells, radii: list[int], folds: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Means of the neighbours; by the other half alone if there are many, or if some cells share a box."""
-    from dphist_pipeline.solvers.neighbour_levels import window_means
+    from dphist_pipeline.solvers.cells.neighbour_levels import window_means
 
     whole, shape = _whole(noisy), noisy.values.shape
     shared = any(0 < side <= 2 * radius for radius, side in zip(radii, shape, strict=True))
@@ -154,7 +154,7 @@ def _whole(noisy: NoisyCells) -> NDArray[np.int64]:
 
 def _segments(noisy: NoisyCells, folds: NDArray[np.bool_]) -> Iterator[Level]:
     """Means of segments that were found without the cell, at the price of `noise_first` and at a higher one."""
-    from dphist_pipeline.solvers.neighbour_levels import segment_levels
+    from dphist_pipeline.solvers.cells.neighbour_levels import segment_levels
 
     line = noisy.values.ravel()
     for name, price in (("segments", 2.0), ("long segments", 2.0 * max(1.0, math.log(line.size)))):

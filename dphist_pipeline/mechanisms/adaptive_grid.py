@@ -63,7 +63,7 @@ class AdaptiveGrid(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """The total, the sums of the first grid, those of the second; least squares; each box is spread evenly."""
-        from dphist_pipeline.solvers.tree_consistency import consistent
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent
 
         total, first, second = self._shares(budget, counts.sensitivity)
         shape, sides = counts.domain.shape, (*counts.domain.shape, 1)[:2]

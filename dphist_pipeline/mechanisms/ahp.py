@@ -61,9 +61,9 @@ class AHP(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells with the small ones set to zero, their clusters, and the clusters' noisy sums."""
-        from dphist_pipeline.solvers.optimal_groups import optimal_groups
-        from dphist_pipeline.solvers.sorted_groups import greedy_groups
-        from dphist_pipeline.solvers.value_groups import groups_by_value
+        from dphist_pipeline.solvers.groups.optimal_groups import optimal_groups
+        from dphist_pipeline.solvers.groups.sorted_groups import greedy_groups
+        from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

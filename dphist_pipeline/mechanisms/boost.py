@@ -28,7 +28,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism, Setting
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.regular_tree import RegularTree
+    from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Boost(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, then the least squares estimate of the cells."""
-        from dphist_pipeline.solvers.regular_tree import covariance, weights_in_a_cell
-        from dphist_pipeline.solvers.tree_consistency import consistent_cells
+        from dphist_pipeline.solvers.trees.regular_tree import covariance, weights_in_a_cell
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 
         tree = self._tree(counts.domain)
         if len(tree.widths) == 1:
@@ -71,6 +71,6 @@ class Boost(Mechanism):
 
     def _tree(self, domain: Domain) -> RegularTree:
         """A function of the grid alone."""
-        from dphist_pipeline.solvers.regular_tree import best_tree, branching_tree
+        from dphist_pipeline.solvers.trees.regular_tree import best_tree, branching_tree
 
         return best_tree(domain.shape) if self.branching == "auto" else branching_tree(domain.shape, self.branching)

@@ -38,8 +38,8 @@ class CNFG(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noise first, then the best stage of merging."""
-        from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
-        from dphist_pipeline.solvers.segmentation import bucket_means
+        from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
+        from dphist_pipeline.solvers.groups.segmentation import bucket_means
 
         noisy = counts.noisy_cells(budget)
         buckets = closest_neighbours(noisy.values, noisy.variance)

@@ -96,9 +96,9 @@ class DAWA(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Buckets, then noisy sums of a tree over them; least squares; each bucket's sum is spread evenly."""
-        from dphist_pipeline.solvers.hilbert import hilbert_line
-        from dphist_pipeline.solvers.regular_tree import best_tree
-        from dphist_pipeline.solvers.tree_consistency import consistent_cells
+        from dphist_pipeline.solvers.trees.hilbert import hilbert_line
+        from dphist_pipeline.solvers.trees.regular_tree import best_tree
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 
         domain = counts.domain
         if domain.cells == 1:
@@ -130,7 +130,7 @@ class DAWA(Mechanism):
         that, and for the luck of the best of many splits. Where cells are few, a tree over them has less noise than
         that, and its standard deviation for a range is what unlike cells are weighed against.
         """
-        from dphist_pipeline.solvers.regular_tree import best_tree, covariance, mean_variance
+        from dphist_pipeline.solvers.trees.regular_tree import best_tree, covariance, mean_variance
 
         tree = best_tree((counts.domain.cells,))
         levels = len(tree.widths)

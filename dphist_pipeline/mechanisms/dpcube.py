@@ -37,7 +37,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells, NoisySums
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.joined_boxes import TwofoldBoxes
+    from dphist_pipeline.solvers.boxes.joined_boxes import TwofoldBoxes
 
 MOST_AXES = 6
 
@@ -134,9 +134,9 @@ class DPCube(Mechanism):
 
     def _boxes(self, noisy: NoisyCells, box_variance: float) -> TwofoldBoxes:
         """Found on noisy cells alone."""
-        from dphist_pipeline.solvers.joined_boxes import TwofoldBoxes, twofold_boxes
-        from dphist_pipeline.solvers.kd_boxes import kd_boxes
-        from dphist_pipeline.solvers.pruned_boxes import pruned_boxes
+        from dphist_pipeline.solvers.boxes.joined_boxes import TwofoldBoxes, twofold_boxes
+        from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
+        from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
 
         known = (noisy.values, noisy.variance, box_variance)
         if self.threshold == "auto":
@@ -157,7 +157,7 @@ class DPCube(Mechanism):
 
 def _even(noisy: NoisyCells, boxed: NoisySums, found: TwofoldBoxes) -> NDArray[np.float64]:
     """The mean of each cell's box, or of several boxes that `auto` joins."""
-    from dphist_pipeline.solvers.joined_boxes import Noise, joined_means
+    from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means
 
     noise = Noise(noisy.variance, boxed.variance)
     means: NDArray[np.float64] = joined_means(noisy.values, found, boxed.values, noise)[0]

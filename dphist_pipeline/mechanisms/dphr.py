@@ -122,8 +122,8 @@ class DPHR(Mechanism):
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=sums)
 
     def _by_value(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:
-        from dphist_pipeline.solvers.optimal_groups import optimal_groups
-        from dphist_pipeline.solvers.value_groups import groups_by_value
+        from dphist_pipeline.solvers.groups.optimal_groups import optimal_groups
+        from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)
@@ -131,7 +131,7 @@ class DPHR(Mechanism):
         return noisy, groups_by_value(noisy.values, lambda line: optimal_groups(line, price)), sums
 
     def _by_selection(self, counts: PrivateCounts, budget: Budget) -> tuple[NoisyCells, NDArray[np.int64], Budget]:
-        from dphist_pipeline.solvers.line_groups import cheapest_line_groups
+        from dphist_pipeline.solvers.groups.line_groups import cheapest_line_groups
 
         selections, grouping, sums = self._shares_of_selection(budget, counts.domain.cells)
         order = _selected(counts, selections)

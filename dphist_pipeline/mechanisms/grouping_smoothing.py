@@ -54,7 +54,7 @@ class GroupingSmoothing(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells in order, groups of one size, and the groups' noisy sums."""
-        from dphist_pipeline.solvers.value_groups import groups_by_value
+        from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)
@@ -83,7 +83,7 @@ def _equal_groups(cells: int, size: int) -> NDArray[np.int64]:
 
 def _error(line: NDArray[np.float64], groups: NDArray[np.int64], variance: float, price: float) -> float:
     """Estimated error: squared error around the groups' means minus the noise of the cells, plus that of the sums."""
-    from dphist_pipeline.solvers.segmentation import bucket_means
+    from dphist_pipeline.solvers.groups.segmentation import bucket_means
 
     within = float(((line - bucket_means(line, groups)) ** 2).sum())
     return max(0.0, within - line.size * variance) + price * float((1 / np.bincount(groups)).sum())

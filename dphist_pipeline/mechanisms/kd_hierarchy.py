@@ -115,7 +115,7 @@ class KDHierarchy(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Boxes, level by level; noisy sums of all boxes; least squares; the leaves' sums, spread evenly over cells."""
-        from dphist_pipeline.solvers.tree_consistency import consistent
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent
 
         medians, tree = self._shares(budget, counts.domain)
         levels, parents = self._levels(counts, medians)

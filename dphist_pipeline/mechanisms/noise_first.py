@@ -74,7 +74,7 @@ def _bic(noisy: NoisyCells) -> Split:
 
 def _cheapest(noisy: NoisyCells, price: float) -> Split:
     """Means and buckets of the cheapest split at a price per bucket."""
-    from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
+    from dphist_pipeline.solvers.groups.segmentation import bucket_means, v_optimal
 
     buckets = v_optimal(noisy.values, price_per_bucket=price)
     return bucket_means(noisy.values, buckets), buckets

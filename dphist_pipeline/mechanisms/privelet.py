@@ -42,7 +42,7 @@ class Privelet(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy contrasts, and the cells that they determine."""
-        from dphist_pipeline.solvers.haar import inverse_haar
+        from dphist_pipeline.solvers.trees.haar import inverse_haar
 
         wavelet, shape = counts.noisy_contrasts(budget), counts.domain.shape
         cells = inverse_haar(wavelet.values.reshape(wavelet.sizes), shape)
@@ -72,7 +72,7 @@ def shared_noise_of(wavelet: NoisyContrasts) -> tuple[SharedNoise, ...]:
 
 def _shared_along(size: int, variance: float) -> list[tuple[float, int]]:
     """Coefficients and widths of the noise that the cells of a line share, from the root."""
-    from dphist_pipeline.solvers.regular_tree import shared_noise
+    from dphist_pipeline.solvers.trees.regular_tree import shared_noise
 
     widths = [1 << level for level in range(_halvings(size), -1, -1)]
     parts = shared_noise(widths, [width / variance for width in [widths[0], *widths[:-1]]])

@@ -66,8 +66,8 @@ class SReBGCA(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells in order, their groups, and the groups' noisy sums."""
-        from dphist_pipeline.solvers import relative_groups as searches
-        from dphist_pipeline.solvers.value_groups import groups_by_value
+        from dphist_pipeline.solvers.groups import relative_groups as searches
+        from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)

@@ -34,12 +34,12 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.noise_law import Scales, bound_of_variance, bound_of_weights, variance
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
-from dphist_pipeline.solvers.crossed_levels import CrossedLaw, estimate_crossed_tables
-from dphist_pipeline.solvers.level_estimates import LevelLaw, estimate_tables_at_levels
-from dphist_pipeline.solvers.level_shares import choose_level_shares, law_of_levels
-from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
-from dphist_pipeline.solvers.marginal_shares import Shares, choose_shares
-from dphist_pipeline.solvers.wanted_tables import Axes, wanted_tables
+from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw, estimate_crossed_tables
+from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, estimate_tables_at_levels
+from dphist_pipeline.solvers.tables.level_shares import choose_level_shares, law_of_levels
+from dphist_pipeline.solvers.tables.marginal_estimates import MarginalLaw, estimate_tables
+from dphist_pipeline.solvers.tables.marginal_shares import Shares, choose_shares
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, wanted_tables
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Setting
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.workload_strategies import Gram
+    from dphist_pipeline.solvers.trees.workload_strategies import Gram
 
 MOST_ON_AN_AXIS = 4096
 # What the weights of a cell add up to along each axis, by the number of axes; the scale of the noise is their product.
@@ -127,7 +127,7 @@ def _total(domain: Domain) -> int:
 @lru_cache(maxsize=64)
 def _weights(workload: str, length: int, queries: tuple[Range, ...], cells: int, total: int) -> NDArray[np.int64]:
     """The weights along an axis: a function of the declared questions and the number of cells alone."""
-    from dphist_pipeline.solvers.workload_strategies import strategy_for
+    from dphist_pipeline.solvers.trees.workload_strategies import strategy_for
 
     if workload == "file" and not queries:
         return np.ones((1, cells), dtype=np.int64)
@@ -136,7 +136,7 @@ def _weights(workload: str, length: int, queries: tuple[Range, ...], cells: int,
 
 
 def _gram(workload: str, length: int, queries: tuple[Range, ...], cells: int) -> Gram:
-    from dphist_pipeline.solvers import workload_strategies as strategies
+    from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
     if workload == "file":
         low, high, weight = (np.array(part) for part in zip(*queries, strict=True))

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import NotPublished, latest_revision
-from dphist_pipeline.answering.row_quality import NoQualityTable, read_quality
+from dphist_pipeline.answering.quality_tables import NoQualityTable, read_quality
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
-from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.model import l1_sensitivity
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 MOST_BOUNDS = 12

@@ -9,7 +9,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.theory import Setting, break_even_smoothness, cells_error, least_squares_error
 from dphist_pipeline.mechanisms.dpcube import DPCube
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 BOXES = (10, 100, 1000)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.planning.columns import Column, Layout
+from dphist_pipeline.releasing.release_spec import spec_from_attributes
 from dphist_pipeline.spec import sources, words
-from dphist_pipeline.spec.loading import COMPONENT, project_folder, spec_from_attributes
+from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
 from dphist_pipeline.spec.refusals import SpecError, shortened, shown
 from dphist_pipeline.spec.words import OPEN, published_name
 from dphist_pipeline.spec.yaml_rules import read_yaml
@@ -116,7 +117,7 @@ def undecided_fields(text: str, output: Path) -> list[str]:
     content = read_yaml(text)
     attributes = content.get("attributes") if isinstance(content, dict) else None
     try:
-        spec_from_attributes(attributes or {}, project_folder(output))
+        spec_from_attributes(attributes or {}, folder_of_spec(output))
     except SpecError as error:
         return [place.removeprefix("attributes.") for place, _ in error.problems]
     return []
@@ -191,7 +192,7 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
 
 def _source_path(named: str, output: Path) -> str:
     """The path of the source, as a spec at `output` must write it."""
-    base = str(Path.cwd() if project_folder(output) == Path.cwd() else project_folder(output))
+    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
     whole = os.path.normpath(Path.cwd() / named)
     return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 

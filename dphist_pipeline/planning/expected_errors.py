@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_box, half_width_of_cell
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import half_width_of_box, half_width_of_cell
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with

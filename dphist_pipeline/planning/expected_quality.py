@@ -1,7 +1,7 @@
 """From how many rows on a quality table tells something: from its share of epsilon alone, before a record is counted.
 
 It tells what the bound cuts where the 95 % interval of the rows cut is no wider than all rows (see
-`answering.row_quality`): below that, neither card nor forecast shows the number, and epsilon was spent for nothing.
+`estimates.row_quality`): below that, neither card nor forecast shows the number, and epsilon was spent for nothing.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dphist_pipeline.messages.amounts import as_text
+from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.spec.model import ReleaseSpec
 
 MOST_SHARE = Fraction(1, 2)
 

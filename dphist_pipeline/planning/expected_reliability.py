@@ -1,7 +1,7 @@
 """When most cells of a release will be poor: from the errors of cells alone, before a record is counted.
 
 A cell is poor where the standard deviation of its noise is more than a quarter of its count, as in answers (see
-`answering.reliability`). Most cells of a table hold fewer rows than its average cell, since few hold very many: where
+`estimates.reliability`). Most cells of a table hold fewer rows than its average cell, since few hold very many: where
 the average cell is poor, most cells are.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
 
 
 def poor_share(counts: NDArray[np.int64], error: float) -> float:

@@ -16,7 +16,7 @@ from dphist_pipeline.evaluation.score_tables import format_epsilon
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.expected_reliability import poor_tables
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
 _ROUNDS, _BISECTIONS = 4, 40

@@ -29,7 +29,7 @@ from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, folder_if_any, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import EVERY_ROW
 

@@ -22,13 +22,13 @@ from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.planning.invented_records import RehearsalRefused, invent, write_records
-from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import Source
 
@@ -116,7 +116,7 @@ def _rehearsed(
     if version is not None:
         ledger.allow(EVERYWHERE, {"version": {"name": version}}, Operator.load(), "these records are invented")
     step("asking the ledger")
-    made = pipeline.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
+    made = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
     step("answering")
     made = made.first_table
     answers = list(_answers(made))

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
 from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.sources import ending_of
 

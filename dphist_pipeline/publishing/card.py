@@ -17,20 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.answering.cell_reliability import reliability_in_words
-from dphist_pipeline.answering.chosen_cells import written_end
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
-from dphist_pipeline.answering.reliability import LEGEND
-from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor, report_reach
-from dphist_pipeline.answering.row_quality import Cut, along, cuts, rows_of, seen, sentences
-from dphist_pipeline.answering.told_numbers import told_number
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
-from dphist_pipeline.local.law import odds
-from dphist_pipeline.local.question import Part
+from dphist_pipeline.estimates.randomized_response import odds
+from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
+from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor, report_reach
+from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -42,10 +39,12 @@ from dphist_pipeline.publishing.formatting import (
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals
 from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2
+LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)
 # Read as text: the card of a mechanism is its file's docstring, and the public side loads no mechanism.
 _MECHANISMS = Path(__file__).parents[1] / "mechanisms"
@@ -176,7 +175,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         **{"mechanism": what, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {})),
         "quality": quality_facts([estimate], rows, audit),
-        "findings": _findings(estimate),
+        **_findings(estimate),
     }
     if unbiased is None:
         return facts
@@ -215,12 +214,17 @@ def total_facts(total: Answer) -> dict[str, str | None]:
     }
 
 
-def _findings(estimate: Estimate) -> list[tuple[str, str, str, str]]:
-    """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error."""
-    return [
+def _findings(estimate: Estimate) -> dict[str, Any]:
+    """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error.
+
+    `unused` is the number of findings that have next to no part, which get no line.
+    """
+    used = [one for one in estimate.findings if one.weight >= LEAST_PART] or list(estimate.findings[:1])
+    shown = [
         (one.name, one.about, f"{100 * one.weight:.0f} %", shown_number(math.sqrt(max(0.0, one.error))))
-        for one in estimate.findings[:MOST_NAMED]
+        for one in used[:MOST_NAMED]
     ]
+    return {"findings": shown, "unused": len(estimate.findings) - len(shown)}
 
 
 def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -322,8 +326,7 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
         int(settings["intervals"]),
         settings["values"] == "summed",
     )
-    # The chances do not depend on where intervals end.
-    chances = odds(Part(tuple(map(Fraction, range(intervals + 1))), part_epsilon, settings["encoding"]))
+    chances = odds(settings["encoding"], intervals, part_epsilon)
     return {
         **{"values_each": values, "summed": summed, "intervals": intervals, "encoding": settings["encoding"]},
         **{

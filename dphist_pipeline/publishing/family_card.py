@@ -7,12 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.answering.cell_reliability import cells_by_reliability, reliability_in_words
-from dphist_pipeline.answering.intervals import half_width_of_cell
-from dphist_pipeline.answering.reliability import LEGEND
-from dphist_pipeline.answering.row_quality import rows_of
+from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.intervals import half_width_of_cell
+from dphist_pipeline.estimates.reliability import LEGEND, cells_by_reliability, reliability_in_words
+from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.axis_labels import columns_beside, reader_columns, reader_values
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import sync_folder
+from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.formatting import FORMULA
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, replace_public

@@ -6,13 +6,13 @@ from collections import Counter
 from shlex import quote
 from typing import Any
 
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.readings import options_of
 from dphist_pipeline.ledger.signing import signer_of
-from dphist_pipeline.messages.amounts import as_text
-from dphist_pipeline.messages.readings import options_of
 from dphist_pipeline.publishing.statements import Statement, statement_of
 
 _WORDS = {

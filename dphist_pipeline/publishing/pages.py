@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dphist_pipeline.publishing.compiled_templates import KeptBytecode
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
@@ -25,7 +29,7 @@ def _environment() -> Environment:
     folder = Path(__file__).with_name("templates")
     found = Environment(
         loader=FileSystemLoader(folder),
-        bytecode_cache=KeptBytecode(folder, Path(__file__)),
+        bytecode_cache=_compiled(folder),
         autoescape=lambda name: name is not None and ".html" in name,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -36,6 +40,16 @@ def _environment() -> Environment:
     found.filters["columns"] = _columns
     found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
     return found
+
+
+def _compiled(folder: Path) -> FileSystemBytecodeCache | None:
+    """Compiled templates lie where Python's own compiled files do: whoever may write there could change the program."""
+    modules = Path(cache_from_source(str(folder / "templates.py")))
+    with suppress(OSError):
+        modules.parent.mkdir(exist_ok=True)
+    if sys.dont_write_bytecode or not os.access(modules.parent, os.W_OK):
+        return None
+    return FileSystemBytecodeCache(str(modules.parent), f"{modules.suffixes[0]}-jinja2-{jinja2.__version__}-%s.bin")
 
 
 def _isolated(text: object) -> Markup:

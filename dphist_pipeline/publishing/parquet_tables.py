@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell, half_width_of_linear
-from dphist_pipeline.answering.report_intervals import half_widths_of_cells, normal_factor
-from dphist_pipeline.answering.row_quality import rows_of
-from dphist_pipeline.answering.whole_families import Population
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell, half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor
+from dphist_pipeline.estimates.row_quality import rows_of
+from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, taken, texts
 
 GROUP_ROWS = 1 << 18

@@ -11,12 +11,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.cell_reliability import reliability_words
-from dphist_pipeline.answering.chosen_cells import written_end
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_linear, half_width_of_sum
-from dphist_pipeline.answering.report_intervals import half_width_of_reports
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
+from dphist_pipeline.estimates.chosen_cells import written_end
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
+from dphist_pipeline.estimates.reliability import reliability_words
+from dphist_pipeline.estimates.report_intervals import half_width_of_reports
 from dphist_pipeline.publishing.formatting import decimals_of
 
 Positions = NDArray[np.int64]
@@ -93,7 +93,7 @@ class Marginal:
         high: upper ends, likewise.
         reach: half widths of the intervals.
         errors: standard deviations of the noise in the unbiased sums.
-        words: the reliability of each, see `answering.reliability`.
+        words: the reliability of each, see `estimates.reliability`.
         reported: whether the sums are estimates from reports of contributors.
         asked_decimals: of all numbers; None for as many as they deserve.
     """

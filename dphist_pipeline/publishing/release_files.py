@@ -84,7 +84,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
     """
-    from dphist_pipeline.answering.whole_families import fit_population
+    from dphist_pipeline.estimates.whole_families import fit_population
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 

@@ -33,12 +33,12 @@ def draw_chart(chart: Chart) -> str:
     Raises:
         ValueError: it cannot be drawn.
     """
-    early = early_processes.waiting(early_processes.PICTURES)
+    early = early_processes.waiting(__name__)
     if early is not None and (drawn := early_processes.ask(early, chart)):
         return str(json.loads(drawn))
     if not _processes or os.getpid() in _processes:
         return _converted(chart)
-    process = early_processes.start(early_processes.PICTURES)
+    process = early_processes.start(__name__)
     try:
         return str(json.loads(early_processes.ask(process, chart)))
     finally:

@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import UnknownAccount
-from dphist_pipeline.messages.amounts import as_text
 from dphist_pipeline.publishing.statements import Statement, statement_of
 from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.refusals import PeriodError
 

@@ -24,17 +24,16 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
+from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.messages.ledger_errors import LedgerError, SourceOfAnother
-from dphist_pipeline.releasing import taken_names
+from dphist_pipeline.releasing import release_spec, taken_names
 from dphist_pipeline.releasing.expected_files import FilesMissing
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
-from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
@@ -225,7 +224,7 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
-    return loading.load_spec(path, declared_code_lists(store))
+    return release_spec.load_spec(path, declared_code_lists(store))
 
 
 def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named: str | None = None) -> str:

@@ -16,17 +16,17 @@ from typing import Any
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.ledger.errors import Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
-from dphist_pipeline.messages.ledger_errors import Rejected
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
-from dphist_pipeline.releasing.errors import Withdrawn
+from dphist_pipeline.releasing.publisher import Withdrawn
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouched_audit
-from dphist_pipeline.spec.model import ReleaseSpec
 
 
 class AwaitsApproval(DphistError):

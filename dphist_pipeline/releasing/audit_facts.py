@@ -8,9 +8,9 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing.engines import engine_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.spec.figures import finest_level
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 

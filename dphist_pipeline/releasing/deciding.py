@@ -11,13 +11,13 @@ from pathlib import Path
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import may
+from dphist_pipeline.ledger.errors import LedgerMoved
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import refuse_bad_spending
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import LedgerMoved
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import Key, Store, StoreUnusable
 

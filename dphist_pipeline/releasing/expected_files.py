@@ -6,7 +6,7 @@ import glob
 from collections.abc import Sequence
 
 from dphist_pipeline.errors import DphistError, first_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from dphist_pipeline.files import project_folder
+
 named_first: ContextVar[Path | None] = ContextVar("named_first", default=None)  # `dphist --store DIR COMMAND`
 
 
@@ -21,13 +23,7 @@ def store_folder(named: Path | None) -> Path:
     """
     if (named := named or named_first.get()) is not None:
         return named
-    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else working_project() / "store"
-
-
-def working_project() -> Path:
-    """The nearest folder from the working folder upwards with a pyproject.toml, else the working folder."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
+    return Path(os.environ["DPHIST_STORE"]) if os.environ.get("DPHIST_STORE") else project_folder(Path.cwd()) / "store"
 
 
 def ledger_url(root: Path) -> str | URL:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
-from dphist_pipeline.answering.row_quality import read_rows
+from dphist_pipeline.answering.quality_tables import read_rows
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.card import release_card, smoothed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import PeriodRule
 
 # Days between two times of a cron line at most, by which of its fields are not `*`: month, day of month, of week.

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.answering.boxes import answer_box
 from dphist_pipeline.answering.past_periods import Compared, compare_estimate
+from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing.audit_facts import audit_facts
 from dphist_pipeline.releasing.doubted import keep_doubted
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.stages import Attempt, Paid
+    from dphist_pipeline.releasing.release import Attempt, Paid
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -67,8 +67,8 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     """What the audit of a release will say, beside its charges.
 
     Args:
-        attempt: see `stages.begin`.
-        paid: as `stages.estimate` gave it for that attempt.
+        attempt: see `release.begin`.
+        paid: as `release.draw` gave it for that attempt.
 
     Raises:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.

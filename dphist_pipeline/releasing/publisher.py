@@ -22,7 +22,6 @@ from dphist_pipeline.publishing.current_files import is_listed, write_current_fi
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing.errors import NameTaken, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.taken_names import refuse_taken_view
@@ -32,6 +31,36 @@ if TYPE_CHECKING:
     from dphist_pipeline.releasing.public_copy import Copied
 
 Progress = Callable[[str], None]
+
+
+class Withdrawn(DphistError):
+    """A publication that was taken back."""
+
+    def __init__(self, key: Key, at: str, reason: str, local: bool = False) -> None:
+        self.key, self.at, self.reason = key, at, reason
+        again = (
+            "To publish that period anew costs nothing more: dphist local publish SPEC --revise --reason TEXT, with a "
+            "TEXT that was not given before."
+            if local
+            else "What it spent stays spent. To publish that period anew, at its price: dphist release with --revise "
+            "--reason TEXT."
+        )
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was withdrawn on {at[:10]}: "
+            f"{reason}. {again}"
+        )
+
+
+class NameTaken(DphistError):
+    """A name that belongs to another release of the store: of another collection, or of the other model."""
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        super().__init__(
+            f"'{release}' belongs to something else in this store already: to a release of the central model, or to a "
+            "consumer of a collection of the local model. This call published and spent nothing; rename the release, "
+            "the consumer or the collection."
+        )
 
 
 class Revision(Protocol):
@@ -164,8 +193,8 @@ def refresh_catalogue(
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
+    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_up_to_date
-    from dphist_pipeline.publishing import croissant
 
     def is_fresh() -> bool:
         if not folders or not (store.public / croissant.NAME).is_file():
@@ -191,8 +220,8 @@ def publish_copy(
     Raises:
         NotCopied: the bucket could not be written.
     """
+    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_complete
-    from dphist_pipeline.publishing import croissant
 
     key = Key("copied", "all", 1)
     made_after = (store.public / croissant.NAME, *(folder / CURRENT for folder in _released(store)))
@@ -216,8 +245,7 @@ def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress
 
 
 def _build(store: Store, scratch: Path) -> None:
-    from dphist_pipeline.answering import building
-    from dphist_pipeline.publishing import croissant
+    from dphist_pipeline.answering import building, croissant
 
     write_current_files(store.public, scratch, vouching_reader(store))
     croissant.write_croissant(store.public, scratch)

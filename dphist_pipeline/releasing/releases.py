@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from dphist_pipeline.answering.answers import Answer, Quantile, RangeAnswer
     from dphist_pipeline.answering.asking import Publication
-    from dphist_pipeline.answering.chosen_cells import Condition, End
     from dphist_pipeline.applications.blocking import Blocking
     from dphist_pipeline.applications.classification import Classifier
     from dphist_pipeline.applications.synthetic_records import SyntheticRecords
     from dphist_pipeline.applications.whole_release import WholeRelease
+    from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer
+    from dphist_pipeline.estimates.chosen_cells import Condition, End
     from dphist_pipeline.releasing.store import Store
 
     Box = Mapping[str, Condition]

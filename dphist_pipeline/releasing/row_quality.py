@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.row_questions import (
@@ -21,10 +20,11 @@ from dphist_pipeline.confidential.row_questions import (
 )
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.releasing.plans import rows_seen
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 

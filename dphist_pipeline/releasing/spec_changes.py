@@ -13,8 +13,8 @@ from typing import Any
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.files import make_folder, write_durably
 from dphist_pipeline.releasing.period_rules import keep_cadence
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import shortened
 
 MOST_SHOWN = 5

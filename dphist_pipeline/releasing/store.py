@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from dphist_pipeline.files import (
     sync_folder,
     write_durably,
 )
+from dphist_pipeline.ledger.entries import Folder
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -197,7 +199,6 @@ class Store:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
         from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, read_audit
-        from dphist_pipeline.releasing.hosts import own_folder
         from dphist_pipeline.releasing.vouching import vouched_audit
 
         ledger = self.ledger()
@@ -390,3 +391,41 @@ def _refuse_address(root: Path) -> None:
         raise StoreUnusable(
             root, f"cannot be made or opened: `{first}//` begins an address, and a store is a folder of this machine."
         )
+
+
+def own_folder(store: Store) -> Folder:
+    """The confidential folder of this host; gives it an id if it is an earlier version's and has none.
+
+    Args:
+        store: as this host sees it; its confidential folder is written to where it has no id.
+
+    Raises:
+        StoreUnusable: the id is damaged, or cannot be written.
+    """
+    path = store.confidential / FOLDER
+    mend = f"{path.relative_to(store.root)}: put it back from a backup"
+    problem = f"a damaged {mend}"
+    try:
+        if not path.exists():
+            draft = path.with_name(f".{uuid.uuid4().hex}")
+            write_durably(draft, folder_content())
+            with suppress(FileExistsError):  # another process was first
+                os.link(draft, path)
+            draft.unlink()
+            sync_folder(path.parent)
+        found = json.loads(path.read_bytes())["id"]
+        if isinstance(found, str) and len(found) == 32 and found.isalnum():
+            return Folder(found, host_name())
+    except PermissionError:
+        problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
+    except OSError as error:
+        problem = f"({error.strerror}) an unusable {mend}"
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise StoreUnusable(store.root, f"has {problem}")
+
+
+def host_name() -> str:
+    """What this machine is called, for the ledger."""
+    name = socket.gethostname()
+    return name if name.isprintable() and 0 < len(name) <= 200 else "unnamed"

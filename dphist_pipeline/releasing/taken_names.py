@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
-from dphist_pipeline.releasing.errors import TableTaken, ViewTaken
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.words import EVERY_REVISION
+
+
+class ViewTaken(DphistError):
+    """A name that a release and a view of another release would share in the catalogue."""
+
+    def __init__(self, release: str, other: str) -> None:
+        self.release, self.other = release, other
+        name = max(release, other, key=len)
+        super().__init__(
+            f"'{release}' and '{other}' cannot both be releases of one store: in the catalogue, {name} is the view of "
+            f"every revision of {min(release, other, key=len)}. This call published and spent nothing; rename "
+            f"'{release}'."
+        )
+
+
+class TableTaken(DphistError):
+    """A name in the catalogue that a table of a family and another release would share."""
+
+    def __init__(self, release: str, name: str, other: str) -> None:
+        self.release, self.name, self.other = release, name, other
+        super().__init__(
+            f"'{release}' would need the name {name} in the catalogue, which belongs to '{other}'. This call published "
+            f"and spent nothing; rename '{release}'."
+        )
 
 
 def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), charged: bool = False) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import DphistError, did_you_mean, first_of
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.files import project_folder
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.model import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError, place, shortened, shown
+from dphist_pipeline.spec.refusals import SpecError, place, shown
 from dphist_pipeline.spec.templates import resolve_templates, templates_around
 from dphist_pipeline.spec.text_files import content_of, decoded
 from dphist_pipeline.spec.unfolding import Part, merged, unfolded
@@ -42,59 +42,6 @@ Build = Callable[[Mapping[str, object], Path], Spec]
 CodeListsOf = Callable[[Mapping[str, object]], Decided | None]
 
 
-class WhichSpec(DphistError):
-    """A file that makes several releases, where one of them is to be named."""
-
-    def __init__(self, file: Path | str, names: Sequence[str], wanted: str = "") -> None:
-        self.file, self.names, self.wanted = file, tuple(names), wanted
-        called, makes = shortened(str(file), 300), f"{len(names):,} release{'s' if len(names) > 1 else ''}"
-        if wanted:
-            problem = f", none of which is {shown(wanted)}. {did_you_mean(wanted, names)}"
-        else:
-            problem = f": {first_of(names, MOST_NAMED)}. Name one, as in {called}#{names[0]}."
-        super().__init__(f"{called} makes {makes}{problem} Nothing was read or spent.")
-
-
-def load_spec(path: Path | str, code_lists: Decided | None = None) -> ReleaseSpec:
-    """The release spec in a YAML file, checked whole; no data is opened.
-
-    Args:
-        path: of the file; of a file with `for_each`, `FILE#RELEASE`.
-        code_lists: gives the folders that an operator declared public; without it no code list is read.
-
-    Raises:
-        SpecError: with every mistake that was found, its place in the file and its mend.
-        WhichSpec: the file makes several releases, and the path names none of them.
-    """
-    file, wanted = _file_and_release(path)
-    specs = load_specs(file, code_lists)
-    names = [spec.release for spec in specs]
-    if wanted in names:
-        return specs[names.index(wanted)]
-    if wanted or len(specs) > 1:
-        raise WhichSpec(file, names, wanted)
-    return specs[0]
-
-
-def load_specs(path: Path | str, code_lists: Decided | None = None) -> list[ReleaseSpec]:
-    """All release specs of a YAML file: one, or one for each item of `for_each`; as `load_spec`.
-
-    Args:
-        path: of the file; no release is named in it.
-        code_lists: see `load_spec`.
-    """
-    return from_file(path, COMPONENT, "release", _release(lambda attributes: code_lists), ADDRESSES, {})
-
-
-def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
-    file, mark, release = str(path).rpartition("#")
-    return (file, release) if mark and not Path(path).exists() else (path, "")
-
-
-def _release(code_lists_of: CodeListsOf) -> Build[ReleaseSpec]:
-    return lambda attributes, base: ReleaseSpec.from_attributes(attributes, base, code_lists=code_lists_of(attributes))
-
-
 def from_file(
     path: Path | str,
     component: str,
@@ -106,7 +53,7 @@ def from_file(
     """The specs in a YAML file, of releases or of collections; see `check_document`.
 
     Args:
-        path: of the file; relative paths in it start from its `project_folder`.
+        path: of the file; relative paths in it start from its project, see `folder_of_spec`.
         component: the type that the file must name.
         of_what: it is a spec: 'release' or 'collection'.
         build: makes a spec of the resolved mapping.
@@ -123,7 +70,7 @@ def from_file(
         attributes = document.get("attributes") if isinstance(document, Mapping) else None
         if not isinstance(attributes, Mapping):
             raise SpecError(problems)
-        return from_templates(build, attributes, project_folder(file), problems, of_what, addresses, variables)
+        return from_templates(build, attributes, folder_of_spec(file), problems, of_what, addresses, variables)
     except SpecError as error:
         problems = list(error.problems)
     except ValueError as error:
@@ -131,57 +78,13 @@ def from_file(
     raise SpecError(problems, path, of_what)
 
 
-def project_folder(spec: Path | str) -> Path:
-    """The folder that relative paths start from: the nearest one above the spec with a pyproject.toml, else its own.
+def folder_of_spec(spec: Path | str) -> Path:
+    """The folder that relative paths of a spec start from: the nearest project above it, else its own folder.
 
     Args:
         spec: its file, which may not exist yet.
     """
-    folder = Path(spec).resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / "pyproject.toml").is_file()), folder)
-
-
-def spec_from_attributes(
-    attributes: Mapping[str, object],
-    base: Path,
-    problems: Sequence[tuple[str, str]] = (),
-    code_lists: Decided | None = None,
-) -> ReleaseSpec:
-    """The one release spec in a mapping whose templates are not resolved yet.
-
-    Args:
-        attributes: fields of the spec by name.
-        base: folder that relative paths start from.
-        problems: see `from_templates`.
-        code_lists: see `load_spec`.
-
-    Raises:
-        SpecError: with every mistake that was found.
-    """
-    (spec,) = from_templates(_release(lambda given: code_lists), attributes, base, problems, addresses=ADDRESSES)
-    return spec
-
-
-def specs_from_attributes(
-    attributes: Mapping[str, object],
-    base: Path,
-    problems: Sequence[tuple[str, str]],
-    code_lists_of: CodeListsOf,
-    variables: Mapping[str, object],
-) -> list[ReleaseSpec]:
-    """The release specs in a mapping whose templates and loops are not resolved yet.
-
-    Args:
-        attributes: fields of the spec by name.
-        base: folder that relative paths start from.
-        problems: see `from_templates`.
-        code_lists_of: what an operator decided about code lists, by the attributes of a spec.
-        variables: see `from_templates`.
-
-    Raises:
-        SpecError: with every mistake that was found.
-    """
-    return from_templates(_release(code_lists_of), attributes, base, problems, "release", ADDRESSES, variables)
+    return project_folder(Path(spec).resolve().parent)
 
 
 def from_templates(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,7 +25,6 @@ from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
-from dphist_pipeline.mechanisms import Mechanism, advised, build, names, settings_of
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
 from dphist_pipeline.spec.calendar_axes import day_not_before
@@ -33,6 +32,7 @@ from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digested
 from dphist_pipeline.spec.engines import EngineField
 from dphist_pipeline.spec.fields import Flag
+from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
@@ -75,18 +75,17 @@ def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
     return 2 * max_rows_per_unit if neighbours == "substitute" else max_rows_per_unit
 
 
-def _known_mechanism(name: str) -> str:
-    if name not in names():
-        raise ValueError(f"there is no mechanism {shown(name)}. {did_you_mean(name[:LONGEST_ECHO], names())}")
-    return name
-
-
 # A cron line of five fields.
 Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$")]
 
 
-class ReleaseSpec(EngineField):
-    """One release as declared: fields in the order in which their checks build on each other."""
+class DeclaredRelease(EngineField):
+    """One release as declared: fields in the order in which their checks build on each other.
+
+    What it needs of mechanisms is handed to it from above: see `releasing.release_spec.ReleaseSpec`.
+    """
+
+    registry: ClassVar[Registry]
 
     release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
@@ -110,7 +109,6 @@ class ReleaseSpec(EngineField):
     account: Annotated[Name, declared(True, description="the ledger account that pays, such as health")]
     mechanism: Annotated[
         Text,
-        AfterValidator(_known_mechanism),
         declared(True, description="the name of a mechanism, such as geometric; there is no default"),
     ]
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
@@ -172,6 +170,13 @@ class ReleaseSpec(EngineField):
                 )
         return epsilon
 
+    @field_validator("mechanism")
+    @classmethod
+    def _known_mechanism(cls, name: str) -> str:
+        if name not in (names := cls.registry.names()):
+            raise ValueError(f"there is no mechanism {shown(name)}. {did_you_mean(name[:LONGEST_ECHO], names)}")
+        return name
+
     @field_validator("settings", mode="before")
     @classmethod
     def _settings_of_the_mechanism(cls, settings: object, info: ValidationInfo) -> object:
@@ -180,7 +185,7 @@ class ReleaseSpec(EngineField):
         chosen = with_queries({as_key(key): value for key, value in settings.items()}, info)
         try:
             if "mechanism" in info.data:
-                build(info.data["mechanism"], by_cells(chosen, None))
+                cls.registry.build(info.data["mechanism"], by_cells(chosen, None))
         except DphistError as error:
             setting = getattr(error, "setting", None)
             at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
@@ -271,7 +276,7 @@ class ReleaseSpec(EngineField):
         base: Path,
         where: str = "attributes",
         code_lists: Decided | None = None,
-    ) -> ReleaseSpec:
+    ) -> Self:
         """A spec from the mapping under `attributes`, with its templates resolved.
 
         Args:
@@ -327,7 +332,7 @@ class ReleaseSpec(EngineField):
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        found += advised(self.build_mechanism())
+        found += self.registry.advised(self.build_mechanism())
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.
@@ -338,15 +343,16 @@ class ReleaseSpec(EngineField):
         """The settings as the mechanism takes them: a file of queries as cells of the grid."""
         return by_cells(self.settings, self.domain)
 
-    def build_mechanism(self) -> Mechanism:
+    def build_mechanism(self) -> NamedMechanism:
         """The mechanism with its settings."""
-        return build(self.mechanism, self.plain_settings)
+        mechanism: NamedMechanism = self.registry.build(self.mechanism, self.plain_settings)
+        return mechanism
 
     def normalised(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
         special: dict[str, object] = {
             "epsilon": str(self.epsilon),
-            "settings": settings_of(self.build_mechanism()),
+            "settings": self.registry.settings_of(self.build_mechanism()),
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),

@@ -2,6 +2,7 @@
 -- the first (latest revisions), in order. Each interval holds with 95 % by itself.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
+-- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
 CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
 {opening},
@@ -12,6 +13,7 @@ CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period :=
 {atoms},
 {sums},
 {change_of_two},
+{caps}
 first_problems AS (
     SELECT 'only one period is published; a change takes two' AS problem
     WHERE (SELECT count(*) FROM chosen) = 1
@@ -27,7 +29,10 @@ SELECT
     barred.first_period,
     barred.second_period,
     {change},
+    {capped_of_two},
     {days_of_two}
 FROM ({found}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
+LEFT JOIN caps AS one_cap ON one_cap.period = barred.first_period
+LEFT JOIN caps AS two_cap ON two_cap.period = barred.second_period
 WHERE {no_problem}
 ORDER BY barred.first_period

@@ -29,10 +29,7 @@ SELECT
     barred.first_period,
     barred.second_period,
     {change},
-    CASE
-        WHEN one_cap.cut + two_cap.cut IS NOT NULL
-            THEN 'in the first period ' || {first_capped} || '. In the second one ' || {second_capped}
-    END AS capped,
+    {capped_of_two},
     {days_of_two}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps AS one_cap ON one_cap.place = 1

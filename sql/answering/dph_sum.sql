@@ -2,6 +2,7 @@
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
 -- 2.5 %. Rows in `other` are not in the sum. From reports, the interval is that of the sum of the middles: see dph_mean.
+-- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_sum(
@@ -59,6 +60,7 @@ barred AS (
     LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
+{capping}
 first_problems AS (
     FROM moment_problems
     UNION ALL
@@ -89,7 +91,9 @@ SELECT
             END
         ), '')
     END AS note,
+    {shifted},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.answers import Answer, Quantile
-from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.answering.macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.answers import Answer, Quantile
+from dphist_pipeline.estimates.chosen_cells import Condition
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, weights_in_a_cell
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance, weights_in_a_cell
 from examples import SOAKING
 
 COUNTY: dict[str, Any] = {

@@ -16,9 +16,9 @@ from answering_scenario import AXES, made
 from office import ran
 from typer.testing import CliRunner, Result
 
-from dphist_pipeline.answering.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
+from dphist_pipeline.estimates.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.answering.axis_labels import label_sql, labels_of, reader_columns, reader_values
 from dphist_pipeline.domain import Axis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.publishing.axis_labels import label_sql, labels_of, reader_columns, reader_values
 from dphist_pipeline.publishing.parquet_tables import write_histogram
 from dphist_pipeline.spec.axes import domain_of
 

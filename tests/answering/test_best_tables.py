@@ -19,10 +19,10 @@ from test_catalogue_growing import anew, held
 
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.chosen_cells import overlapped_cells
 from dphist_pipeline.answering.family_choice import FamilyChoice
-from dphist_pipeline.answering.intervals import half_width_of_linear
 from dphist_pipeline.answering.macros import MACROS
+from dphist_pipeline.estimates.chosen_cells import overlapped_cells
+from dphist_pipeline.estimates.intervals import half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
 from dphist_pipeline.publishing.release_files import _unbiased_facts

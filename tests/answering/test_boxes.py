@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused, chosen_cells
-from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.answering.notes import NO_INTERVAL
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.estimates.notes import NO_INTERVAL
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from examples import examples
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 import reported
 
-from dphist_pipeline.answering import notes
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
-from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.answering.row_quality import shift_of_shares
+from dphist_pipeline.answering.quality_tables import shift_of_shares
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.releasing.releases import Release
 
@@ -162,6 +162,15 @@ def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
     text = second.change_since(first).capped
     assert text.startswith("in the first period the bound cut about 2,650 rows")
     assert ". In the second one the bound cut about 2,650 rows" in text
+    assert second.changes()["capped"].to_list() == [text]
+
+
+def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
+    (text,) = asked(catalogue, "dph_sum('noisy', 'age')")
+    assert text.startswith("the bound cut about 2,650 rows")
+    assert numbers(text.replace("e+05", "")) == pytest.approx([0, 3.069], abs=0.001)  # 3,069 rows at 0, or at 100
+    (text,) = asked(catalogue, "dph_sum('noisy', 'age', box := {'age': [50, 100]})")
+    assert "would move by +0 to +3.069e+05 at most" in text
 
 
 def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDBPyConnection) -> None:
@@ -174,7 +183,7 @@ def test_without_a_quality_table_a_share_says_that_the_caps_bias_is_unknown(tmp_
     made = published(tmp_path, quality=False)
     assert made.quantile("age").capped == ""
     told = made.share({"readmitted": "yes"}), made.mean("age"), made.ratio({"readmitted": "yes"}, {"readmitted": "no"})
-    assert {one.capped for one in told} == {notes.CAP_UNKNOWN}
+    assert {one.capped for one in (*told, made.sum("age"))} == {notes.CAP_UNKNOWN}
     people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})
     assert set(made.rate(["readmitted"], people)["capped"]) == {notes.CAP_UNKNOWN}
 
@@ -191,8 +200,8 @@ def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duc
     random = np.random.default_rng(16)
     for table, value, scale in (
         ("dph_releases", "", SCALE),
-        ("dph_cells_noisy", "unbiased_estimate", SCALE),
-        ("dph_quality_rows", "estimate", CUT_SCALE),
+        ("internals.dph_cells_noisy", "unbiased_estimate", SCALE),
+        ("internals.dph_quality_rows", "estimate", CUT_SCALE),
     ):
         rows = changed.sql(f"SELECT * FROM {table}").to_arrow_table().to_pylist()
         more = [

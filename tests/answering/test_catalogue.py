@@ -19,7 +19,7 @@ from by_hand import AGE, HEIGHT, WARD
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.chosen_cells import Condition, QuestionRefused
+from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 

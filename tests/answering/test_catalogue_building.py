@@ -112,7 +112,7 @@ def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project
 
     def age() -> None:
         with duckdb.connect(str(catalogue)) as connection:
-            connection.execute("UPDATE dph_version SET version = 'of an older version'")
+            connection.execute("UPDATE internals.dph_version SET version = 'of an older version'")
             connection.execute("DROP MACRO TABLE dph_total")
 
     for spoil in (catalogue.unlink, lambda: catalogue.write_bytes(b"garbage"), lambda: catalogue.write_bytes(b""), age):
@@ -219,13 +219,25 @@ def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Pat
 
 @pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
-    names = {"publication", "described", "main", "temp", "system", "catalogue", "r", "t", "cell_number", "period"}
+    names = {
+        "publication",
+        "described",
+        "internals",
+        "main",
+        "temp",
+        "system",
+        "catalogue",
+        "r",
+        "t",
+        "cell_number",
+        "period",
+    }
     parts: dict[str, list[str]] = {}  # whatever a macro calls its parts
     for name in MACROS:
         parts[name] = re.findall(r"^(?!dph_)(\w+) AS (?:MATERIALIZED )?\(", macro(name), re.MULTILINE)
         names |= set(parts[name])
     assert {"chosen", "bins", "grouped"} < names
-    names = {"publication", "main", "cell_number", "period", "chosen", *sorted(names)[::every]}
+    names = {"publication", "internals", "main", "cell_number", "period", "chosen", *sorted(names)[::every]}
     for name in names:
         publish(tmp_path, "all", release=name)
     catalogue = built(tmp_path)
@@ -287,7 +299,9 @@ def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
 def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
-        rows = connection.execute("SELECT * EXCLUDE (grid) FROM dph_bins ORDER BY stride DESC, position").fetchall()
+        rows = connection.execute(
+            "SELECT * EXCLUDE (grid) FROM internals.dph_bins ORDER BY stride DESC, position"
+        ).fetchall()
     ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
     assert rows == [
         *[("age", "age", 3, 5, position, True, False, *ends, None, None, None) for position, ends in enumerate(ages)],

@@ -56,9 +56,10 @@ def held(catalogue: Path) -> dict[str, Any]:
     with scenario.attached(catalogue) as connection:
         found: dict[str, Any] = {}
         for kind in ("table", "view"):
-            named = f"SELECT {kind}_name, comment FROM duckdb_{kind}s() WHERE database_name = 'r' AND NOT internal"
-            for name, comment in connection.execute(named).fetchall():
-                rows = scenario.rows_of(connection, f"FROM r.{name}")
+            columns, mine = f"schema_name, {kind}_name, comment", "database_name = 'r' AND NOT internal"
+            listed = connection.execute(f"SELECT {columns} FROM duckdb_{kind}s() WHERE {mine}")
+            for schema, name, comment in listed.fetchall():
+                rows = scenario.rows_of(connection, f"FROM r.{schema}.{name}")
                 rows = [{key: value for key, value in sorted(row.items()) if key != "sealed"} for row in rows]
                 found[name] = (comment, sorted(map(repr, rows)))
         columns = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'r'"
@@ -113,9 +114,9 @@ def test_only_what_is_new_is_read_and_no_other_release_is_filled_again(
     insert = catalogue_tables._insert_cells
     monkeypatch.setattr(building, "read_audit", lambda folder: read.append(folder) or read_audit(folder))
 
-    def inserting(connection: Any, within: str, table: str, folder: Path, audit: Any) -> None:
+    def inserting(connection: Any, places: Any, release: str, folder: Path, audit: Any) -> None:
         filled.append((audit["release"], audit["period"]))
-        insert(connection, within, table, folder, audit)
+        insert(connection, places, release, folder, audit)
 
     monkeypatch.setattr(catalogue_tables, "_insert_cells", inserting)
     folder = publish(public, [WARD], WEEKS[3], release="beds")
@@ -156,7 +157,7 @@ def test_what_somebody_else_wrote_into_it_is_not_kept(tmp_path: Path) -> None:
     catalogue = built(public)
     with duckdb.connect(str(catalogue)) as connection:
         connection.execute("CREATE TABLE mine AS SELECT 1 AS number")
-        connection.execute("DELETE FROM dph_cells_weekly WHERE ward = 'surgery'")
+        connection.execute("DELETE FROM internals.dph_cells_weekly WHERE ward = 'surgery'")
     publish(public, [WARD], WEEKS[1])
     assert held(built(public)) == held(anew(public))
 

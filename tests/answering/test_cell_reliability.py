@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from by_hand import AGE, WARD
 
-from dphist_pipeline.answering.cell_reliability import cells_by_reliability, reliability_in_words
-from dphist_pipeline.answering.reliability import reliability
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise, Unbiased
+from dphist_pipeline.estimates.reliability import cells_by_reliability, reliability, reliability_in_words
 from dphist_pipeline.publishing.picture_sums import Grid, marginal
 
 

@@ -9,8 +9,8 @@ import by_hand
 import numpy as np
 import pytest
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 

@@ -38,13 +38,13 @@ from answering_scenario import (
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.releasing.releases import NotARelease
-from dphist_pipeline.solvers.regular_tree import branching_tree, covariance
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance
 from examples import SOAKING, mostly_soaked
 
 # All macros but those that read a second table.
@@ -391,10 +391,8 @@ def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
     for name in MACROS:
         text = macro(name)
         arguments = ["first_release", "second_release"] if name == "dph_compare_releases" else ["release_name"]
-        assert (
-            len(re.findall(r"query_table\((?!population_table)\w+\)", text))
-            == text.count("'dph_asked_' ||")
-            == len(arguments)
-        )
+        named = re.findall(r"query_table\((?!population_table)\w+\)", text)
+        assert len(named) == text.count("internals.dph_asked_' ||") == len(arguments)
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
+        assert set(re.findall(r"'\[\^\.\]\*\$', '(\w+)'", text)) <= {"dph_releases", "dph_better"}  # others lie apart
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []

@@ -19,7 +19,7 @@ from dphist_pipeline.answering.export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import CannotExport, Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
-from dphist_pipeline.answering.reliability import LEGEND, reliability
+from dphist_pipeline.estimates.reliability import LEGEND, reliability
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
 pytestmark = pytest.mark.stand_in("pictures", why="exports are numbers; cards are tried in publishing/")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.answering.chosen_cells import Condition
 from dphist_pipeline.answering.grammar import LONGEST, WhereRefused, parse_where
+from dphist_pipeline.estimates.chosen_cells import Condition
 from examples import examples
 
 MEANINGS: dict[str, dict[str, Condition]] = {

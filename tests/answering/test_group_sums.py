@@ -17,13 +17,13 @@ from answering_scenario import attached, rows_of
 from quick_catalogue import build_catalogue
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.intervals import LEVEL_OF_TWO, half_width_of_sum
-from dphist_pipeline.answering.notes import CUTS_GROUP
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import LEVEL_OF_TWO, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums
+from dphist_pipeline.estimates.notes import CUTS_GROUP
 
 AGE: dict[str, Any] = {"column": "age", "start": 0, "stop": 64, "width": 1}
 COUNTS = np.concatenate([np.zeros(20), np.full(20, 400), np.arange(24) * 100]).astype(np.int64)

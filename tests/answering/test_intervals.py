@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import (
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.intervals import (
     LEVEL,
     _ProbabilityWithin,
     exact_half_width,
     half_width_grid,
     half_width_of_sum,
 )
-from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates import noise_law
 
 SCALES = [
     *(Fraction(1, 20), Fraction(1, 3), Fraction(1), Fraction(7, 5), Fraction(2), Fraction(6)),

@@ -15,9 +15,9 @@ from answering_scenario import attached
 from by_hand import WARD
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.grammar import parse_where
-from dphist_pipeline.publishing.plot import release_svg
+from dphist_pipeline.answering.plot import release_svg
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from examples import mostly_soaked
 
 COUNTY = {

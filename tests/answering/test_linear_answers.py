@@ -18,8 +18,10 @@ from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.chosen_cells import Condition, chosen_cells
-from dphist_pipeline.answering.intervals import (
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import (
     LEVEL,
     LEVEL_OF_TWO,
     half_width_of_box,
@@ -28,12 +30,10 @@ from dphist_pipeline.answering.intervals import (
     linear_reach,
     linear_reach_grid,
 )
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.publishing import published_files
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.solvers.regular_tree import RegularTree, best_tree, branching_tree, covariance
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree, best_tree, branching_tree, covariance
 from examples import mostly_soaked
 
 TOWN: dict[str, Any] = {"column": "town", "values": [f"town {number}" for number in range(41)]}

@@ -11,8 +11,8 @@ import pytest
 from answering_scenario import PERIODS, TOLD, Asked, Box, as_json, assert_told, attached, published_once, rows_of
 from moment_oracle import Moments
 
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
-from dphist_pipeline.answering.notes import NO_MEAN
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
+from dphist_pipeline.estimates.notes import NO_MEAN
 from examples import mostly_soaked
 
 ENDS = (-5.0, 120.0)

@@ -13,10 +13,10 @@ from by_hand import AGE
 from office import Ran, ran
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
 from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, pivot
-from dphist_pipeline.answering.row_quality import shift_of_shares
+from dphist_pipeline.answering.quality_tables import shift_of_shares
 from dphist_pipeline.cli import terminal
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked

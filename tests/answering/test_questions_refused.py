@@ -50,6 +50,18 @@ def test_an_argument_of_another_kind_is_answered_with_an_example(store: Asked, q
             assert message in str(refused.value)
 
 
+OTHER = ("{'county': 'other'}", '\'{"county": ["01", "other"]}\'', "{'county': {'not': 'other'}}")
+
+
+@pytest.mark.parametrize("box", OTHER)
+def test_other_as_a_category_is_answered_with_how_to_write_it(store: Asked, box: str) -> None:
+    with attached(store.catalogue) as connection:
+        with pytest.raises(duckdb.Error, match=r"no category other; it has .*; for the cell of all others write NULL$"):
+            connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall()
+        with pytest.raises(duckdb.Error, match=r"has no category 99; it has .*\d$"):
+            connection.execute("FROM r.dph_box('r.weekly', {'county': '99'})").fetchall()
+
+
 def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) -> None:
     with attached(store.catalogue) as connection:
         everything = connection.execute("FROM r.dph_total('r.weekly')").fetchall()

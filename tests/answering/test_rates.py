@@ -10,8 +10,7 @@ import pytest
 from answering_scenario import PERIODS, TOLD, Asked, attached, published_once, rows_of
 from moment_oracle import deviations
 
-from dphist_pipeline.answering import notes
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates import noise_law, notes
 from dphist_pipeline.estimates.noisy import NestedCells
 from examples import mostly_soaked
 

@@ -18,12 +18,12 @@ from answering_scenario import as_json, assert_rows_told, assert_told, attached,
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.chosen_cells import QuestionRefused
-from dphist_pipeline.answering.intervals import LEVEL, half_width_of_cell
-from dphist_pipeline.answering.report_intervals import normal_factor, report_reach
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
+from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.estimates.report_intervals import normal_factor, report_reach
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
@@ -218,9 +218,9 @@ def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Tow
     assert {row["model"] for row in rows if row["release"] != "wards"} == {"local"}
     assert {row["charged_at"] for row in rows if row["release"] != "wards"} == {None}
     grid = central["grid"]
-    assert {row["atoms"] for row in ask(town, f"dph_bins WHERE grid = '{grid}'")} == {None}
+    assert {row["atoms"] for row in ask(town, f"internals.dph_bins WHERE grid = '{grid}'")} == {None}
     (local,) = {row["grid"] for row in rows if row["release"] == "town_age"}
-    mine = ask(town, f"dph_bins WHERE grid = '{local}' ORDER BY position")
+    mine = ask(town, f"internals.dph_bins WHERE grid = '{local}' ORDER BY position")
     assert [row["atoms"] for row in mine] == made.atoms.tolist()
     columns = [list(row) for row in ask(town, "town_age LIMIT 1") + ask(town, "wards LIMIT 1")]
     assert [name for name in columns[0] if name not in columns[1]] == []

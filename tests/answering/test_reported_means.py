@@ -15,7 +15,7 @@ from oracle import Oracle
 from quick_catalogue import build_catalogue
 from report_moments import ReportMoments
 
-from dphist_pipeline.answering import notes
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.releasing.releases import Release
 

@@ -10,9 +10,9 @@ import by_hand
 import numpy as np
 import pytest
 
-from dphist_pipeline.answering.intervals import linear_reach
-from dphist_pipeline.answering.notes import NO_WHOLE
 from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.intervals import linear_reach
+from dphist_pipeline.estimates.notes import NO_WHOLE
 from dphist_pipeline.releasing.releases import Release
 
 pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")

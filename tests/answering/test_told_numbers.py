@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.told_numbers import decimals_justified, told_number
+from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing.card import total_facts
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals, shown_number
+from dphist_pipeline.publishing.told_numbers import decimals_justified, told_number
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dphist_pipeline"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from answering_scenario import attached, rows_of
 from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
+from dphist_pipeline.answering.macros import MACROS
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
@@ -123,6 +125,28 @@ def test_everything_is_explained_by_a_comment(catalogue: Path) -> None:
         ).fetchall()
         assert len(macros) >= 9 and all(comment for _, comment in macros)
         assert "In: the release's table" in dict(macros)["dph_box"]
+
+
+def test_a_client_lists_what_users_ask_and_nothing_else(catalogue: Path) -> None:
+    with duckdb.connect(str(catalogue), read_only=True) as connection:
+        shown = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+        assert shown == {"weekly", "weekly_all", "odd", "odd_all", "dph_releases", "dph_better"}
+        asked = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+        assert {name for (name,) in connection.execute(asked).fetchall()} == set(MACROS)
+        every = {(row[1], row[2]) for row in connection.execute("SHOW ALL TABLES").fetchall()}
+        apart = {name for schema, name in every if schema == "internals"}
+        assert {"dph_bins", "dph_version", "dph_cells_weekly", "dph_asked_weekly", "dph_asked_weekly_all"} < apart
+        assert every == {*(("main", name) for name in shown), *(("internals", name) for name in apart)}
+
+
+@pytest.mark.parametrize("question", ["dph_total('{}.weekli')", "dph_quality('{}.weekli')", "dph_whole('{}.weekli')"])
+def test_a_wrong_name_is_answered_with_the_nearest_release(catalogue: Path, question: str) -> None:
+    with attached(catalogue) as connection:
+        for before in ("r", "r.main"):
+            with pytest.raises(duckdb.CatalogException) as refused:
+                connection.execute(f"FROM r.{question.format(before)}")
+            assert re.search(r'Did you mean "(r\.)?weekly', str(refused.value)), refused.value
+            assert "internals" not in str(refused.value) and "dph_cells" not in str(refused.value)
 
 
 def test_the_releases_are_listed_with_title_and_days(catalogue: Path) -> None:

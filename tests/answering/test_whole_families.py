@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from dphist_pipeline.answering import whole_families
-from dphist_pipeline.answering.whole_families import Population, fit_population
 from dphist_pipeline.domain import CategoricalAxis, Domain, Figures, finest
+from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.estimates.whole_families import Population, fit_population
 
 SHAPE = (6, 5, 4, 3)
 PAIRS = list(combinations(range(4), 2))

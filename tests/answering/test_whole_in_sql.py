@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from answering_scenario import Asked, attached, published_once, rows_of
 
-from dphist_pipeline.answering.whole_tables import WholeTable, whole_table
+from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release

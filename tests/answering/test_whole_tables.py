@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.whole_tables import groupings, whole_table
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.whole_tables import groupings, whole_table
 
 WARDS = CategoricalAxis("ward", "ward", tuple("abcdef"), other=True, levels={"house": tuple("xxyyzz")})
 AGE = BinnedAxis("age", "age", tuple(map(float, range(101))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 VALID: dict[str, Any] = {
     **{"release": "admissions", "source": "*.parquet", "privacy_unit": "person", "max_rows_per_unit": 3},

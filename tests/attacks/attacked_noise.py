@@ -13,12 +13,12 @@ import typer
 from office import Ran
 from spec_parts import Attack
 
-from dphist_pipeline.answering import intervals, whole_families
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates import intervals, whole_families
 from dphist_pipeline.publishing import card, family_card
 from dphist_pipeline.random_words import random_words
-from dphist_pipeline.releasing import stages
+from dphist_pipeline.releasing import release
 
 ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
 
@@ -43,7 +43,7 @@ def large_noise() -> Iterator[None]:
         # Building the command line takes longer than most commands.
         stack.enter_context(patch.object(cli, "app", lambda **options: commands.main(**options)))
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))
-        stack.enter_context(patch.object(stages, "refresh_catalogue", lambda attempt: None))
+        stack.enter_context(patch.object(release, "refresh_catalogue", lambda attempt: None))
         # Whole tables and widths are worked out from noisy numbers and from scales of noise alone.
         stack.enter_context(patch.object(whole_families, "MOST_RECORDS", 2_000))
         stack.enter_context(

@@ -27,7 +27,7 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.releasing import pipeline, stages
+from dphist_pipeline.releasing import release as verbs
 
 KEY = bytes(range(32))
 # The weights of the sums that are asked for: public, and kept since another machine may find others.
@@ -58,7 +58,7 @@ class Seen:
 @contextmanager
 def watched(seen: Seen) -> Iterator[None]:
     """Keeps what is read, counted and drawn."""
-    read, answer, release = stages.read_cube, Journal.answer, pipeline.release
+    read, answer, release = verbs.read_cube, Journal.answer, verbs.release
     stage, save = ingest.stage_rows, row_tables.save
 
     def released(*given: Any, **more: Any) -> Any:
@@ -88,9 +88,9 @@ def watched(seen: Seen) -> Iterator[None]:
         return answer(journal, step, question, drawn)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(pipeline, "release", released))
+        stack.enter_context(patch.object(verbs, "release", released))
         stack.enter_context(patch.object(ingest, "stage_rows", staged))
-        stack.enter_context(patch.object(stages, "read_cube", counted))
+        stack.enter_context(patch.object(verbs, "read_cube", counted))
         stack.enter_context(patch.object(row_tables, "save", saved))
         stack.enter_context(patch.object(Journal, "answer", answered))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: KEY[:size])))

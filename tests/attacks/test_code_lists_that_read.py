@@ -14,11 +14,10 @@ from office import Office
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
-from dphist_pipeline.spec.loading import load_spec, spec_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 CANARY = "c4n4ry"

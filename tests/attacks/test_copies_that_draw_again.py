@@ -22,7 +22,7 @@ from unit.ledger_scenario import time_passes
 
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import mechanism_run, stages
+from dphist_pipeline.releasing import release as verbs
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="copies of stores, and what they draw")
 
@@ -121,8 +121,8 @@ def killed_in(owner: Any, name: str) -> Iterator[None]:
 
 
 KILLS = {
-    "before the witness knows of the charge": (stages, "_vouch"),
-    "before the first draw": (mechanism_run, "PrivateCounts"),
+    "before the witness knows of the charge": (verbs, "_vouch"),
+    "before the first draw": (verbs, "PrivateCounts"),
     "as an answer is written": (Journal, "_link"),
 }
 
@@ -155,7 +155,7 @@ def test_dagster_and_the_command_line_do_not_draw_for_copies_of_one_killed_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
     attempt = Attempt(office).write()
-    with killed_in(mechanism_run, "PrivateCounts"):
+    with killed_in(verbs, "PrivateCounts"):
         assert attempt.by_command().code != 0
     copy = kept(office, "copy")
     assert attempt.by_command().code == 0
@@ -183,7 +183,7 @@ def test_a_store_that_is_put_back_draws_nothing_three_times_in_a_row(office: Off
 def test_a_store_that_is_put_back_after_a_kill_draws_once_at_most(office: Office, draws: Draws) -> None:
     """Each copy charges the period by itself; the witness takes the first, and the other can be adopted."""
     backup = kept(office, "backup")
-    with killed_in(stages, "_vouch"):
+    with killed_in(verbs, "_vouch"):
         assert office.release().code != 0
     killed = kept(office, "killed")
     put_back(office, backup)
@@ -319,7 +319,7 @@ def test_the_copy_that_was_not_adopted_draws_nothing_and_replays(office: Office,
 
 
 def test_what_was_charged_and_not_drawn_before_an_adoption_is_not_drawn_after_it(office: Office, draws: Draws) -> None:
-    with killed_in(mechanism_run, "PrivateCounts"):
+    with killed_in(verbs, "PrivateCounts"):
         assert office.release().code != 0
     copy = kept(office, "copy")
     assert at(office, office.store, *ADOPT).code == 0

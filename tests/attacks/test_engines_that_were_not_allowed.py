@@ -13,8 +13,8 @@ from office import Office
 from spark_servers import sail
 
 from dphist_pipeline.confidential.engines import spark
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.engines import NOT_SERVED, server_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 NUMBERS = {"patient": [1, 1, 1, 2], "age": [3.0, 30.0, 99.5, 120.0]}
@@ -177,7 +177,7 @@ def test_what_was_charged_for_one_engine_is_not_counted_by_another(
         write_cube = spark.write_cube
         monkeypatch.setattr(spark, "write_cube", lambda *given: used.append("spark") or write_cube(*given))
         with monkeypatch.context() as patch:
-            patch.setattr("dphist_pipeline.releasing.stages._vouch", stopped)
+            patch.setattr("dphist_pipeline.releasing.release._vouch", stopped)
             office.release()
         assert not office.published().exists() and len(office.entries()) == 5
         office.write_spec(axes=AXES)

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
+from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.messages.ledger_errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.allowing import files_of, load_spec
 from dphist_pipeline.releasing.store import Store
 from tests.office import Office
@@ -103,12 +103,12 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
         store = Store.open(office.store)
         spec = load_spec(office.folder / "spec.yaml", store)
 
-        def attempt() -> stages.Attempt:
-            return stages.begin(spec, store, None, datetime.now(UTC))
+        def attempt() -> release.Attempt:
+            return release.begin(spec, store, None, datetime.now(UTC))
 
         first = attempt()
         first.ledger.charge(first.request)  # and was killed
-        counted = stages.write_cube
+        counted = release.write_cube
 
         def taken_back(*given: Any) -> Path:
             cube = counted(*given)
@@ -116,9 +116,9 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
             store.ledger().disallow(decision.number, "a court says so", Operator.load())
             return cube
 
-        monkeypatch.setattr(stages, "write_cube", taken_back)
+        monkeypatch.setattr(release, "write_cube", taken_back)
         with pytest.raises(NotAllowed):
-            handover.draw(attempt(), lambda: None)
+            release.draw_apart(attempt(), lambda: None)
         assert not store.journal(first.key).exists()
 
 
@@ -168,7 +168,7 @@ def test_a_copy_that_was_killed_after_its_charge_is_adopted_and_counts_both(offi
     shutil.copytree(office.store, copy)
     with office.witnessed():
         store = Store.open(copy)
-        attempt = stages.begin(load_spec(office.folder / "spec.yaml", store), store, None, datetime.now(UTC))
+        attempt = release.begin(load_spec(office.folder / "spec.yaml", store), store, None, datetime.now(UTC))
         attempt.ledger.charge(attempt.request)  # and was killed before the witness knew
     office.released()
     ran = office.run("store", "adopt", "--reason", "the original is lost", "--store", copy, "--json")

@@ -27,10 +27,10 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releasing import plans, stages
-from dphist_pipeline.spec import code_list_files, code_lists, loading, query_files, row_queries
+from dphist_pipeline.releasing import plans, release, release_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import code_list_files, code_lists, query_files, row_queries
 from dphist_pipeline.spec.code_lists import CodeListFolders
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import MistakesError
 from examples import mostly_soaked
 
@@ -165,7 +165,7 @@ def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:
 # Planted leaks.
 
 
-def rows_told(attempt: stages.Attempt, folder: Path, frame: Any, write: Any = stages.write_cube) -> Path:
+def rows_told(attempt: release.Attempt, folder: Path, frame: Any, write: Any = release.write_cube) -> Path:
     if Path(attempt.spec.source_pattern).suffix == ".parquet" and Path(attempt.spec.source_pattern).is_file():
         rows = pq.ParquetFile(attempt.spec.source_pattern).metadata.num_rows
         attempt.progress(f"reading {rows:,} records")
@@ -224,14 +224,14 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a step that tells the number of rows": (
         "the exact count",
         3,
-        lambda: patch.object(stages, "write_cube", rows_told),
+        lambda: patch.object(release, "write_cube", rows_told),
     ),
     "counts without noise": ("the exact count", 2, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
     "code lists read anywhere": ("the token", 21, lambda: patch.object(code_list_files, "_allowed", any_list)),
     "templates in every field": (
         "the token",
         62,
-        lambda: patch.object(loading, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
+        lambda: patch.object(release_spec, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
     ),
     "a query that makes its own units": (
         "one unit moves counts",

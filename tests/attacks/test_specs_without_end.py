@@ -12,10 +12,9 @@ import pytest
 from attacked import spec
 from declared_lists import below
 
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec import yaml_rules
 from dphist_pipeline.spec.figures import FiguresSpec, finest_level
-from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 GROUPS = ["u", "u", "v", "v"]

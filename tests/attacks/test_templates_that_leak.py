@@ -12,9 +12,8 @@ from attacked import VALID
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.local.collection import collection_from_attributes, load_collection
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.spec import templates
-from dphist_pipeline.spec.loading import load_spec, spec_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 # Dagster's own, when it reads a defs.yaml.

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import lengths, source
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.releasing.stages import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release import plan_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.words import comparable
 
 PLAIN = {"person": "p", "age": "15", "ward": "surgery", "note": "n", "day": "2026-03-02"}

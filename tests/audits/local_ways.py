@@ -22,10 +22,11 @@ from black_box import Bound, lower_bound
 from exact_likelihood import Losses, losses
 from numpy.typing import NDArray
 
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding
 from dphist_pipeline.local.coins import Chance
 from dphist_pipeline.local.contributor import Contributor
-from dphist_pipeline.local.question import Encoding, Part, Question
+from dphist_pipeline.local.question import Part, Question
 
 Values = NDArray[np.float64]  # shape (contributors, values of the question)
 Sent = NDArray[np.int64]  # bytes, one row for each contributor, -1 where nothing is sent

@@ -23,7 +23,7 @@ REPORTED = ("answering/test_reported_answers.py",)
 
 ANSWERS = (
     Part(
-        "dphist_pipeline/answering/intervals.py",
+        "dphist_pipeline/estimates/intervals.py",
         ("answering/test_shares.py", "answering/test_intervals.py", "answering/test_linear_answers.py"),
         (
             Mutation("LEVEL = Fraction(95, 100)", "LEVEL = Fraction(90, 100)", "90 % where 95 % is said"),
@@ -49,7 +49,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/report_intervals.py",
+        "dphist_pipeline/estimates/report_intervals.py",
         ("statistical/test_report_intervals.py", *REPORTED),
         (
             Mutation("np.abs(slope) + step / 3", "np.abs(slope) + step / 6", "half the correction for few bits"),
@@ -59,7 +59,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/boxes.py",
+        "dphist_pipeline/estimates/boxes.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
             Mutation("middle, inner.lower, outer", "middle, max(0.0, inner.lower), outer", "a lower end cut off at 0"),
@@ -69,7 +69,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/chosen_cells.py",
+        "dphist_pipeline/estimates/chosen_cells.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
             Mutation("np.where((upper > low) & (lower < high), overlap, 0.0)", "0.0", "cut bins are left out"),
@@ -103,7 +103,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/bands.py",
+        "dphist_pipeline/estimates/bands.py",
         (
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
             COVERAGE + "a_sum_that_nothing_random_is_in_has_no_reach",
@@ -251,7 +251,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/boxes.py",
+        "dphist_pipeline/estimates/boxes.py",
         ("answering/test_group_sums.py",),
         (
             Mutation(

@@ -116,12 +116,12 @@ ARITHMETIC = (
         ),
     ),
     Part(
-        "dphist_pipeline/solvers/haar.py",
+        "dphist_pipeline/solvers/trees/haar.py",
         ("solvers/test_haar.py",),
         (Mutation("left, sums - left], axis=1)", "left, left], axis=1)", "halves that do not sum to the whole"),),
     ),
     Part(
-        "dphist_pipeline/solvers/nested_rounding.py",
+        "dphist_pipeline/solvers/whole_counts/nested_rounding.py",
         ("solvers/test_nested_rounding.py",),
         (
             Mutation("rank < spare[:, in_order]", "rank <= spare[:, in_order]", "whole counts above their sum"),
@@ -131,7 +131,7 @@ ARITHMETIC = (
         ),
     ),
     Part(
-        "dphist_pipeline/solvers/tree_consistency.py",
+        "dphist_pipeline/solvers/trees/tree_consistency.py",
         ("solvers/test_tree_consistency.py", "solvers/test_regular_tree.py"),
         (
             Mutation("share = variance / (variance + below_spread[node])", "share = 0.5", "not the least squares"),
@@ -139,7 +139,7 @@ ARITHMETIC = (
         ),
     ),
     Part(
-        "dphist_pipeline/solvers/segmentation.py",
+        "dphist_pipeline/solvers/groups/segmentation.py",
         ("solvers/test_segmentation.py",),
         (
             Mutation("dearest, paid = price + cheapest,", "dearest, paid = max(price, cheapest),", "pruned too early"),
@@ -147,22 +147,22 @@ ARITHMETIC = (
         ),
     ),
     Part(
-        "dphist_pipeline/solvers/line_groups.py",
+        "dphist_pipeline/solvers/groups/line_groups.py",
         ("solvers/test_line_groups.py",),
         (Mutation("error += off * (line[start] - mean)", "error += off * off", "another cost than is said"),),
     ),
     Part(
-        "dphist_pipeline/solvers/hilbert.py",
+        "dphist_pipeline/solvers/trees/hilbert.py",
         ("solvers/test_hilbert.py",),
         (Mutation("    for place in places:\n        place ^= flips\n", "", "a curve that jumps"),),
     ),
     Part(
-        "dphist_pipeline/solvers/shared_level.py",
+        "dphist_pipeline/solvers/cells/shared_level.py",
         ("solvers/test_shared_level.py",),
         (Mutation("error = DOUBT * unit**2 / noisy.size", "error = 0.0 * unit", "noise is taken for a level"),),
     ),
     Part(
-        "dphist_pipeline/solvers/marginal_fit.py",
+        "dphist_pipeline/solvers/whole_counts/marginal_fit.py",
         ("solvers/test_marginal_fit.py",),
         (
             Mutation("return np.maximum(shifted, 0.0, out=fitted)", "return shifted", "whole counts below 0"),

@@ -168,7 +168,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/croissant.py",
+        "dphist_pipeline/answering/croissant.py",
         ("publishing/test_croissant.py",),
         (Mutation('if entry["grid"] == latest["grid"]]', "if True]", "files of another grid in one set"),),
     ),

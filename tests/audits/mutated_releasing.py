@@ -1,4 +1,4 @@
-"""Alone: `python tests/audits/mutations.py --only /releasing/`; one: `--only 'stages.py: drawn again'`.
+"""Alone: `python tests/audits/mutations.py --only /releasing/`; one: `--only 'release.py: drawn again'`.
 
 Mutations of releasing: charge once, draw once, join, wait, withdraw, reject, revise.
 """
@@ -20,16 +20,22 @@ RUNWAY = "planning/test_account_runway.py"
 
 RELEASING = (
     Part(
-        "dphist_pipeline/releasing/stages.py",
+        "dphist_pipeline/releasing/release.py",
         (REPLAYS,),
         (
-            Mutation("return _refusing(AnswersLost(attempt.key))", "return load", "drawn again once it was published"),
+            Mutation(
+                "published, _refusing(AnswersLost(attempt.key))", "published, once", "drawn again once it was published"
+            ),
             Mutation(
                 "record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),",
                 "record=lambda: None,",
                 "the ledger does not know what is out",
             ),
-            Mutation("if published not in (None, values_digest(made)):", "if False:", "other values than published"),
+            Mutation(
+                "if charged.published is not None and charged.published != values_digest(made):",
+                "if False:",
+                "other values than published",
+            ),
             Mutation(
                 "revision=charge.revision if charge else len(made) + 1,",
                 "revision=charge.revision if charge else 1,",
@@ -39,16 +45,18 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/stages.py",
+        "dphist_pipeline/releasing/release.py",
         (
             COPIES,
             f"{ATTACKED}::test_a_decision_is_taken_back_between_counting_and_drawing",
             f"{ATTACKED}::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
         ),
         (
-            Mutation("< attempt.ledger.adopted_at() else load", "< 0 else load", "drawn again after an adoption"),
+            Mutation("if made.number < adopted:", "if False:", "drawn again after an adoption"),
             Mutation(
-                "    if published is None:\n        _vouch(", "    if False:\n        _vouch(", "no witness knows"
+                "    if charged.published is None:\n        _vouch(",
+                "    if False:\n        _vouch(",
+                "no witness knows",
             ),
             Mutation(
                 "        store.refuse_cut(ledger, witness)\n    return charge",
@@ -56,14 +64,14 @@ RELEASING = (
                 "a cut ledger charges",
             ),
             Mutation(
-                "        attempt.ledger.allowed(attempt.request)\n        return exact",
+                "        ledger.allowed(attempt.request)\n        return exact",
                 "        return exact",
                 "drawn though the source was disallowed during the count",
             ),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/stages.py",
+        "dphist_pipeline/releasing/release.py",
         ("system/test_upstream.py", REFUSED, REFUSALS),
         (
             Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),
@@ -72,7 +80,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/stages.py",
+        "dphist_pipeline/releasing/release.py",
         (
             "system/test_resume.py",
             "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
@@ -81,11 +89,11 @@ RELEASING = (
         (
             Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
             Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
-            Mutation("if charge.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
+            Mutation("if made.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/stages.py",
+        "dphist_pipeline/releasing/release.py",
         (REJECTIONS, APPROVALS, HOSTS),
         (
             Mutation(
@@ -99,8 +107,8 @@ RELEASING = (
                 "another revision is approved than named",
             ),
             Mutation(
-                "    refuse_rejected(attempt.store, attempt.ledger, charge)\n    attempt.store.forget",
-                "    attempt.store.forget",
+                "    refuse_rejected(store, ledger, charged.charge)\n    store.forget",
+                "    store.forget",
                 "what was rejected while a door drew goes on",
             ),
             Mutation("    finish_withdrawals(store, ledger)\n", "", "a killed withdrawal answers for ever"),
@@ -110,7 +118,7 @@ RELEASING = (
                 "what was withdrawn while it was published answers",
             ),
             Mutation(
-                "if published is not None or charge.number > attempt.ledger.adopted_at():",
+                "if published is not None or made.number > adopted:",
                 "if False:",
                 "two hosts draw for one charge",
             ),
@@ -152,7 +160,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/pipeline.py",
+        "dphist_pipeline/releasing/release.py",
         (APPROVALS,),
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
@@ -261,15 +269,19 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/handover.py",
+        "dphist_pipeline/releasing/release.py",
         ("system/test_dagster_upstream.py", "system/test_dagster_runs.py::test_what_fails_the_check_is_not_published"),
         (
-            Mutation("    if attempt.charge is None:\n", "    if False:\n", "charged though a partition is missing"),
+            Mutation(
+                "        if attempt.charge is None:\n            before()",
+                "        if False:\n            before()",
+                "charged though a partition is missing",
+            ),
             Mutation('"digest matches": found == drawn.digest', '"digest matches": True', "other values than drawn"),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/mechanism_run.py",
+        "dphist_pipeline/releasing/sanitizing.py",
         ("mechanisms/test_foreign_mechanisms.py", "mechanisms/test_every_mechanism.py"),
         (
             Mutation("if made.epsilon != epsilon or made", "if made", "a mechanism spends less than was charged"),

@@ -35,9 +35,9 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import engines, mechanism_run
+from dphist_pipeline.releasing import engines, release, release_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import code_list_files, loading, row_queries
+from dphist_pipeline.spec import code_list_files, row_queries
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"
@@ -148,7 +148,7 @@ def publishes_a_secret(office: Office) -> bool:
 
 
 def draws_from_two_copies(office: Office) -> bool:
-    with patch.object(mechanism_run, "PrivateCounts", killed):
+    with patch.object(release, "PrivateCounts", killed):
         assert not released(office)
     copy = shutil.copytree(office.store, office.folder.with_name("copy"))
     spec = office.folder / "spec.yaml"
@@ -324,7 +324,7 @@ WALLS = [
     ),
     Wall(
         "templates are resolved in titles",
-        lambda: patch.object(loading, "ADDRESSES", ("source", "title")),
+        lambda: patch.object(release_spec, "ADDRESSES", ("source", "title")),
         publishes_a_secret,
         "attacks/test_templates_that_leak.py::test_a_dagster_project_shows_no_secret_that_attributes_ask_for",
     ),

@@ -33,8 +33,8 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.reading import ingest, units
 from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import row_queries
-from dphist_pipeline.spec.model import ReleaseSpec
 from examples import mostly_audited
 
 # Pairs of neighbours and runs for a way to name a unit: in ten minutes of `make audit`, and in `make soak`.

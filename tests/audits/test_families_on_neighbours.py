@@ -25,7 +25,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
-from dphist_pipeline.solvers.marginal_shares import Shares
+from dphist_pipeline.solvers.tables.marginal_shares import Shares
 from examples import mostly_audited
 
 COUNTY = CategoricalAxis("county", "county", tuple("abcde"), False, {"state": tuple("xyxxy")})

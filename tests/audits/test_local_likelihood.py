@@ -15,9 +15,10 @@ import pytest
 from exact_likelihood import Likelihoods, Losses, Outcomes, likelihoods, losses, unit_of
 from local_ways import LOCAL_FAULTS, LOCAL_WAYS, LocalWay, Values, asked, sent
 
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding
 from dphist_pipeline.local.coins import Chance
-from dphist_pipeline.local.question import Encoding, Question
+from dphist_pipeline.local.question import Question
 from examples import mostly_audited
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]

@@ -27,8 +27,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.spec import model
-from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_audited
 
 LONG = pytest.mark.audit

@@ -67,13 +67,14 @@ def test_every_study_is_kept_and_measured_the_mechanisms_that_are_here(study):
     assert old == set(), "run `python benchmarks/papers/reproduce.py --keep` with these studies"
 
 
-def test_other_words_do_not_make_a_study_old_and_another_line_does(study, tmp_path, monkeypatch):
+def test_other_words_and_folders_do_not_make_a_study_old_and_another_line_does(study, tmp_path, monkeypatch):
     kept = study["kept"]
     path = kept._path("dphist_pipeline.mechanisms.ahp")
     text, before = path.read_text(encoding="utf-8"), kept.code_of("ahp")
     for old, new, same in (
         ('"""AHP: order', '"""AHP: sort', True),
         ('"the part of epsilon', '"that part of epsilon', True),
+        ("from dphist_pipeline.estimates.budget", "from dphist_pipeline.elsewhere", True),
         ("Fraction(17, 20)", "Fraction(1, 2)", False),
     ):
         assert text.count(old) == 1

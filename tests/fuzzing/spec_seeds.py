@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 PROJECT = Path(__file__).resolve().parents[2]
 

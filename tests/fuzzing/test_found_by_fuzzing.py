@@ -20,8 +20,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec.numbers import digits
 from dphist_pipeline.spec.refusals import SpecError
 

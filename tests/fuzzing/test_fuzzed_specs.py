@@ -30,9 +30,8 @@ from spec_seeds import (
 from yaml_mutations import structure_change
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.loading import load_spec, spec_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.yaml_rules import read_yaml
 

@@ -2,7 +2,8 @@
 
 For each mechanism, `door_questions.json` holds digests of all its questions (step, door, epsilon, scale, partition) and
 of the whole numbers that doors answered, with noise made from recorded words. A question that changes makes the journal
-of an unfinished release unreadable: change the file only together with a decision about such releases.
+of an unfinished release unreadable: change the file only together with a decision about such releases. `make record`
+writes what is missing, such as the cases of a new mechanism, and changes nothing that is there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
-RECORDED = json.loads(Path(__file__).with_name("door_questions.json").read_text(encoding="utf-8"))
+FILE = Path(__file__).with_name("door_questions.json")
+RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
 LINES, CUBE = [(7,), (12,)], (3, 4)
 SETTINGS = [
     *[(name, {}) for name in mechanisms.names()],
@@ -34,9 +36,20 @@ SETTINGS = [
     ("structure_first", {"buckets": 4}),
     ("structure_first", {"buckets": 3, "score": "squared", "count_ceiling": 9}),
 ]
-ONE_AXIS = {"cnfg", "ihp", "noise_first", "p_hpartition", "structure_first"}
-SHAPES = dict.fromkeys(ONE_AXIS, LINES) | {"privelet": [*LINES, CUBE]}
-CASES = [(name, settings, shape) for name, settings in SETTINGS for shape in SHAPES.get(name, [LINES[0], CUBE])]
+
+
+def shapes(name: str) -> list[tuple[int, ...]]:
+    """Two lines where a mechanism serves lines alone; else a line and a grid."""
+    if name == "privelet":
+        return [*LINES, CUBE]
+    try:
+        mechanisms.build(name, {}).check(Domain.from_shape(CUBE), 2, Fraction(3))
+    except mechanisms.DomainRefused:
+        return LINES
+    return [LINES[0], CUBE]
+
+
+CASES = [(name, settings, shape) for name, settings in SETTINGS for shape in shapes(name)]
 
 
 class Kept:
@@ -75,3 +88,15 @@ def test_a_mechanism_asks_and_is_answered_as_recorded(case) -> None:
 
 def test_every_recorded_case_is_checked() -> None:
     assert set(RECORDED) == {key(*case) for case in CASES}
+
+
+def record() -> None:
+    """Writes the cases that are not recorded yet."""
+    missing = {key(*case): digests(*case) for case in CASES if key(*case) not in RECORDED}
+    text = json.dumps({**RECORDED, **missing}, indent=1, sort_keys=True, ensure_ascii=False)
+    FILE.write_text(f"{text}\n", encoding="utf-8")
+    print(f"{len(missing)} new: {', '.join(missing) or 'every case is recorded'}")
+
+
+if __name__ == "__main__":
+    record()

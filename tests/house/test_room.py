@@ -16,7 +16,8 @@ import pytest
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import questions, row_questions, scores
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.messages import amounts, ledger_errors, readings, witness_errors
+from dphist_pipeline.ledger import amounts, readings, witness_errors
+from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
@@ -187,6 +188,8 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 
 
 MOST_LINES = 7_800
+# What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
+WORDS = {"errors.py", "clock_errors.py", "witness_errors.py", "amounts.py", "readings.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = ("engines/", "reading/object_stores.py", "reading/databases.py", "ledger/postgresql.py", "ledger/moving.py")
 MORE_TABLES = ("/row_questions.py", "/row_tables.py", "/row_words.py", "/table_counts.py")
@@ -201,7 +204,9 @@ def lines_of(files: dict[str, int], parts: tuple[str, ...] = ("",)) -> int:
 
 def test_what_a_reviewer_reads_to_trust_the_wall_stays_in_two_folders(capsys: pytest.CaptureFixture[str]) -> None:
     package = Path(mechanisms.__file__).parents[1]
-    read = [path for folder in ("confidential", "ledger") for path in (package / folder).rglob("*.py")]
+    folders = [path for folder in ("confidential", "ledger") for path in (package / folder).rglob("*.py")]
+    read = [path for path in folders if path.parent.name != "ledger" or path.name not in WORDS]
+    assert len(folders) - len(read) == len(WORDS)
     files = {str(path.relative_to(package)): len(path.read_text(encoding="utf-8").splitlines()) for path in read}
     every, elsewhere, more = lines_of(files), lines_of(files, ELSEWHERE), lines_of(files, MORE_TABLES)
     with capsys.disabled():

@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding as module
 from dphist_pipeline.local.coins import Chance
 from dphist_pipeline.local.encoding import NONE, chance_of, chosen, encode, places_of, report_ids, sent
-from dphist_pipeline.local.question import Encoding, Part, Question
+from dphist_pipeline.local.question import Part, Question
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]
 UNARY: list[Encoding] = ["symmetric", "optimized"]

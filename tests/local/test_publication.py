@@ -30,12 +30,13 @@ from dphist_pipeline.local.publication import (
 )
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import is_marked
-from dphist_pipeline.releasing import approvals, pipeline, publisher
+from dphist_pipeline.releasing import approvals, publisher
+from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
-from dphist_pipeline.releasing.errors import NameTaken
+from dphist_pipeline.releasing.publisher import NameTaken
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.spec.loading import load_spec
 
 AGES = np.arange(400) % 100
 CONSUMERS = COLLECTION["consumers"]
@@ -242,12 +243,12 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     file = local.answered(AGES)
     publish(local, file)
     publish(local, file, reason="once more")
-    folders = pipeline.withdraw(local.store, "ages_city", "all", "a wrong question")
+    folders = verbs.withdraw(local.store, "ages_city", "all", "a wrong question")
     assert [folder.name for folder in folders] == ["revision=1", "revision=2"] and all(map(is_marked, folders))
     before = local.files()
-    assert pipeline.withdraw(local.store, "ages_city", "all", "a wrong question") == folders
+    assert verbs.withdraw(local.store, "ages_city", "all", "a wrong question") == folders
     with pytest.raises(WithdrawnOtherwise, match=r"'a wrong question'\. It stands once"):
-        pipeline.withdraw(local.store, "ages_city", "all", "another reason")
+        verbs.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
         with pytest.raises(ConsumersWithdrawn, match="a wrong question") as refused:
             publish(local, file, reason=reason)
@@ -261,7 +262,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
         ("ages_state", 3),
     ]
     assert audit_in_force(made[0].path)["cells"] == 4
-    assert len(pipeline.withdraw(local.store, "ages_city", "all", "wrong as well")) == 3
+    assert len(verbs.withdraw(local.store, "ages_city", "all", "wrong as well")) == 3
     assert local.audit("ages_city")["withdrawn"]["reason"] == "a wrong question"
     assert local.audit("ages_city", revision=3)["withdrawn"]["reason"] == "wrong as well"
 
@@ -269,7 +270,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
 def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: LocalOffice) -> None:
     file = local.answered(AGES)
     publish(local, file, only="city")
-    pipeline.withdraw(local.store, "ages_city", "all", "wrong edges")
+    verbs.withdraw(local.store, "ages_city", "all", "wrong edges")
     with pytest.raises(ConsumersWithdrawn, match="Not published anew: ages_city; published: ages_state") as refused:
         publish(local, file)
     assert "dphist local publish SPEC --revise --reason TEXT" in str(refused.value)
@@ -285,7 +286,7 @@ def test_reasons_are_texts(local: LocalOffice, reason: str) -> None:
     publish(local, file)
     before = local.files()
     with pytest.raises(DphistError):
-        pipeline.withdraw(local.store, "ages_city", "all", reason)
+        verbs.withdraw(local.store, "ages_city", "all", reason)
     if reason:
         with pytest.raises(DphistError):
             publish(local, file, reason=reason)
@@ -298,12 +299,12 @@ def test_a_withdrawal_that_was_cut_off_is_finished_as_it_began(
     publish(local, local.answered(AGES))
     folder = local.store.published(Key("ages_city", "all", 1))
     card = (folder / "card.html").read_bytes()
-    pipeline.withdraw(local.store, "ages_city", "all", "wrong")
+    verbs.withdraw(local.store, "ages_city", "all", "wrong")
     (folder / "card.html").write_bytes(card)
     assert not is_marked(folder)
     said = local.audit("ages_city")["withdrawn"]
     monkeypatch.setattr(approvals, "utc_now", lambda: "2126-01-01T00:00:00Z")
-    pipeline.withdraw(local.store, "ages_city", "all", "wrong")
+    verbs.withdraw(local.store, "ages_city", "all", "wrong")
     assert is_marked(folder) and local.audit("ages_city")["withdrawn"] == said
 
 
@@ -331,7 +332,7 @@ def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: Local
     local.funded().write_spec(release="ages_state")
     before = local.files(), local.office.entries()
     with pytest.raises(NameTaken, match="This call published and spent nothing"):
-        pipeline.release(load_spec(local.folder / "spec.yaml"), local.store)
+        verbs.release(load_spec(local.folder / "spec.yaml"), local.store)
     assert (local.files(), local.office.entries()) == before
 
 

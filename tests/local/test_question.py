@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local.question import (
     LEAST_EPSILON,
     LONGEST_QUESTION,
@@ -22,7 +23,6 @@ from dphist_pipeline.local.question import (
     MOST_INTERVALS,
     MOST_PARTS,
     MOST_VALUES,
-    Encoding,
     Part,
     Question,
     QuestionInvalid,

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphist_pipeline.estimates.randomized_response import Encoding, Odds, odds
 from dphist_pipeline.local.encoding import encode, sent
-from dphist_pipeline.local.law import Odds, estimates, law_of, odds, projected
-from dphist_pipeline.local.question import Encoding, Part, Question
+from dphist_pipeline.local.law import estimates, law_of, projected
+from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]
@@ -145,14 +146,14 @@ def test_what_encoders_send_is_estimated_with_the_spread_of_the_law(kind: Encodi
 def test_odds_are_those_of_the_encodings(kind: Encoding) -> None:
     for epsilon in ("1/1000", "1/2", "1", "3", "12"):
         p, q = by_definition(part(5, kind, epsilon))
-        found = odds(part(5, kind, epsilon))
+        found = odds(kind, 5, Fraction(epsilon))
         assert (found.there, found.elsewhere, found.gap) == pytest.approx((p, q, p - q), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ENCODINGS)
 def test_the_smallest_epsilon_loses_no_digits(kind: Encoding) -> None:
     # To first order, d = epsilon/4, epsilon/4 and epsilon/(K + 1).
-    found = odds(part(3, kind, "1/1000000"))
+    found = odds(kind, 3, Fraction("1/1000000"))
     assert found.gap == pytest.approx(0.25e-6, rel=2e-6)
     law = law_of(ask(kind, 3, "1/1000000"), part(3, kind, "1/1000000"), 1)
     assert all(math.isfinite(number) for number in (law.alpha, law.beta, law.gamma, law.delta))

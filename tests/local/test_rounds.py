@@ -14,11 +14,11 @@ from reports_scenario import FIRST_BIT, NO_BIT, columns, written
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import NoReportFiles, publish_collection
-from dphist_pipeline.publishing.croissant import write_croissant
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
 

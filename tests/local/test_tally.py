@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import tally as module
 from dphist_pipeline.local.encoding import encode
-from dphist_pipeline.local.question import Encoding, Part, Question
+from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 
 Bytes = NDArray[np.uint8]

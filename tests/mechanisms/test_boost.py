@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.mechanisms import BadSetting, build
 from dphist_pipeline.mechanisms.boost import Boost

@@ -13,7 +13,7 @@ from dphist_pipeline.estimates.budget import BudgetMisuse
 from dphist_pipeline.estimates.noisy import NestedSums
 from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms import DomainRefused, build
-from dphist_pipeline.solvers.hilbert import hilbert_line
+from dphist_pipeline.solvers.trees.hilbert import hilbert_line
 
 # Levels that differ by far more than the noise, with one cell that stands out.
 STEPS = np.repeat([0, 5000, 200, 9000], 64)

@@ -12,8 +12,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms.dpcube import DPCube
-from dphist_pipeline.solvers.joined_boxes import Noise, joined_means, twofold_boxes
-from dphist_pipeline.solvers.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means, twofold_boxes
+from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
 
 # Two halves, each of unlike cells.
 COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)

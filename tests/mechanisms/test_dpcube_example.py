@@ -15,8 +15,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms.dpcube import _least_squares
-from dphist_pipeline.solvers.joined_boxes import TwofoldBoxes
-from dphist_pipeline.solvers.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.boxes.joined_boxes import TwofoldBoxes
+from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
 
 X = np.array([10, 21, 37, 20, 0, 0, 53, 0, 0])
 CUBE = X.reshape(3, 3).astype(float)

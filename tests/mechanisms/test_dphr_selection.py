@@ -11,7 +11,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
-from dphist_pipeline.solvers.line_groups import cheapest_line_groups
+from dphist_pipeline.solvers.groups.line_groups import cheapest_line_groups
 
 LINE = np.array([2, 4, 2, 5, 8, 2, 3])
 

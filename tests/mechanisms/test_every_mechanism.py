@@ -174,7 +174,7 @@ def half_told_as_all(counts, budget):
 @pytest.mark.parametrize("misspend", [half_left, half_told_as_all])
 def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch, misspend):
     from dphist_pipeline.mechanisms.geometric import Geometric
-    from dphist_pipeline.releasing.errors import MechanismMisspent
+    from dphist_pipeline.releasing.sanitizing import MechanismMisspent
 
     monkeypatch.setattr(Geometric, "release", lambda self, counts, budget: misspend(counts, budget))
     with pytest.raises(MechanismMisspent):

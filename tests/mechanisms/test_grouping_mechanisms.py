@@ -15,8 +15,8 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
-from dphist_pipeline.solvers.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
-from dphist_pipeline.solvers.value_groups import groups_by_value
+from dphist_pipeline.solvers.groups.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
+from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
 DATA = Path(os.environ.get("DPHIST_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 SETTINGS = [("ahp", {}), ("ahp", {"search": "exact"}), ("dphr", {}), ("sreb_gca", {})]

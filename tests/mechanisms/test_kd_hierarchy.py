@@ -12,7 +12,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
-from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.trees.tree_consistency import consistent
 
 
 class Scripted:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from recorded_words import RecordedWords
 
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
 from dphist_pipeline.mechanisms.privelet import Privelet
-from dphist_pipeline.solvers.haar import inverse_haar
-from dphist_pipeline.solvers.regular_tree import branching_tree, covariance, mean_variance
+from dphist_pipeline.solvers.trees.haar import inverse_haar
+from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance, mean_variance
 
 AS_BEFORE = "dcf3c2e26a544b1439ba3bc070488c5cda5009336b30f2341a1a765b5fe3f53e"
 

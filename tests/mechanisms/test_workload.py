@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.evaluation.workloads import random_boxes

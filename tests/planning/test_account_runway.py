@@ -12,8 +12,7 @@ from office import Office
 from dphist_pipeline.ledger.ledger import Account, Charge
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway, runway_of
-from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 WEEKLY = {"period": "week", "period_column": "admitted", "release_delay_days": 7}

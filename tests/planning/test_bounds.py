@@ -14,7 +14,7 @@ from office import Office
 
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.planning.bounds import UnitsByRows, advice, compare_bounds
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 QUALITY = {"share": "1/2", "rows": 5}
 FORECAST = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json"]

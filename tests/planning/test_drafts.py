@@ -13,7 +13,7 @@ from office import Office
 from refusing import check_changes_nothing
 
 from dphist_pipeline.planning.columns import read_layout
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 HEADER = "patient,age,ward,admitted on\n"

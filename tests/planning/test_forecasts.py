@@ -19,11 +19,11 @@ from planned import LINE
 from refusing import check_changes_nothing
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
@@ -31,7 +31,7 @@ from dphist_pipeline.planning.expected_errors import CELL, Forecaster, questions
 from dphist_pipeline.planning.forecast import short
 from dphist_pipeline.planning.least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]

@@ -14,7 +14,7 @@ from refusing import check_changes_nothing
 
 from dphist_pipeline.planning.invented_records import invent
 from dphist_pipeline.planning.rehearsal import NOTE
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="releases of invented records, which are thrown away")

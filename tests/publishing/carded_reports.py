@@ -15,8 +15,8 @@ from carded import Read
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.law import odds
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, estimate_of, publish_collection
 from dphist_pipeline.local.tally import Tally
@@ -80,6 +80,6 @@ def _tally(spec: CollectionSpec) -> Tally:
             [float(min(high, Fraction(60)) - min(low, Fraction(60))) for low, high in pairwise(part.edges)]
         )
         values = tally.vectors * lengths / 60 - 40.0 * (np.arange(part.intervals) % 3)
-        chances = odds(part)
+        chances = odds(part.encoding, part.intervals, part.epsilon)
         tally.ones[number] = np.round(values * chances.gap + tally.vectors * chances.elsewhere).astype(np.int64)
     return tally

@@ -29,10 +29,9 @@ from carded import (
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.answering.cell_reliability import reliability_in_words
-from dphist_pipeline.answering.intervals import half_width_of_sum
-from dphist_pipeline.answering.reliability import LEGEND
 from dphist_pipeline.estimates.estimate import Finding
+from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
@@ -163,6 +162,17 @@ def test_it_tells_what_the_mechanism_found_where_it_found_something() -> None:
     told = Read(card([AGE], replace(made([AGE]), findings=(found,)))).text
     assert re.search(r"smooth\s*counts differ from the mean of neighbours\s*75 %\s*2\.5", told)
     assert "Ways to estimate a cell" not in card([AGE])
+
+
+def test_ways_without_a_part_in_the_estimate_are_one_sentence() -> None:
+    ways = [Finding("used", "about", 1.0, 1.0), *(Finding(f"idle{one}", "about", 0.001, 9.0) for one in range(3))]
+    told = Read(card([AGE], replace(made([AGE]), findings=tuple(ways)))).text
+    assert "idle" not in told and "3 other ways had less than 1 % of the estimate" in told
+
+
+def test_no_day_breaks_across_lines() -> None:
+    page = card([AGE])
+    assert '<span class="one">2026-03-02</span> to <span class="one">2026-03-08</span>, revision' in page
 
 
 def test_the_errors_are_those_of_the_law_of_the_noise() -> None:

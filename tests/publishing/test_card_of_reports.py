@@ -24,9 +24,9 @@ from carded import (
 from carded_reports import ALONE, SAMPLED, Made, made
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.intervals import LEVEL
-from dphist_pipeline.answering.report_intervals import half_width_of_reports
+from dphist_pipeline.estimates.intervals import LEVEL
 from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.estimates.report_intervals import half_width_of_reports
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.formatting import shown_number
 

@@ -13,8 +13,8 @@ import pytest
 from by_hand import AGE, WARD
 from office import Office
 
-from dphist_pipeline.publishing import croissant
-from dphist_pipeline.publishing.croissant import write_croissant
+from dphist_pipeline.answering import croissant
+from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
 

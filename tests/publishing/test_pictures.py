@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
-from dphist_pipeline.answering.boxes import answer_box
-from dphist_pipeline.answering.reliability import reliability
 from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
+from dphist_pipeline.estimates.reliability import reliability
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal

@@ -10,7 +10,7 @@ import pytest
 from carded_reports import made
 from office import Office
 
-from dphist_pipeline.publishing import plot
+from dphist_pipeline.answering import plot
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, read_audit
 from dphist_pipeline.releasing.store import Store
 

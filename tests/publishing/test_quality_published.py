@@ -15,9 +15,9 @@ import pytest
 from carded import Read
 from office import AGE, WARD, Office
 
-from dphist_pipeline.answering.row_quality import NEARLY_ALL_FAILED, Cut, cuts, rest_in_words, together
 from dphist_pipeline.cli import quality as quality_command
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, cuts, rest_in_words, together
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 # 100 patients with one row in surgery, and 50 with five in medicine, of which two are kept, and two of three are seen.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.absolute_deviation import deviations, deviations_of_cuts, imbalances
+from dphist_pipeline.solvers.groups.absolute_deviation import deviations, deviations_of_cuts, imbalances
 from examples import examples
 
 CONSTANTS = {"median": 1, "mean": 2}

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.absolute_deviation import deviations
-from dphist_pipeline.solvers.bucket_splits import LARGEST_CEILING, MOST_CELLS, costs_of_last_starts, squared_errors
+from dphist_pipeline.solvers.groups.absolute_deviation import deviations
+from dphist_pipeline.solvers.groups.bucket_splits import (
+    LARGEST_CEILING,
+    MOST_CELLS,
+    costs_of_last_starts,
+    squared_errors,
+)
 from examples import examples
 
 LINES = st.lists(st.integers(0, 3), min_size=2, max_size=9) | st.lists(st.integers(-99, 99), min_size=2, max_size=9)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.closest_neighbours import closest_neighbours
+from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
 from examples import examples
 
 

@@ -16,9 +16,9 @@ from told_noise import noisy_marginals, told_covariance
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.mechanisms import DomainRefused
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
-from dphist_pipeline.solvers.crossed_levels import LARGEST_WEIGHT, CrossedLaw, estimate_crossed_tables
-from dphist_pipeline.solvers.level_shares import law_of_levels
-from dphist_pipeline.solvers.wanted_tables import Axes
+from dphist_pipeline.solvers.tables.crossed_levels import LARGEST_WEIGHT, CrossedLaw, estimate_crossed_tables
+from dphist_pipeline.solvers.tables.level_shares import law_of_levels
+from dphist_pipeline.solvers.tables.wanted_tables import Axes
 
 # Axes 0 and 2 are a fine and a coarse level, 3 and 4 are those of another axis, and 1 has none.
 FINE, PLAIN, COARSE, OTHER_FINE, OTHER_COARSE = range(5)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.dyadic_buckets import bucket_deviations, bucket_prices, cheapest_buckets, levels_of
+from dphist_pipeline.solvers.trees.dyadic_buckets import bucket_deviations, bucket_prices, cheapest_buckets, levels_of
 
 Node = tuple[int, int, int, int]  # level and number among the buckets of that level; first cell and the one after
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.expert_rules import Expert, Probes, distinct, estimates, fitted_rules
-from dphist_pipeline.solvers.expert_weights import (
+from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, distinct, estimates, fitted_rules
+from dphist_pipeline.solvers.cells.expert_weights import (
     averaging_weights,
     estimated_errors,
     likelihood_weights,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.haar import inverse_haar
+from dphist_pipeline.solvers.trees.haar import inverse_haar
 
 SHAPES = [(1,), (2,), (3,), (5,), (8,), (13,), (3, 4), (1, 5), (2, 3, 2)]
 

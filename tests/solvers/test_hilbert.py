@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.hilbert import hilbert_line
+from dphist_pipeline.solvers.trees.hilbert import hilbert_line
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (5, 1, 9), (2, 3, 2, 2), (1, 1)])

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.solvers.joined_boxes import Noise, TwofoldBoxes, _refined, joined_means, twofold_boxes
-from dphist_pipeline.solvers.kd_boxes import greedy_boxes
-from dphist_pipeline.solvers.pruned_boxes import pruned_boxes
+from dphist_pipeline.solvers.boxes.joined_boxes import Noise, TwofoldBoxes, _refined, joined_means, twofold_boxes
+from dphist_pipeline.solvers.boxes.kd_boxes import greedy_boxes
+from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
 from examples import examples
 
 SHAPES = [(1,), (2,), (7,), (24,), (3, 4), (6, 8), (2, 2, 3)]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.kd_boxes import kd_boxes, prefix_sums
+from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes, prefix_sums
 from examples import examples
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.line_groups import cheapest_line_groups
+from dphist_pipeline.solvers.groups.line_groups import cheapest_line_groups
 from examples import examples
 
 

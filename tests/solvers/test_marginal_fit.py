@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers import marginal_fit
-from dphist_pipeline.solvers.marginal_fit import GroupSums, MarginalSums, fit_to_sums
+from dphist_pipeline.solvers.whole_counts import marginal_fit
+from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, MarginalSums, fit_to_sums
 
 DRAWS = np.random.Generator(np.random.PCG64(20261122))
 

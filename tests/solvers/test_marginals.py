@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.marginal_estimates import MarginalLaw, estimate_tables
-from dphist_pipeline.solvers.marginal_shares import choose_shares
-from dphist_pipeline.solvers.wanted_tables import Axes, cover, subsets_of, wanted_tables
+from dphist_pipeline.solvers.tables.marginal_estimates import MarginalLaw, estimate_tables
+from dphist_pipeline.solvers.tables.marginal_shares import choose_shares
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, cover, subsets_of, wanted_tables
 
 
 def summing(sizes: tuple[int, ...], axes: Axes) -> np.ndarray:

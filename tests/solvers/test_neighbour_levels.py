@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.neighbour_levels import groups_by_rank, likely_levels, segment_levels, window_means
+from dphist_pipeline.solvers.cells.neighbour_levels import groups_by_rank, likely_levels, segment_levels, window_means
 from examples import examples
 
 

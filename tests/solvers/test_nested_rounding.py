@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.nested_rounding import round_nested
+from dphist_pipeline.solvers.whole_counts.nested_rounding import round_nested
 
 DRAWS = np.random.Generator(np.random.PCG64(20261122))
 CLOSE = 1.001  # cells are first rounded to multiples of 2^-12

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.solvers.kd_boxes import kd_boxes
-from dphist_pipeline.solvers.pruned_boxes import pruned_boxes, tail_variance
+from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
+from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes, tail_variance
 from examples import examples
 
 SHAPES = [(1,), (2,), (7,), (12,), (3, 4), (2, 6), (2, 2, 3)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
-from dphist_pipeline.solvers.regular_tree import (
+from dphist_pipeline.solvers.trees.regular_tree import (
     RegularTree,
     best_tree,
     branching_tree,
@@ -18,7 +18,7 @@ from dphist_pipeline.solvers.regular_tree import (
     mean_variance,
     weights_in_a_cell,
 )
-from dphist_pipeline.solvers.tree_consistency import consistent, consistent_cells
+from dphist_pipeline.solvers.trees.tree_consistency import consistent, consistent_cells
 
 TREES = {
     "binary": branching_tree((8,), 2),

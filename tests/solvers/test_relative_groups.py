@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
+from dphist_pipeline.solvers.groups.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
 from examples import examples
 
 

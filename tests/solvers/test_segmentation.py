@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.segmentation import bucket_means, v_optimal
+from dphist_pipeline.solvers.groups.segmentation import bucket_means, v_optimal
 from examples import examples
 
 

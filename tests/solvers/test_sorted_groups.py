@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.optimal_groups import optimal_groups
-from dphist_pipeline.solvers.sorted_groups import greedy_groups
+from dphist_pipeline.solvers.groups.optimal_groups import optimal_groups
+from dphist_pipeline.solvers.groups.sorted_groups import greedy_groups
 from examples import examples
 
 

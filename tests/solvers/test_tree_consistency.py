@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.tree_consistency import consistent
+from dphist_pipeline.solvers.trees.tree_consistency import consistent
 from examples import examples
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.value_groups import groups_by_value
+from dphist_pipeline.solvers.groups.value_groups import groups_by_value
 
 
 def test_cells_of_any_shape_are_grouped_by_value_with_ties_in_order():

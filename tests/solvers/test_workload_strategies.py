@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.workload_strategies import (
+from dphist_pipeline.solvers.trees.workload_strategies import (
     TOTAL,
     Gram,
     _error,

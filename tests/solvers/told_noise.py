@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from dphist_pipeline.solvers.crossed_levels import CrossedLaw
-from dphist_pipeline.solvers.level_estimates import LevelLaw
-from dphist_pipeline.solvers.wanted_tables import Axes
+from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw
+from dphist_pipeline.solvers.tables.level_estimates import LevelLaw
+from dphist_pipeline.solvers.tables.wanted_tables import Axes
 
 
 def told_covariance(law: LevelLaw | CrossedLaw, table: Axes) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 from solvers.test_crossed_levels import family, summing
 from solvers.test_crossed_levels import solved as least_squares
 
-from dphist_pipeline.answering.intervals import half_width_of_box
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.mechanisms.tables import _estimates, shares_for
 

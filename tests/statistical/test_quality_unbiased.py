@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 from unit.spec_scenario import spec
 
-from dphist_pipeline.answering.intervals import half_width_of_sum
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowsCut, RowsCutBy
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.releasing.plans import plan_of
 
 KEYS, DRAWS, KEPT, SEEN, EPSILON = 50, 8, 3, 10, Fraction(1, 4)

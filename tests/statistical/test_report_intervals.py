@@ -21,10 +21,10 @@ from oracle import Oracle
 from reported import ENCODINGS, Encoding, chances, law
 from scipy import stats  # type: ignore[import-untyped]
 
-from dphist_pipeline.answering.intervals import half_width_of_box
-from dphist_pipeline.answering.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
+from dphist_pipeline.estimates.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.random_words import random_words
 from examples import SOAKING, mostly_soaked
 

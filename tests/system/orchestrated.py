@@ -14,8 +14,8 @@ from office import DERIVED, SPEC, Office
 
 from dphist_pipeline import HistogramRelease
 from dphist_pipeline.integrations.dagster import release_definitions
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import FOLDER
-from dphist_pipeline.spec.loading import load_spec
 
 NAMES = ("records", "cube", "sanitized", "published")
 logging.getLogger("dagster").setLevel(logging.CRITICAL)

@@ -38,11 +38,11 @@ from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import approvals, hosts, pipeline
+from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.spec.loading import load_spec
 
 NAME, ACCOUNT, EPSILON = "small_release", "health", Fraction(1, 10)
 WEEKS = [(date(2024, 1, 1) + timedelta(weeks=week)).isoformat() for week in range(20)]
@@ -200,7 +200,7 @@ class Project:
     ) -> Release:
         """Releases in this process."""
         with self.witnessed():
-            return pipeline.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
+            return release.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
 
     def ledger(self) -> Ledger:
         """The ledger, whole and in agreement with every audit."""

@@ -25,9 +25,9 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releasing import pipeline
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
 Patch = pytest.MonkeyPatch
@@ -69,7 +69,7 @@ class Watched:
 
     def _error(self) -> BaseException:
         with pytest.raises(Exception) as caught:
-            pipeline.release(load_spec(self.office.folder / "spec.yaml"), Store.open(self.office.store))
+            release.release(load_spec(self.office.folder / "spec.yaml"), Store.open(self.office.store))
         return caught.value
 
 

@@ -15,8 +15,7 @@ from office import SPEC, Office
 from system.orchestrated import NAMES, defined, from_attributes, from_folder, key, materialized, outside, said
 
 from dphist_pipeline.integrations.dagster import partitions_of
-from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec.refusals import SpecError
 
 pytestmark = [

@@ -20,8 +20,8 @@ from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_wh
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import FOLDER
-from dphist_pipeline.spec.loading import load_spec
 
 pytestmark = pytest.mark.outside
 

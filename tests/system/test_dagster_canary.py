@@ -25,7 +25,7 @@ from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations import dagster as integration
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 Patch = pytest.MonkeyPatch
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
@@ -199,7 +199,7 @@ import numpy as np
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
 

@@ -92,10 +92,10 @@ def test_a_weeks_materialization_keeps_what_its_checks_found(
 def test_a_backfill_tells_of_each_week_before_the_next_begins(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dphist_pipeline.releasing import stages
+    from dphist_pipeline.releasing import release
 
     seen = []
-    begin = stages.begin
+    begin = release.begin
 
     def watched(spec: Any, store: Any, named: str, *more: Any) -> Any:
         try:
@@ -105,7 +105,7 @@ def test_a_backfill_tells_of_each_week_before_the_next_begins(
         seen.append((sorted(instance.get_materialized_partitions(key("published"))), len(checked)))
         return begin(spec, store, named, *more)
 
-    monkeypatch.setattr(stages, "begin", watched)
+    monkeypatch.setattr(release, "begin", watched)
     assert ranged(with_a_bad_week, instance).success
     assert seen == [([], 0), (WEEKS[:1], 1), (WEEKS[:2], 2), (WEEKS[:3], 2)]
 

@@ -28,7 +28,7 @@ import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 here = Path(__file__).parent
 release = Geometric.release
@@ -101,7 +101,7 @@ from pathlib import Path
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 here = Path(__file__).parent
 parts = [release_definitions(load_spec(here / name)) for name in ("spec.yaml", "cron.yaml")]

@@ -29,7 +29,7 @@ import numpy as np
 
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
 here = Path(__file__).parent

@@ -17,8 +17,7 @@ from system.orchestrated import defined, key
 from dphist_pipeline.integrations.dagster import partitions_of, periods
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.period_rules import cadence_of
-from dphist_pipeline.spec.loading import load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")  # of evaluating conditions

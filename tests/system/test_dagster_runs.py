@@ -19,8 +19,8 @@ from system.orchestrated import charges, defined, events, key, leftovers, materi
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing import handover, pipeline
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing import release as verbs
+from dphist_pipeline.releasing.release_spec import load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")
@@ -90,7 +90,7 @@ def test_what_dagster_published_is_replayed_by_all_without_a_record(
     again = released(office, instance)
     assert shown(again, "published")["replayed"] is True
     assert office.released("--json").json["replayed"] is True
-    assert pipeline.release(load_spec(office.folder / "spec.yaml"), office.store).replayed
+    assert verbs.release(load_spec(office.folder / "spec.yaml"), office.store).replayed
     assert (office.entries(), public_files(office)) == before and charges(office) == 1
 
 
@@ -250,23 +250,23 @@ def test_a_release_with_periods_is_refused_without_a_partition(office: Office, i
 
 def other_digest(office: Office, patch: Patch) -> None:
     digests = iter(["0" * 64, *["1" * 64] * 9])
-    patch.setattr(handover, "values_digest", lambda estimate: next(digests))
+    patch.setattr(verbs, "values_digest", lambda estimate: next(digests))
 
 
 def cell_missing(office: Office, patch: Patch) -> None:
-    real = handover.releasable
-    patch.setattr(handover, "releasable", lambda *given: {**real(*given), "cells complete": False})
+    real = verbs.releasable
+    patch.setattr(verbs, "releasable", lambda *given: {**real(*given), "cells complete": False})
 
 
 def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
-    real = handover.draw
+    real = verbs.draw_apart
 
     def harmed(attempt: Any, before: Any) -> Any:
         drawn = real(attempt, before)
         harm()
         return drawn
 
-    patch.setattr(handover, "draw", harmed)
+    patch.setattr(verbs, "draw_apart", harmed)
 
 
 def journal_gone(office: Office, patch: Patch) -> None:
@@ -316,7 +316,7 @@ def fails(error: Exception) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    mostly_soaked([(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (handover, "releasable")], [2]),
+    mostly_soaked([(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (verbs, "releasable")], [2]),
 )
 def test_the_cube_is_gone_after_a_failure_and_the_next_run_finishes(
     office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, where: Any, name: str

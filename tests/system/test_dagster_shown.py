@@ -16,7 +16,7 @@ from office import Office
 from system.orchestrated import defined, events, key, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
-from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
+from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable, compared
 from dphist_pipeline.integrations.dagster.checks import Found
 
@@ -201,7 +201,7 @@ def test_checks_and_metadata_hold_nothing_of_the_records(
     office.opened().write_spec(**canary.CHANGES)
     office.write_records(canary.records())
     from dphist_pipeline.integrations.dagster import release_definitions
-    from dphist_pipeline.spec.loading import load_spec
+    from dphist_pipeline.releasing.release_spec import load_spec
 
     run = ran(release_definitions(load_spec(office.folder / "spec.yaml")), instance, None)
     told = "\n".join(str(event) for event in (*run.all_events, *events(run), *run.get_asset_check_evaluations()))

@@ -14,7 +14,7 @@ from system.small_release import FILES, Project
 
 from dagster_project import demo
 from dphist_pipeline.integrations.dagster import partitions_of
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
 from examples import mostly_soaked
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -29,9 +29,9 @@ from dphist_pipeline.confidential.row_words import words_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import SpecError
 

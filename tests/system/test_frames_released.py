@@ -14,7 +14,7 @@ from orchestrated import charges, defined, public_files
 from refusing import check_changes_nothing
 
 import dphist_pipeline as dph
-from dphist_pipeline.messages.ledger_errors import NotAllowed, SourceOfAnother
+from dphist_pipeline.ledger.errors import NotAllowed, SourceOfAnother
 from dphist_pipeline.releasing.frames import FrameMissing, FrameUnexpected
 
 FRAME = {"source": "frame:admissions"}

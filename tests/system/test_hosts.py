@@ -18,16 +18,16 @@ from office import Office
 from system.small_release import ACCOUNT, EPSILON, NAME, WEEK, WEEKS, Project, assert_whole, at_once, charges, start
 
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
+from dphist_pipeline.ledger.errors import ChargedElsewhere, ChargeLost, FileUnusable
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import ChargedElsewhere, ChargeLost, FileUnusable
-from dphist_pipeline.messages.witness_errors import WitnessMissing
+from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.hosts import PublishedElsewhere
 from dphist_pipeline.releasing.plans import request_of
-from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable
-from dphist_pipeline.spec.loading import load_spec
+from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, host_name, own_folder
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 
@@ -70,7 +70,7 @@ def test_two_hosts_release_other_periods_of_the_same_release(two: Hosts) -> None
 
 
 def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts.socket, "gethostname", lambda: "ledger-01.office.example")
+    monkeypatch.setattr(store_module.socket, "gethostname", lambda: "ledger-01.office.example")
     first, second = charged_only(two[0]), two[1]
     with first.witnessed():
         first.ledger().charge(asked(first, WEEKS[2]))
@@ -90,7 +90,7 @@ def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypa
 def asked(project: Project, week: str) -> ChargeRequest:
     """What a release of that week asks of the ledger."""
     store = project.store()
-    return replace(request_of(load_spec(project.spec), store.id, week), folder=hosts.own_folder(store))
+    return replace(request_of(load_spec(project.spec), store.id, week), folder=own_folder(store))
 
 
 def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:
@@ -144,7 +144,7 @@ def test_a_charge_of_an_earlier_version_belongs_to_the_host_that_did_not_join(tw
     assert not second.files("confidential/journal")
     (first.root / "confidential" / FOLDER).unlink()  # nor has the folder of an earlier version an id
     assert first.release().audit["revision"] == 1 and first.release().replayed
-    assert hosts.own_folder(first.store()) == hosts.own_folder(first.store())
+    assert own_folder(first.store()) == hosts.own_folder(first.store())
     with pytest.raises(PublishedElsewhere):
         second.release()
 
@@ -164,7 +164,7 @@ def test_who_sees_no_confidential_folder_is_told_of_this_hosts_missing_files_alo
     for host, week in zip(two, WEEKS, strict=False):
         host.release(week)
     monkeypatch.setattr(store_module, "may", lambda path, mode: path.name != "confidential")
-    monkeypatch.setattr(hosts, "own_folder", refuse_reading)
+    monkeypatch.setattr(store_module, "own_folder", refuse_reading)
     for host in two:
         with host.witnessed():
             assert host.store().verify()[1:] == (1, [])
@@ -264,7 +264,7 @@ def check(two: Hosts, weeks: list[str]) -> None:
         assert [host.published(week).exists() for host in two].count(True) == 1, week
         assert [(host.root / "confidential/journal" / NAME / week).exists() for host in two].count(True) == 1, week
     for host in two:
-        own = Folder(hosts.own_folder(host.store()).id, hosts.host_name())
+        own = Folder(own_folder(host.store()).id, host_name())
         assert len(host.files("confidential/journal")) == [folder for _, _, folder in charged].count(own)
         assert host.store().verify()[1] == [folder for _, _, folder in charged].count(own)
     witness = two[0].store().witness(ledger)._file

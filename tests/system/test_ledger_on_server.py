@@ -24,12 +24,7 @@ from unit.ledger_scenario import HEALTH, WEEKLY, url_of
 
 from dphist_pipeline.cli.ledger_server import role_statements
 from dphist_pipeline.ledger import moving, postgresql
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.moving import move
-from dphist_pipeline.ledger.postgresql import PostgresDatabase
-from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AddressRefused,
     ConnectionLost,
     FileUnusable,
@@ -37,6 +32,11 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerError,
     LedgerMoved,
 )
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.moving import move
+from dphist_pipeline.ledger.postgresql import PostgresDatabase
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import Witness
 
 pytestmark = pytest.mark.stand_in(
     "catalogue", "pictures", why="a ledger elsewhere changes nothing of a card or a catalogue"

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from database_server import Server, running_server
 
+from dphist_pipeline.ledger.errors import FileUnusable
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, is_local
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import FileUnusable
 
 # The loopback address in a spelling that the program does not know for it: so it is another machine's.
 HOST = "127.1"

@@ -22,8 +22,8 @@ from system.orchestrated import defined, said
 
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.releasing.due import due_periods
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in(

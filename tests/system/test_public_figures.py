@@ -11,10 +11,10 @@ import pytest
 from office import Office
 from system.test_families import AGE, COUNTIES, SEX, STATES, records
 
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import CodeListFolders
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 COUNTY = {"column": "county", "values": COUNTIES, "other": True, "levels": {"state": STATES}}

@@ -16,7 +16,7 @@ import dphist_pipeline as dph
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build, settings_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 WARD = {"column": "ward", "values": ["a", "b", "c"], "other": True}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
 
-from dphist_pipeline.releasing.errors import RevisedMeanwhile
+from dphist_pipeline.releasing.release import RevisedMeanwhile
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked

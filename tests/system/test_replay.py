@@ -24,7 +24,7 @@ from system.small_release import (
 
 from dphist_pipeline.confidential.journal import JournalMismatch
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AlreadyCharged,
     FileExists,
@@ -35,8 +35,8 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerOutdated,
 )
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing import stages
-from dphist_pipeline.releasing.errors import AnswersLost, NothingToRevise, ValuesDiffer
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release import AnswersLost, NothingToRevise, ValuesDiffer
 from dphist_pipeline.releasing.store import Store, StoreMissing, StoreUnusable
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="replays of one office; no test asks its catalogue")
@@ -98,8 +98,8 @@ def test_a_release_whose_files_and_journal_are_gone_is_not_drawn_again(project: 
 
 def test_a_version_that_makes_other_values_of_the_same_answers_publishes_none(released: Project, monkeypatch) -> None:
     released.forget("public")
-    made = stages.estimate_of
-    monkeypatch.setattr(stages, "estimate_of", lambda *given: replace(one := made(*given), values=one.values + 1))
+    made = release.estimate_of
+    monkeypatch.setattr(release, "estimate_of", lambda *given: replace(one := made(*given), values=one.values + 1))
     with refused(released, ValuesDiffer, "Use the version of dphist-pipeline that published it"):
         released.release()
 

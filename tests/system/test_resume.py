@@ -10,9 +10,9 @@ from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.loading import load_spec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what a killed run finishes")
@@ -52,19 +52,19 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
     first = {path.name: path.read_bytes() for path in journal.rglob("*.answer")}
     assert len(first) == door - 1
     readings = []
-    write_cube = stages.write_cube
-    monkeypatch.setattr(stages, "write_cube", lambda *arguments: readings.append(1) or write_cube(*arguments))
+    write_cube = release.write_cube
+    monkeypatch.setattr(release, "write_cube", lambda *arguments: readings.append(1) or write_cube(*arguments))
     if way == "pipeline":
         project.release()
     else:
         spec, store = load_spec(project.spec), Store.open(project.root)
 
-        def attempt() -> stages.Attempt:
-            return stages.begin(spec, store, WEEK, datetime.now(UTC))
+        def attempt() -> release.Attempt:
+            return release.begin(spec, store, WEEK, datetime.now(UTC))
 
         with project.witnessed():
-            handover.draw(attempt(), lambda: None)
-            handover.publish_answers(attempt())
+            release.draw_apart(attempt(), lambda: None)
+            release.publish_apart(attempt())
     assert readings == [1]
     assert {path.name: path.read_bytes() for path in journal.rglob("*.answer") if path.name in first} == first
     assert charges(project) == [1]

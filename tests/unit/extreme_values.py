@@ -18,7 +18,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.frame_files import open_frame
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 COPIES = 3
 LOWEST, HIGHEST = -(2**63), 2**63 - 1

@@ -16,7 +16,7 @@ import pytest
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 SECRET = "Zacharias"
 AGE = {"column": "age", "start": 0, "stop": 30, "width": 10, "above": True, "other": True}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 5, "above": True}

@@ -15,8 +15,8 @@ from spec_scenario import spec
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 
 
 def axis(**fields):

@@ -8,8 +8,8 @@ import pytest
 from declared_lists import below
 from spec_scenario import VALID
 
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 COUNTIES = (
@@ -152,7 +152,7 @@ def test_fifty_thousand_codes_are_read_in_one_go(tmp_path):
 
 
 def test_a_message_never_lists_a_long_list_of_codes(tmp_path):
-    from dphist_pipeline.answering.chosen_cells import QuestionRefused, chosen_cells
+    from dphist_pipeline.estimates.chosen_cells import QuestionRefused, chosen_cells
 
     lines = [f"{number:05d}" for number in range(5000)]
     made = spec(

@@ -11,10 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     ChargeLost,
     DecisionUnknown,
     KeyForeign,
@@ -28,6 +25,9 @@ from dphist_pipeline.messages.ledger_errors import (
     SourceOfAnother,
     UnknownAccount,
 )
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import report
 from dphist_pipeline.publishing.statements import statement_of
 

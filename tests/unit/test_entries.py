@@ -12,9 +12,9 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.entries import Entry, seal
+from dphist_pipeline.ledger.errors import AddressRefused, Overspend
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of
-from dphist_pipeline.messages.ledger_errors import AddressRefused, Overspend
 
 __all__ = ["ledger", "path", "url"]
 

@@ -14,9 +14,9 @@ from ledger_scenario import HEALTH, WEEKLY, path, raw, url, url_of, week
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry, seal
+from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.messages.ledger_errors import LedgerAltered, NotAllowed
 
 __all__ = ["path", "url"]
 

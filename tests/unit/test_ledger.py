@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger import database as ledger_database
+from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.clock_errors import ClockBehind
 from dphist_pipeline.ledger.entries import exact_text, read_exact
-from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
-from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.messages.amounts import as_text
-from dphist_pipeline.messages.clock_errors import ClockBehind
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     AccountDisagrees,
     AccountExists,
     AlreadyCharged,
@@ -35,6 +33,8 @@ from dphist_pipeline.messages.ledger_errors import (
     RevisionSkipped,
     TotalNotLarger,
 )
+from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
+from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import statement_of
 
 # Accounts

@@ -19,12 +19,12 @@ from dphist_pipeline.ledger import checkpoint
 from dphist_pipeline.ledger import replay as judging
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry
+from dphist_pipeline.ledger.errors import ChargeLost, LedgerAltered, Overspend, PublishedDiffers
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import ChargeLost, LedgerAltered, Overspend, PublishedDiffers
-from dphist_pipeline.messages.witness_errors import LedgerBehindWitness
+from dphist_pipeline.ledger.witness_errors import LedgerBehindWitness
 from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
 
 __all__ = ["ledger", "path", "url"]

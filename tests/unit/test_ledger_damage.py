@@ -20,8 +20,7 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     FileBusy,
     FileUnusable,
     LedgerAltered,
@@ -30,6 +29,7 @@ from dphist_pipeline.messages.ledger_errors import (
     LedgerOutdated,
     Overspend,
 )
+from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import statement_of
 
 # Ledgers that are not as they were

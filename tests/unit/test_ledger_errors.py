@@ -11,7 +11,8 @@ from string import Formatter
 import pytest
 
 import dphist_pipeline
-from dphist_pipeline.messages import ledger_errors, witness_errors
+from dphist_pipeline.ledger import errors as ledger_errors
+from dphist_pipeline.ledger import witness_errors
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
 TEMPLATES = {
@@ -29,7 +30,7 @@ def found() -> Iterator[tuple[str, set[str | None], str]]:
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
                 name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-                name = "NotAllowed" if name == "cls" and path.name == "ledger_errors.py" else name
+                name = "NotAllowed" if name == "cls" and path.name == "errors.py" else name
                 if name in TEMPLATES:
                     assert not node.args, f"{path}:{node.lineno}"
                     yield name, {keyword.arg for keyword in node.keywords}, f"{path}:{node.lineno}"

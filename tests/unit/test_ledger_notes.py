@@ -9,8 +9,7 @@ import pytest
 from ledger_scenario import WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.messages.ledger_errors import (
+from dphist_pipeline.ledger.errors import (
     LedgerAltered,
     NotedOtherwise,
     NotRecordable,
@@ -18,6 +17,7 @@ from dphist_pipeline.messages.ledger_errors import (
     ReasonMissing,
     Rejected,
 )
+from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
 
 __all__ = ["ledger", "path", "url"]

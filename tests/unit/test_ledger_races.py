@@ -20,8 +20,8 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, url, url_of, week
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger.database import SqliteFile
+from dphist_pipeline.ledger.errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
-from dphist_pipeline.messages.ledger_errors import FileBusy, FileExists, LedgerError, Overspend
 from dphist_pipeline.publishing.statements import statement_of
 
 # Races

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from office import Office
 
+from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.messages.ledger_errors import OperatorKeyOpen, OperatorKeyUnusable
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from office import SPEC
 
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import SpecError
 
@@ -121,7 +121,7 @@ def test_the_ledger_sees_the_address_as_written_and_the_folder_above_placeholder
 
 
 def test_what_the_environment_gave_is_in_no_name_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dphist_pipeline.spec.loading import spec_from_attributes
+    from dphist_pipeline.releasing.release_spec import spec_from_attributes
 
     monkeypatch.setenv("RECORDS", "/secret/{year}")
     fields = {**SPEC, "source": "{{ env.RECORDS }}/{month}.csv", "period": "month", "period_column": "admitted_on"}

@@ -16,10 +16,10 @@ import pytest
 from by_hand import AGE, SCALE, WARD
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.answering.plot import release_svg
+from dphist_pipeline.estimates.intervals import half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing.pictures import BLUES, GREY, MOST_BARS
-from dphist_pipeline.publishing.plot import release_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAIR: dict[str, Any] = {"column": "pair", "values": ["x", "y"]}

@@ -21,7 +21,7 @@ from dphist_pipeline.confidential.reading import positions
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 TENTHS = {"start": 0, "stop": "0.7", "width": "0.1"}
 WARDS = {"values": ["surgery", "medicine", "1", "true"], "other": True}

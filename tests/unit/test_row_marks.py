@@ -11,7 +11,7 @@ import pytest
 
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DECLARED, UNPARSED, UNDECLARED = 0, 1, 2
 SPEC: dict[str, Any] = {

@@ -19,7 +19,7 @@ from extreme_values import BASE, KINDS, LOWEST, OUTCOMES, PAIRS, Layout, counted
 from dphist_pipeline.confidential.reading import ingest, rows_alone, source_files
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 IN_PERIOD = 20_459 * 86_400_000_000
 YEARS = ("calendar", "outcome")  # without the guard, DuckDB fails on a year before the calendar, of one row, too

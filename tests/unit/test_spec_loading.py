@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spec_scenario import BASE, VALID
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.spec.loading import LARGEST_FILE, load_spec
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.spec.loading import LARGEST_FILE
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.yaml_rules import MOST_NODES, read_yaml
 

@@ -11,9 +11,10 @@ import pytest
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import in_digest
-from dphist_pipeline.spec.model import ReleaseSpec, l1_sensitivity
+from dphist_pipeline.spec.model import l1_sensitivity
 from dphist_pipeline.spec.numbers import EpsilonError, parse_epsilon
 from dphist_pipeline.spec.refusals import SpecError
 

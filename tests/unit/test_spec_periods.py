@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from spec_scenario import spec
 
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Length, PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
 

@@ -14,7 +14,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.noise_law import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, contrast_sizes
 from dphist_pipeline.mechanisms.privelet import Privelet
-from dphist_pipeline.solvers.haar import inverse_haar
+from dphist_pipeline.solvers.trees.haar import inverse_haar
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(4)]
 SUMS = [[(1, 1)], [(2, 1), (1, 1)], [(5, 1), (3, 2), (1, 4)], [(4, 1), (3, 1)], [(1, 1), (0, 7)]]

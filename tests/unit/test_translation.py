@@ -9,7 +9,7 @@ import pytest
 from office import SPEC
 
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from office import SPEC, Office
 
-from dphist_pipeline.spec.loading import WhichSpec, load_spec, load_specs, specs_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, WhichSpec, load_spec, load_specs, specs_from_attributes
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.unfolding import MOST_ITEMS
 

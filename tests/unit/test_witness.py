@@ -23,7 +23,7 @@ from witness_scenario import (
 
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.messages.witness_errors import (
+from dphist_pipeline.ledger.witness_errors import (
     AnswerDrawnElsewhere,
     LedgerBehindWitness,
     StoreEnrolled,

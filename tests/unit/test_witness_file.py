@@ -14,10 +14,10 @@ from ledger_scenario import raw, url_of
 from witness_scenario import STORE, charges, new_witness, of, refusals
 
 from dphist_pipeline.ledger import database as ledger_database
+from dphist_pipeline.ledger.errors import AddressRefused, FileBusy, FileUnusable, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.messages.ledger_errors import AddressRefused, FileBusy, FileUnusable, LedgerError
-from dphist_pipeline.messages.witness_errors import WitnessAltered
+from dphist_pipeline.ledger.witness_errors import WitnessAltered
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from fork_server import PROCESSES
 from ledger_scenario import HEALTH, url_of, week
 from witness_scenario import STORE, address, charge, charges, held, of, witness, witness_url
 
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import LedgerError
-from dphist_pipeline.messages.witness_errors import AnswerDrawnElsewhere
+from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from examples import SOAKING
 
 RACERS = 20 if SOAKING else 5

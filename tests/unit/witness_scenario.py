@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.witness import ReadStanding, Standing, Witness, WitnessedCharge
-from dphist_pipeline.messages.ledger_errors import LedgerError
 
 STORE = "store-1"
 ADOPT = "dphist store adopt --reason TEXT"

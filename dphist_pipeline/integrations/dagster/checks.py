@@ -16,17 +16,17 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.notes import CHANCE_NEVER
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.notes import CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import compared
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import runway_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 
 FEW_RELEASES = 4
 LARGEST_CHANGE = 2

@@ -11,7 +11,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.spec.loading import Problems, project_folder
+from dphist_pipeline.spec.loading import Problems, folder_of_spec
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.templates import templates_around
 
@@ -73,7 +73,7 @@ class SpecComponent(dg.Component):
         around = templates_around(document.model_dump()) if isinstance(document, BaseModel) else []
         file = Path(context.path) / "defs.yaml"
         try:
-            return cls(cls.checked(given, project_folder(file), around, _variables(context)))
+            return cls(cls.checked(given, folder_of_spec(file), around, _variables(context)))
         except SpecError as error:
             wrong = _with_lines(error, context)
         if around:

@@ -9,7 +9,7 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.releasing.due import due_of
 from dphist_pipeline.releasing.period_rules import cadence_of
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NAME = "nothing_due"
 MOST_NAMED = 10

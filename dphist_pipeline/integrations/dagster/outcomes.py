@@ -14,9 +14,9 @@ from dphist_pipeline.integrations.dagster.checks import Found
 from dphist_pipeline.integrations.dagster.periods import partitions_of
 from dphist_pipeline.integrations.dagster.tables import shown_of_table, table_results
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.model import ReleaseSpec
 
 GATE = "releasable"
 MOST_NAMED = 10

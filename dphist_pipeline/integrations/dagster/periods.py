@@ -12,7 +12,7 @@ import dagster as dg
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.releasing.due import due_periods
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import MONTHS
 
 FIRST_PERIOD = "2020-01-01"

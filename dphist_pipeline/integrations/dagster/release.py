@@ -36,14 +36,14 @@ from dphist_pipeline.integrations.dagster.tables import table_assets
 from dphist_pipeline.integrations.dagster.upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.integrations.dagster.yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import handover, stages
+from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.allowing import declared_code_lists
-from dphist_pipeline.releasing.charge_marks import nothing_charged
 from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.release import nothing_charged
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attributes
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.loading import Problems, specs_from_attributes
-from dphist_pipeline.spec.model import ReleaseSpec
+from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.unfolding import FOR_EACH
 
@@ -228,7 +228,7 @@ def _released(
 
 def _drawn(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> handover.Drawn:
+) -> release.Drawn:
     attempt = _attempt(spec, storage, context, key)
 
     def before() -> None:
@@ -237,30 +237,30 @@ def _drawn(
         if "checks" in spec.requires:
             refuse_failed_checks(context, spec.release, spec.required_checks, attempt.period)
 
-    return handover.draw(attempt, before)
+    return release.draw_apart(attempt, before)
 
 
 def _checked(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: handover.Drawn
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: release.Drawn
 ) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
-    waiting = handover.what_it_waits_for(drawn) if spec.publish == "manual" else None
+    waiting = release.what_it_waits_for(drawn) if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     charge = drawn.attempt.charge
-    return charge.hash if charge else "", handover.releasable(drawn), drawn_metadata(spec, drawn)
+    return charge.hash if charge else "", release.releasable(drawn), drawn_metadata(spec, drawn)
 
 
 def _published(
     spec: ReleaseSpec,
-    attempt: stages.Attempt,
+    attempt: release.Attempt,
     key: str | None,
-    drawn: handover.Drawn | None = None,
+    drawn: release.Drawn | None = None,
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = handover.make_public(attempt, drawn)
+    made = release.make_public(attempt, drawn)
     try:
-        base.tried(lambda: stages.refresh_catalogue(attempt))
+        base.tried(lambda: release.refresh_catalogue(attempt))
     except NotCopied as error:
         not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
     else:
@@ -296,9 +296,9 @@ def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecuti
 
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> stages.Attempt:
+) -> release.Attempt:
     with nothing_charged():
-        return stages.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+        return release.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 
 def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:

@@ -15,18 +15,18 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.answers import Answer
-from dphist_pipeline.answering.notes import CHANCE_LEFT_OUT
-from dphist_pipeline.answering.row_quality import say_of_rows
-from dphist_pipeline.answering.told_numbers import told_number
+from dphist_pipeline.answering.quality_tables import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import handover
-from dphist_pipeline.releasing.handover import Drawn
+from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release import Drawn
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.model import ReleaseSpec
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
@@ -187,7 +187,7 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     """
     charge = drawn.attempt.charge
     return {
-        "doors": records_table(handover.doors_of(drawn)),
+        "doors": records_table(release.doors_of(drawn)),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),

@@ -9,8 +9,8 @@ import dagster as dg
 
 from dphist_pipeline.integrations.dagster import base
 from dphist_pipeline.integrations.dagster.shown import public_address
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.spec.model import ReleaseSpec
 
 # Every asset writes events of its own: of a larger family, the published asset alone is shown.
 MOST_ASSETS = 100

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from dphist_pipeline.mechanisms import names
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import KINDS, MOST_AXES
 from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec
 from dphist_pipeline.spec.code_lists import CodeListFields
-from dphist_pipeline.spec.model import LARGEST_BOUND, LONGEST_DELAY, ReleaseSpec
+from dphist_pipeline.spec.model import LARGEST_BOUND, LONGEST_DELAY
 from dphist_pipeline.spec.periods import MONTHS, Length, WeekStart
 from dphist_pipeline.spec.quality import MOST_BY, MOST_ROWS, QualitySpec
 from dphist_pipeline.spec.translation import TAG_VALUE, Translation

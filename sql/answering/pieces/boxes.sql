@@ -201,6 +201,11 @@ problems AS (
             ) FILTER (bins.category IS NOT NULL)[:20],
             ', '
         )
+        || CASE
+            WHEN any_value(unknown.category) = 'other' AND bool_or(bins.category IS NULL)
+                THEN '; for the cell of all others write NULL'
+            ELSE ''
+        END
     FROM (
         SELECT DISTINCT ON (wishes.grid, wishes.axis) wishes.grid, wishes.axis, wishes.category
         FROM wishes ANTI JOIN bins

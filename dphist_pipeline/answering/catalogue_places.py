@@ -1,0 +1,63 @@
+"""Where the objects of a catalogue lie: what users ask, and apart from it what only views and macros read.
+
+A macro finds both from the name of the release that it is asked for, since DuckDB looks up names in a macro where the
+question is asked: `r.weekly` leads to `r.dph_releases` and `r.internals.dph_bins`. A view looks in its own catalogue.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dphist_pipeline.sql_files import identifier, schema_prefix
+
+INTERNALS = "internals"
+FOR_USERS = ("dph_releases", "dph_better")  # the tables that the documentation names
+CELLS = "dph_cells_"  # the table of a release, before its name
+ASKED = "dph_asked_"  # the view that macros read, before the name of the release
+# How a macro's file names a table: what stands in place of a release's name, and how where the table lies apart.
+_BESIDE_RELEASE = re.compile(rf"'\[\^\.\]\*\$', '(?!(?:{'|'.join(FOR_USERS)})')(?=dph_)")
+_APART = rf"""'(?i)(^|\.)("?main"?\.)?[^.]*$', '\1{INTERNALS}."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The schemas of a catalogue.
+
+    Attributes:
+        schema: that holds everything, in somebody's own database; None for a catalogue's own file, or for memory, where
+            `INTERNALS` lies beside `main`.
+    """
+
+    schema: str | None = None
+
+    @property
+    def users(self) -> str:
+        """What stands before the names of what users ask: views of releases, macros and some tables."""
+        return schema_prefix(self.schema)
+
+    @property
+    def internals_schema(self) -> str:
+        """The schema of what only views and macros read."""
+        return INTERNALS if self.schema is None else self.schema
+
+    @property
+    def internals(self) -> str:
+        """What stands before the names of what only views and macros read."""
+        return f"{INTERNALS}." if self.schema is None else self.users
+
+    def table(self, name: str) -> str:
+        """One of the catalogue's own tables, with its schema."""
+        return f"{self.users if name in FOR_USERS else self.internals}{name}"
+
+    def cells(self, release: str) -> str:
+        """The table of a release, with its schema."""
+        return self.internals + identifier(CELLS + release)
+
+    def asked(self, release: str) -> str:
+        """The view of a release that macros read, with its schema."""
+        return self.internals + identifier(ASKED + release)
+
+    def in_macro(self, text: str) -> str:
+        """The text of a macro with the tables where they lie; its file names all of them beside the release."""
+        return _BESIDE_RELEASE.sub(lambda _: _APART, text) if self.schema is None else text

@@ -1,0 +1,116 @@
+"""Pictures of a published release from its public files, as SVG, PNG or a page with the numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from dphist_pipeline.answering.published import PublicationWithdrawn
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.publishing.pages import picture_page
+from dphist_pipeline.publishing.picture_sums import Grid
+from dphist_pipeline.publishing.pictures import Picture, draw, main_picture
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.spec.axes import domain_of
+
+ENDINGS = (".svg", ".png", ".html")
+SHARPNESS = 2.0
+
+
+class PictureRefused(DphistError):
+    """A picture cannot be written: its format is unknown, or its file cannot be made."""
+
+    def __init__(self, file: Path, problem: str) -> None:
+        self.file = file
+        super().__init__(f"--output {str(file)[:200]!r}: {problem}")
+
+
+def release_svg(folder: Path) -> str:
+    """The picture of a whole publication as SVG, for Dagster's page and `dphist plot`.
+
+    Args:
+        folder: of the publication; its files are not checked here.
+    """
+    return draw(*_picture_of(folder, json.loads((folder / "audit.json").read_bytes()), {}))
+
+
+def write_picture(
+    folder: Path,
+    box: Mapping[str, Condition],
+    where: str,
+    file: Path,
+    *,
+    overwrite: bool = False,
+    decimals: int | None = None,
+) -> Path:
+    """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
+
+    Args:
+        folder: of the publication.
+        box: see `estimates.boxes.answer_box`.
+        where: the condition that gave the box, as its author wrote it.
+        file: its ending says the format.
+        overwrite: replace the file if it is there.
+        decimals: of numbers in the picture; None for as many as their noise justifies.
+
+    Raises:
+        PictureRefused: the ending is unknown, or the file is there already or cannot be written.
+        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `asking.Publication`.
+    """
+    check_output(file, overwrite)
+    audit = read_audit(folder)
+    if "withdrawn" in audit:
+        raise PublicationWithdrawn(audit)
+    picture, title = _picture_of(folder, audit, box, where)
+    picture = replace(picture, sums=replace(picture.sums, asked_decimals=decimals))
+    if file.suffix.lower() == ".png":
+        import vl_convert
+
+        content = vl_convert.svg_to_png(draw(picture, title), scale=SHARPNESS)
+    else:
+        content = (draw if file.suffix.lower() == ".svg" else picture_page)(picture, title).encode()
+    try:
+        with file.open("wb" if overwrite else "xb") as opened:
+            opened.write(content)
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror}"
+    else:
+        return file
+    raise PictureRefused(file, problem)
+
+
+def check_output(file: Path, overwrite: bool) -> None:
+    """Refuses an unknown format, and a file that is there already, before any work.
+
+    Args:
+        file: to be written.
+        overwrite: whether it may be there.
+
+    Raises:
+        PictureRefused: with the reason.
+    """
+    if file.suffix.lower() not in ENDINGS:
+        raise PictureRefused(file, "must end in .svg, .png or .html")
+    if file.exists() and not overwrite:
+        raise PictureRefused(file, "is there already; name another file, or say --overwrite")
+
+
+def _picture_of(
+    folder: Path, audit: Mapping[str, Any], box: Mapping[str, Condition], where: str = ""
+) -> tuple[Picture, str]:
+    """The picture of the cells in a box, of all cells for an empty one, and its title."""
+    domain = domain_of(audit["axes"])
+    rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
+    grid = Grid(domain, values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
+    period = "" if audit["period"] == "all" else f", {audit['period']}"
+    asked = f", where {where.strip()}" if where.strip() else ""
+    return main_picture(grid), f"{audit.get('title') or audit['release']}{period}{asked}"

@@ -1,0 +1,114 @@
+"""The quality table of a published release: its rows, and what readers are told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.notes import CAP_UNKNOWN, UNSEEN
+from dphist_pipeline.estimates.row_quality import SHIFT, Cut, Row, along, cuts, points_of, seen, sentences
+from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.sources import EVERY_ROW
+
+FILE = "quality.parquet"
+
+
+class NoQualityTable(DphistError):
+    """The release was published without a quality table."""
+
+    def __init__(self, audit: Row) -> None:
+        self.release = str(audit["release"])
+        super().__init__(
+            f"release '{self.release}', period {audit['period']} has no quality table: `quality` was not in its spec. "
+            "Add it there; it pays for the next period, or for a revision"
+        )
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """The quality table of a published folder; empty where it has none.
+
+    Args:
+        folder: of a publication whose files were checked, see `read_audit`.
+    """
+    path = folder / FILE
+    rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist() if path.exists() else []
+    return rows
+
+
+def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The audit and the quality table of a published folder.
+
+    Args:
+        folder: of a publication; its files are checked here.
+
+    Raises:
+        PublishedFilesDamaged: a published file is missing or altered.
+        PublicationWithdrawn: the publication was withdrawn.
+        NoQualityTable: its spec declared none.
+    """
+    audit, rows = audit_in_force(folder), read_rows(folder)
+    if not rows:
+        raise NoQualityTable(audit)
+    return audit, rows
+
+
+def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, list[Cut]]:
+    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis.
+
+    Args:
+        folder: of the publication.
+        audit: of the publication.
+        rows: of its quality table; see `read_rows`.
+    """
+    tables = {folder / "tables" / name: table for name, table in audit.get("tables", {}).items()} or {folder: audit}
+    known = sorted(
+        ((path, domain_of(table["axes"])) for path, table in tables.items()), key=lambda table: table[1].cells
+    )
+
+    def counted(axis: str | None) -> NDArray[np.float64]:
+        path, domain = next(table for table in known if axis is None or axis in [one.name for one in table[1].axes])
+        counts = pq.ParquetFile(path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+        chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
+        return along(axis, domain, chosen.to_numpy().reshape(domain.shape))
+
+    return cuts(rows, counted)
+
+
+def say_of_rows(folder: Path, audit: Row) -> list[str]:
+    """As `sentences`, for a published folder; empty without a quality table.
+
+    Args:
+        folder: of a publication whose files were checked.
+        audit: of the publication.
+    """
+    rows = read_rows(folder)
+    return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
+
+
+def shift_of_shares(folder: Path, audit: Row) -> str:
+    """How far the rows that the bound cut may move a share of the counts, or that nothing tells; empty without a bound.
+
+    Args:
+        folder: of a publication, or of one table of a family, whose files were checked.
+        audit: of the publication or table.
+    """
+    if audit.get("model") == "local" or audit["privacy_unit"] == EVERY_ROW:
+        return ""
+    rows = read_rows(folder.parents[1] if folder.parent.name == "tables" else folder)
+    found = published_cuts(folder, audit, rows).get(None, [])
+    points = points_of(found[0]) if found and found[0].tells else ""
+    capped = (
+        f"At most {audit['max_rows_per_unit']:,} rows of each {audit['privacy_unit']} are counted, others are cut. "
+    )
+    return (
+        f"{capped}{SHIFT.format(seen(rows), points)}; {UNSEEN}."
+        if points
+        else f"Shares of these counts are {CAP_UNKNOWN}."
+    )

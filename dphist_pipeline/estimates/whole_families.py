@@ -1,0 +1,297 @@
+"""Whole tables of a family that agree: one population of whole records, fitted to all tables at once.
+
+A population is a list of distinct records (a position on each axis) with whole numbers of rows. Its tables are not
+negative, whole, and agree on every sum that they share, because they count the same records. The fit starts from
+records that are drawn along a tree of tables (or, where one large table has all axes, from that table's whole cells),
+and moves whole records while the weighted sum of squared distances from the published estimates falls; see
+`solvers.population_moves`. Sums of tables over some of their axes count more than cells do, because positive noise in
+empty cells, which no whole table can follow, would otherwise push them away.
+
+This is post-processing of what is published, without randomness. Whole counts have no intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
+from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.noisy import exact_sum
+from dphist_pipeline.estimates.whole_tables import whole_table
+
+if TYPE_CHECKING:
+    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
+
+Reals = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Places = NDArray[np.int32]
+
+# How much more than its precision a sum over an axis counts, and again for each further axis. Measured on public tables
+# (`benchmarks/whole_families.py`): from 3 on sums over axes are as good as the estimates, from 10 on cells are worse.
+SUMS_COUNT = 5.0
+# Records that a fit starts from; of more rows, records have several each, and are split where that helps.
+MOST_RECORDS = 1 << 17
+MOST_STEPS = 1e10  # a minute of one processor; each turn takes half of what is left
+_MOST_PLACES = 1 << 25
+_MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
+_DEEPEST = 6
+_MOST_TURNS, _NEARER = 5, 0.7
+# The variance of one draw at the largest epsilon, where a unit has one record: no measured number varies less.
+_LEAST_VARIANCE = noise_law.variance(1 / LARGEST_EPSILON)
+_FEW = 8  # times as many records as a fit starts from
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Distinct records, each with a whole number of rows.
+
+    Attributes:
+        domain: the finest axes of the tables; its cells are never numbered.
+        places: positions along the axes, sorted, shape (records, axes).
+        rows: positive, shape (records,).
+    """
+
+    domain: Domain
+    places: Places
+    rows: Wholes
+
+    def table(self, domain: Domain) -> Wholes:
+        """The whole cells of a table, shape of its domain.
+
+        Args:
+            domain: of axes, or levels of axes, of the population.
+        """
+        found = np.zeros(domain.cells, dtype=np.int64)
+        cells = np.zeros(len(self.rows), dtype=np.int64)
+        for axis, stride in zip(domain.axes, domain.strides, strict=True):
+            number, groups = _finer(self.domain, axis)
+            cells += groups[self.places[:, number]] * stride
+        np.add.at(found, cells, self.rows)
+        return found.reshape(domain.shape)
+
+
+def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = None) -> Population:
+    """The population whose tables are near to those of a family.
+
+    Args:
+        tables: of the family, by name.
+        figures: met exactly, whatever the tables say.
+
+    Returns:
+        Its rows sum to the rounded total of the tables, or to that of the figures. Some seconds for ten axes, half a
+        minute for all pairs of fifty; from 10^5 rows on, the time does not grow with them.
+    """
+    # Loaded here: who only reads whole tables needs no compiler.
+    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
+
+    domain = finest(made.domain for made in tables.values())
+    sums = _wanted(tables, domain)
+    fixed = _Fixed.of(domain, exact_sum(next(iter(tables.values())).values), figures)
+    layout = Layout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
+    names = {axis.name for axis in domain.axes}
+    holding = [made for made in tables.values() if names <= {axis.name for axis in made.domain.axes}]
+    if figures is None and holding and min(made.cells for made in holding) > _FEW * MOST_RECORDS:
+        # Too many cells to draw for: the whole cells of the table that has all axes are the records.
+        places, rows = _of_table(domain, min(holding, key=lambda made: made.cells))
+    else:
+        places, rows = _drawn(layout, sums, fixed)
+    return Population(domain, *_fitted(layout, places, rows, sums, fixed))
+
+
+def _fitted(
+    layout: Layout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed
+) -> tuple[Places, Wholes]:
+    """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
+    from dphist_pipeline.solvers.whole_counts.population_moves import improve
+    from dphist_pipeline.solvers.whole_counts.population_start import weighted
+
+    targets, importance = _aims(sums)
+    room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
+    for turn in range(_MOST_TURNS if len(rows) <= 4 * MOST_RECORDS else 1):
+        if turn and rows.sum() > MOST_RECORDS:
+            labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
+            rows = weighted(layout, places, rows, targets, importance, labels)
+            places, rows = places[rows > 0], rows[rows > 0]
+        if not len(rows):
+            break
+        places, rows, misfit = improve(
+            layout, places, rows, targets, importance, fixed.labels, room, MOST_STEPS / 2 ** (turn + 1)
+        )
+        places, rows = _merged(places, rows)
+        if misfit > _NEARER * before or rows.sum() <= MOST_RECORDS:
+            break
+        before = misfit
+    return places, rows
+
+
+def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
+    """The axis of a population that an axis of a table is, or is a level of, and where its positions fall."""
+    for number, one in enumerate(domain.axes):
+        if one.name == axis.name:
+            return number, np.arange(axis.size)
+        if isinstance(one, CategoricalAxis) and axis.name in one.levels:
+            return number, np.array(groups_along(one, axis), dtype=np.int64)
+    raise KeyError(axis.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Wanted sums: of a table, or of a table over some of its axes.
+
+    Attributes:
+        steps: the axes of the population that they go by, and what a position on each adds to the number of a sum.
+        values: as estimated, shape of the axes.
+        importance: of a squared distance.
+    """
+
+    steps: tuple[tuple[int, Wholes], ...]
+    values: Reals
+    importance: float
+
+    def axes_in(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The axes, if each of them stands as it is in the population; else nothing."""
+        axes = tuple(axis for axis, _ in self.steps)
+        return axes if tuple(shape[axis] for axis in axes) == self.values.shape else ()
+
+
+def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
+    """The cells of all tables, and their sums over some axes, each as the table tells it that knows it best."""
+    known: dict[tuple[str, ...], tuple[float, Estimate, tuple[int, ...]]] = {}
+    longest: dict[tuple[str, ...], int] = {}
+    few = sum(2 ** len(made.domain.axes) for made in tables.values()) <= _MOST_SUMS
+    for made in tables.values():
+        every = tuple(range(len(made.domain.axes)))
+        for kept in _parts(every) if few else {every, *((axis,) for axis in every)}:
+            names, variance = tuple(made.domain.axes[axis].name for axis in kept), _variance(made, kept)
+            longest[names] = max(len(every), longest.get(names, 0))
+            if names not in known or variance < known[names][0]:
+                known[names] = variance, made, kept
+    return [
+        _sums(domain, made, kept, SUMS_COUNT ** min(longest[names] - len(names), _DEEPEST) / variance)
+        for names, (variance, made, kept) in sorted(known.items())
+    ]
+
+
+def _parts(every: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [kept for size in range(1, len(every) + 1) for kept in combinations(every, size)]
+
+
+def _variance(made: Estimate, kept: tuple[int, ...]) -> float:
+    """How much the noise of a sum over all axes but `kept` varies, in rows squared."""
+    if made.unbiased is None:
+        return 1.0
+    shape = made.domain.shape
+    sums = [np.arange(1 if axis in kept else size) for axis, size in enumerate(shape)]
+    # Where cells of another table vary 10^16 times as much, rounding leaves nothing of a sum's variance.
+    return max(made.unbiased.variance_of_sum(sums), _LEAST_VARIANCE)
+
+
+def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _Sums:
+    over = tuple(axis for axis in range(made.values.ndim) if axis not in kept)
+    by = Domain(tuple(made.domain.axes[axis] for axis in kept))
+    steps: dict[int, Wholes] = {}
+    for axis, stride in zip(by.axes, by.strides, strict=True):
+        number, groups = _finer(domain, axis)
+        steps[number] = steps.get(number, 0) + groups * stride
+    return _Sums(tuple(steps.items()), made.values.sum(axis=over), importance)
+
+
+def _aims(sums: Sequence[_Sums]) -> tuple[Reals, Reals]:
+    """The wanted cells of all sums, and the importance of each sum."""
+    return np.concatenate([one.values.ravel() for one in sums]), np.array([one.importance for one in sums])
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """What no fit changes.
+
+    Attributes:
+        labels: for each axis a label of every position; records keep their labels.
+        axis: whose labels have a number of rows of their own.
+        rows: of each label of that axis.
+    """
+
+    labels: list[Wholes]
+    axis: int
+    rows: Wholes
+
+    @classmethod
+    def of(cls, domain: Domain, total: float, figures: Figures | None) -> _Fixed:
+        """The figures, or the total."""
+        labels = [np.zeros(size, dtype=np.int64) for size in domain.shape]
+        if figures is None:
+            return cls(labels, 0, np.array([max(0, round(total))]))
+        for number, axis in enumerate(domain.axes):
+            texts = texts_at(axis, figures.level)
+            if texts:
+                names = {text: label for label, text in enumerate(dict.fromkeys(texts))}
+                labels[number] = np.array([names[text] for text in texts], dtype=np.int64)
+                return cls(labels, number, np.array([figures.rows[name] for name in names], dtype=np.int64))
+        raise KeyError(figures.level)
+
+    def allotted(self, most: int) -> tuple[Wholes, Wholes]:
+        """The label and the rows of every record: of at most so many records, and one more for each label."""
+        total = max(int(self.rows.sum()), 1)
+        records = np.minimum(self.rows, np.maximum(1, self.rows * min(1.0, most / total)).astype(np.int64))
+        groups = np.repeat(np.arange(self.rows.size), records)
+        place = np.arange(groups.size) - np.repeat(np.cumsum(records) - records, records)
+        each, more = np.divmod(self.rows, np.maximum(records, 1))
+        return groups, each[groups] + (place < more[groups])
+
+    def places(self, groups: Wholes, along: Reals) -> Wholes:
+        """Positions of records on the axis: in quotas within each label."""
+        places = np.zeros(groups.size, dtype=np.int64)
+        held, parts = (_by_label(labels, self.rows.size) for labels in (groups, self.labels[self.axis]))
+        for mine, part in zip(held, parts, strict=True):
+            if not mine.size:
+                continue
+            shares = np.maximum(along[part], 0.0)
+            shares = np.cumsum(shares if shares.sum() > 0 else np.ones(part.size))
+            places[mine] = part[np.searchsorted(shares / shares[-1], (np.arange(mine.size) + 0.5) / mine.size)]
+        return places
+
+
+def _by_label(labels: Wholes, many: int) -> list[Wholes]:
+    """For each label from 0 where it stands, in order; one sort, since there may be a million labels."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
+
+
+def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
+    """Records and rows to begin with, along a tree of tables."""
+    from dphist_pipeline.solvers.whole_counts.population_start import drawn_records, weighted
+
+    largest, sizes = max(one.values.size for one in sums), layout.sizes
+    groups, rows = fixed.allotted(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))
+    if not len(rows):
+        return np.zeros((0, len(sizes)), dtype=np.int32), rows
+    plain = {axes: (one.values, one.importance) for one in sums if (axes := one.axes_in(sizes))}
+    given = {fixed.axis: fixed.places(groups, plain[(fixed.axis,)][0])} if fixed.rows.size > 1 else {}
+    places = drawn_records(sizes, plain, given, len(rows))
+    if rows.max() > 1:
+        rows = weighted(layout, places, rows, *_aims(sums), groups)
+    return places[rows > 0], rows[rows > 0]
+
+
+def _of_table(domain: Domain, made: Estimate) -> tuple[Places, Wholes]:
+    """The whole cells of a table that has all axes, as records and rows."""
+    counts = whole_table(made.domain, made.values, made.unbiased).counts
+    cells, names = np.nonzero(counts), [axis.name for axis in made.domain.axes]
+    places = np.stack([cells[names.index(axis.name)] for axis in domain.axes], axis=1).astype(np.int32)
+    return places, counts[cells]
+
+
+def _merged(places: Places, rows: Wholes) -> tuple[Places, Wholes]:
+    """Equal records as one, sorted."""
+    order = np.lexsort(places.T[::-1])
+    places, rows = places[order], rows[order]
+    starts = np.flatnonzero(np.any(np.diff(places, axis=0, prepend=-1), axis=1))
+    return places[starts], np.add.reduceat(rows, starts)

@@ -1,0 +1,223 @@
+"""Whole tables: non-negative whole counts for every cell that also have good sums.
+
+Setting negative estimates to 0 makes every sum too large, because empty cells keep their positive noise. Here sums come
+first, from the coarsest to the finest: the total, groups of each axis, each axis, each pair of axes, then the cells.
+Each table is the nearest one to its own unbiased estimates that is not negative and has the sums that were fitted
+before. The cells are fitted to the published estimates, after these are cut to the 95 % band of the unbiased ones.
+Groups are the levels of a hierarchy, or blocks of 8, 64, … neighbours on an axis of numbers or days.
+
+This is post-processing of what is published. Whole counts have no intervals: use the unbiased estimates for those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.bands import chernoff_reach
+from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, MarginalSums, fit_to_sums
+from dphist_pipeline.solvers.whole_counts.nested_rounding import round_nested
+
+Reals = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+MISSED = 0.05
+BLOCK = 8
+# How far a marginal sum of cells may miss its target: this share of the number of its cells, for each record by which
+# they are shifted. Measured on public and on sparse tables (`benchmarks/whole_tables.py`): from 0.01 to 0.5 errors of
+# cells fall and errors of marginal sums rise; at 0.1 both are smaller than those of the unbiased estimates everywhere.
+SLACK = 0.1
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a whole table is from the unbiased estimates of some of its sums.
+
+    Attributes:
+        table: `total`, the name of an axis, two names with `*` between them, or `cells`.
+        sums: number of sums.
+        farthest: the largest distance of a sum from its unbiased estimate, in records.
+        half_width: half the width of the band that holds all these sums together with 95 %, in records; the widest one;
+            nan if there is none.
+        outside: number of sums outside that band.
+    """
+
+    table: str
+    sums: int
+    farthest: float
+    half_width: float
+    outside: int
+
+
+@dataclass(frozen=True, eq=False)
+class WholeTable:
+    """A whole table.
+
+    Attributes:
+        counts: int64, at least 0, shape of the domain.
+        distances: of the total, each axis, each pair of axes and the cells; empty without unbiased estimates.
+    """
+
+    counts: NDArray[np.int64]
+    distances: tuple[Distance, ...]
+
+
+def whole_table(domain: Domain, values: Reals, unbiased: Unbiased | None, sums: NoisySums | None = None) -> WholeTable:
+    """Non-negative whole counts near the published estimates, with sums near the unbiased ones.
+
+    Args:
+        domain: the declared grid.
+        values: published estimates, shape of the domain.
+        unbiased: unbiased estimates of the cells; without them, sums are those of `values`.
+        sums: noisy sums of groups of cells; the total is taken from them if its variance is smaller.
+
+    Returns:
+        Sums of whole counts along the axes in their order, and along groups, are within 1 of the fitted ones.
+        O(cells · pairs of axes) for each of a few passes.
+    """
+    basis = values if unbiased is None else unbiased.values
+    widths = _Widths(unbiased, domain.shape)
+    levels = [groupings(axis) for axis in domain.axes]
+    near = values if values is basis else np.clip(values, *_ends(basis, widths.of(tuple(range(values.ndim)))))
+    counts = round_nested(_fitted(near, basis, levels, _total(basis, widths, sums)), levels)
+    return WholeTable(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
+
+
+def with_distances(domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None) -> WholeTable:
+    """Whole counts that were published, with their distances from the estimates.
+
+    Args:
+        domain: the declared grid.
+        counts: shape of the domain.
+        values: see `whole_table`.
+        unbiased: see `whole_table`.
+    """
+    basis = values if unbiased is None else unbiased.values
+    return WholeTable(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
+
+
+def groupings(axis: Axis) -> list[Labels]:
+    """Nested groupings of the positions along an axis, the coarsest first, without the positions themselves.
+
+    Args:
+        axis: levels of a hierarchy serve if each lies within the coarser one; `other` is a group of its own.
+    """
+    if not isinstance(axis, CategoricalAxis):
+        widths = [BLOCK**power for power in range(1, 64) if 2 * BLOCK**power <= axis.size]
+        return [np.arange(axis.size) // width for width in reversed(widths)]
+    found: list[Labels] = []
+    for level in reversed(list(axis.levels.values())):
+        names = [f"={name}" for name in level] + ["other"] * axis.other
+        labels = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        if not found or np.unique(np.stack([found[-1], labels]), axis=1).shape[1] == labels.max() + 1:
+            found.append(labels)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Widths:
+    """Half widths of bands: all sums of a table lie in theirs together with 95 %."""
+
+    unbiased: Unbiased | None
+    shape: tuple[int, ...]
+
+    def of(self, kept: tuple[int, ...]) -> float:
+        """Of the sums over all axes but some; infinite where the noise is not of independent draws.
+
+        Args:
+            kept: these axes.
+        """
+        if self.unbiased is None or isinstance(self.unbiased, ReportedCells):
+            return math.inf
+        sums = math.prod(self.shape[axis] for axis in kept)
+        return float(chernoff_reach(self.unbiased.scale, np.array([self.variance(kept)]), MISSED / sums)[0])
+
+    def variance(self, kept: tuple[int, ...]) -> float:
+        """Of each of these sums; infinite as above."""
+        if self.unbiased is None or isinstance(self.unbiased, ReportedCells):
+            return math.inf
+        first = [np.arange(1 if axis in kept else side) for axis, side in enumerate(self.shape)]
+        return self.unbiased.variance_of_sum(first)
+
+
+def _ends(centre: Reals, half_width: float) -> tuple[Reals | float, Reals | float]:
+    return (centre - half_width, centre + half_width) if math.isfinite(half_width) else (-math.inf, math.inf)
+
+
+def _total(basis: Reals, widths: _Widths, sums: NoisySums | None) -> Reals:
+    """The total, from the sums of groups where these are surer, within the band and not negative; shape (1,)."""
+    total = basis.sum()
+    surer = sums is not None and sums.variance * sums.values.size < widths.variance(())
+    target = sums.values.sum() if sums is not None and surer else total
+    return np.maximum(np.clip(np.array([target], dtype=np.float64), *_ends(total, widths.of(()))), 0.0)
+
+
+def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], total: Reals) -> Reals:
+    """Fits axis by axis, then pairs of axes, then cells."""
+    axes = [_axis_fit(values, basis, axis, levels[axis], total) for axis in range(values.ndim)]
+    if values.ndim == 1:
+        return axes[0]
+    wanted = [_marginal(axes[axis], (axis,), values.shape) for axis in range(values.ndim)]
+    if values.ndim > 2:
+        wanted = []
+        for pair in combinations(range(values.ndim), 2):
+            sums = _summed(basis, pair)
+            parts = [_marginal(axes[axis], (place,), sums.shape) for place, axis in enumerate(pair)]
+            parts.append(_marginal(total, (), sums.shape))
+            wanted.append(_marginal(fit_to_sums(sums, parts), pair, values.shape))
+    return fit_to_sums(values, [*wanted, _marginal(total, (), values.shape)])
+
+
+def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], total: Reals) -> Reals:
+    """Sums at every position of an axis, by its groups from the coarsest to the finest."""
+    sums, above, fitted = _summed(basis, (axis,)), np.zeros(basis.shape[axis], dtype=np.int64), total
+    for labels in levels:
+        part_of = np.empty(int(labels.max()) + 1, dtype=np.int64)
+        part_of[labels] = above
+        fitted = fit_to_sums(_grouped(labels, sums), [GroupSums(part_of, fitted)])
+        above = labels
+    return fit_to_sums(values if values.ndim == 1 else sums, [GroupSums(above, fitted)])
+
+
+def _grouped(labels: Labels, weights: Reals) -> Reals:
+    return np.bincount(labels, weights=weights).astype(np.float64)
+
+
+def _summed(table: Reals, kept: tuple[int, ...]) -> Reals:
+    found: Reals = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in kept), dtype=np.float64)
+    return found
+
+
+def _marginal(fitted: Reals, kept: tuple[int, ...], shape: tuple[int, ...]) -> MarginalSums:
+    summed = tuple(axis for axis in range(len(shape)) if axis not in kept)
+    slack = SLACK * math.prod(shape[axis] for axis in summed) if kept else 0.0
+    return MarginalSums(summed, fitted.reshape([side if axis in kept else 1 for axis, side in enumerate(shape)]), slack)
+
+
+def _distances(domain: Domain, counts: NDArray[np.int64], basis: Reals, widths: _Widths) -> Iterator[Distance]:
+    every = tuple(range(len(domain.axes)))
+    tables = [(), *((axis,) for axis in every), *combinations(every, 2), every]
+    gaps = {every: counts - basis}
+    for kept in reversed(tables):  # each from the smallest table with its axes, the last one that was found
+        if kept not in gaps:
+            source = next(gaps[one] for one in reversed(gaps) if set(kept) <= set(one))
+            gaps[kept] = source.sum(axis=tuple(axis for axis in every if axis not in kept), keepdims=True)
+    for kept in dict.fromkeys(tables):
+        away = np.abs(gaps[kept])
+        half = widths.of(kept)
+        name = "*".join(domain.axes[axis].name for axis in kept) or "total"
+        known = not math.isinf(half)
+        yield Distance(
+            "cells" if kept == every else name,
+            away.size,
+            float(away.max()),
+            half if known else math.nan,
+            int((away > half + 1).sum()) if known else 0,
+        )

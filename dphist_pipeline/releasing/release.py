@@ -1,0 +1,784 @@
+"""A release, told in order: begin, count, charge, draw, publish. In one process, or in two.
+
+`release` may be killed anywhere and called again, or called by twenty processes at once: the ledger charges a release
+and period once, the journal keeps the first answer of every door, and all files appear by one rename. What one step
+leaves for the next lies in the store: the cube in the private folder of a run, the doors' answers in the journal, the
+charge in the ledger. So an orchestrator may draw in one process (`draw_apart`) and publish in another one, a month
+later (`publish_apart`). A step that is repeated changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
+from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
+from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
+from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
+from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.publishing.values_digests import values_digest
+from dphist_pipeline.releasing import approvals, engines, publisher
+from dphist_pipeline.releasing.approvals import (
+    AwaitsApproval,
+    NothingToDecide,
+    finish_rejections,
+    finish_withdrawals,
+    note_if_out,
+    refuse_rejected,
+    refuse_withdrawn,
+)
+from dphist_pipeline.releasing.frames import Frame, as_file
+from dphist_pipeline.releasing.hosts import refuse_other_host
+from dphist_pipeline.releasing.plans import plan_of, request_of
+from dphist_pipeline.releasing.plausibility import facts_if_approved
+from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.row_quality import buy_quality
+from dphist_pipeline.releasing.sanitizing import estimate_of
+from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
+from dphist_pipeline.releasing.store import Key, Store, own_folder
+from dphist_pipeline.releasing.vouching import vouched_audit
+from dphist_pipeline.spec.periods import Period
+
+Counts = NDArray[np.int64]
+Load = Callable[[], Counts]
+
+
+class NothingToRevise(DphistError):
+    """`--revise` for a period that was never released."""
+
+    def __init__(self, release: str, period: str) -> None:
+        self.release, self.period = release, period
+        super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
+
+
+class UpstreamUnchecked(DphistError):
+    """A plain run of a release that requires upstream partitions, of which only Dagster knows."""
+
+    def __init__(self, release: str, deps: Sequence[str], checks: Sequence[str] = ()) -> None:
+        self.release, self.deps, self.checks = release, tuple(deps), tuple(checks)
+        passed = f" and that {', '.join(checks)} passed" if checks else ""
+        super().__init__(
+            f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there{passed} "
+            f"(`require: {'checks' if checks else 'partitions'}`), and only Dagster knows that. Run it in Dagster, or "
+            "look yourself and say so: --upstream-checked REASON, which the audit keeps. Nothing was read or spent."
+        )
+
+
+class RevisedMeanwhile(DphistError):
+    """Somebody else revised the same period a moment ago, for another reason."""
+
+    def __init__(self, charge: Charge) -> None:
+        self.charge = charge
+        super().__init__(
+            f"release '{charge.release}', period {charge.period}: revision {charge.revision} was charged a moment ago "
+            f"by somebody else, with the reason '{charge.reason}'. This call spent nothing; if another revision is "
+            "still wanted, run the same command again."
+        )
+
+
+class AnswersLost(DphistError):
+    """A release was published once, and neither its files nor its journal are there any more."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision} was published, but its files "
+            "and its journal are gone. Drawing again would spend its epsilon twice: put them back from a backup, or "
+            "release anew, at its price, with --revise --reason TEXT."
+        )
+
+
+class ValuesDiffer(DphistError):
+    """What the journal gives now is not what was published."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(
+            f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
+            "values than were published. Use the version of dphist-pipeline that published it."
+        )
+
+
+class CubeMissing(DphistError):
+    """A later step was run alone, and what an earlier one leaves for it is not there."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        super().__init__(
+            f"release '{key.release}', period {key.period}: it was not drawn yet, or not to its end, so nothing is "
+            "published. Run the whole release: its job, or all of its assets together."
+        )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One call for one release and period: what it asks, and what pays for it.
+
+    Attributes:
+        charge: the charge that pays, if it was made before.
+        request: what to ask the ledger for if not.
+        progress: told the name of each step as it begins.
+    """
+
+    spec: ReleaseSpec
+    store: Store
+    ledger: Ledger
+    period: Period
+    key: Key
+    charge: Charge | None
+    request: ChargeRequest
+    progress: Progress = lambda step: None
+
+    @property
+    def path(self) -> Path:
+        """Where the release is, or will be, published."""
+        return self.store.published(self.key)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """An estimate, the charge that paid for it, each step's noise, and whether it had been published before."""
+
+    charge: Charge
+    estimate: AnyEstimate
+    scales: dict[str, Fraction]
+    published: bool
+
+    @property
+    def remark(self) -> str:
+        """What whoever approves it should know; mostly nothing."""
+        return failed_nearly_all(list(rows_of(self.estimate.quality)))
+
+
+@dataclass(frozen=True)
+class Charged:
+    """A charge, and from what its doors may still draw.
+
+    Attributes:
+        charge: that pays for the release.
+        published: digest of the values that the ledger knows to be out; None if none are.
+        load: gives the exact counts to a door that has no answer yet; refuses where nothing may be drawn any more.
+    """
+
+    charge: Charge
+    published: str | None
+    load: Load
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An attempt whose doors have answered.
+
+    Attributes:
+        attempt: with the charge that paid.
+        digest: of the values, as they were drawn.
+        replayed: whether they had been published before.
+    """
+
+    attempt: Attempt
+    digest: str
+    replayed: bool = False
+
+    @cached_property
+    def paid(self) -> Paid:
+        """What the journal says, made anew from its answers alone.
+
+        Raises:
+            CubeMissing: a door's answer is not there.
+        """
+        return _from_journal(self.attempt)
+
+
+def release(
+    spec: ReleaseSpec,
+    store: Store | Path | str,
+    period: str | None = None,
+    *,
+    frame: Frame | None = None,
+    reason: str = "",
+    upstream_checked: str = "",
+    now: datetime | None = None,
+    progress: Progress = lambda step: None,
+) -> Release:
+    """Publishes one period of a release, or gives back what was published.
+
+    Args:
+        spec: checked; see `load_spec`.
+        store: where to publish; made by `dphist init`.
+        period: its key, the first day; the latest finished one when left out.
+        frame: the records of a spec that says `source: frame:NAME`, of any kind that `count_cube` takes. The program
+            that calls answers for its being what the operator allowed under that name. A replay needs none.
+        reason: makes a revision, which is charged again; the same reason again gives that revision back.
+        upstream_checked: where a spec requires upstream partitions, which only Dagster can look at: why they are
+            known to be there. The audit keeps it.
+        now: the present, for tests of schedules.
+        progress: told the name of each step as it begins.
+
+    Raises:
+        DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
+    """
+    with nothing_charged():
+        store = store if isinstance(store, Store) else Store.open(Path(store))
+        now = now or datetime.now(UTC)
+        attempt = begin(spec, store, period, now, reason, progress, upstream_checked=upstream_checked)
+    with marking_charges(attempt):
+        made = replayed(attempt)
+        if made is None:
+            refuse_unchecked(attempt)
+            with store.run(attempt.key) as folder:
+                counts = lambda: read_cube(write_cube(attempt, folder, frame))  # noqa: E731
+                made = publish(attempt, draw(attempt, counts, folder))
+        refresh_catalogue(attempt)
+    return made
+
+
+def begin(
+    spec: ReleaseSpec,
+    store: Store,
+    named: str | None,
+    now: datetime,
+    reason: str = "",
+    progress: Progress = lambda step: None,
+    revision: int | None = None,
+    upstream_checked: str = "",
+) -> Attempt:
+    """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
+
+    Args:
+        spec: checked; see `load_spec`.
+        store: where to publish.
+        named: key of the period; the latest finished one when left out.
+        now: the present, with its time zone.
+        reason: of a revision; empty for none.
+        progress: told the name of each step as it begins.
+        revision: the latest when left out.
+        upstream_checked: why upstream partitions are known to be there; see `release`.
+    """
+    period = chosen_period(spec, named, now)
+    store.sweep()
+    ledger = store.ledger()
+    finish_withdrawals(store, ledger)
+    finish_rejections(store, ledger)
+    charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
+    if charge is None:
+        request = replace(request, upstream_checked=upstream_checked)
+    if charge is not None:
+        refuse_rejected(store, ledger, charge)
+    key = Key(spec.release, period.key, request.revision)
+    tables = spec.family.names if spec.family is not None else ()
+    publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
+    return Attempt(spec, store, ledger, period, key, charge, request, progress)
+
+
+def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+    """The period of that key, which must be over; the latest finished one when none is named.
+
+    Args:
+        spec: checked.
+        named: key of the period, or None.
+        now: the present, with its time zone.
+    """
+    if named is None:
+        return spec.latest_period(now)
+    period = spec.period_named(named)
+    spec.refuse_unfinished(period, now)
+    return period
+
+
+def _charge_or_request(
+    spec: ReleaseSpec,
+    store: Store,
+    ledger: Ledger,
+    period: Period,
+    reason: str,
+    revision: int | None,
+) -> tuple[Charge | None, ChargeRequest]:
+    """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
+    made = ledger.charges(spec.release, period.key)
+    if reason and not made:
+        raise NothingToRevise(spec.release, period.key)
+    meant = [
+        charge for charge in publisher.revisions_meant(made, reason, spec.digest) if revision in (None, charge.revision)
+    ]
+    # What was rejected stands in nobody's way, but where nothing else was made.
+    standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]
+    charge = (standing or meant)[-1] if meant else None
+    request = request_of(
+        spec,
+        store.id,
+        period.key,
+        revision=charge.revision if charge else len(made) + 1,
+        reason=charge.reason if charge else reason,
+        engine=engines.engine_of(ledger, charge) if charge else spec.engine,
+    )
+    if charge is None:
+        days = (period.end - period.start).days if period.start and period.end else None
+        request = replace(request, folder=own_folder(store), days=days)
+    # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
+    try:
+        ledger.check(request)
+    except AlreadyCharged as error:
+        raise AlreadyCharged(error.there, changes_since(store, error.there.digest, spec) or error.differences) from None
+    if charge is None:
+        witness = store.witness(ledger)
+        witness.check(store.id, ledger.standing)
+        store.refuse_cut(ledger, witness)
+    return charge, request
+
+
+def replayed(attempt: Attempt) -> Release | None:
+    """The release as it was published, after checking its files against the ledger; None when it is not there.
+
+    Args:
+        attempt: see `begin`.
+    """
+    if attempt.charge is None:
+        return None
+    refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
+    recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
+    if attempt.path.exists():
+        vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
+    made = publisher.published(attempt.store, attempt.key, {}, ValuesDiffer(attempt.key))
+    if made is not None:
+        attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
+    return made
+
+
+def refuse_unchecked(attempt: Attempt) -> None:
+    """Refuses to charge where nobody looked at the upstream partitions and checks that the spec requires.
+
+    Files that a period needs are looked for when they are read: with placeholders, only checks need anybody.
+
+    Args:
+        attempt: see `begin`.
+
+    Raises:
+        UpstreamUnchecked: with what to do.
+    """
+    spec, vouched = attempt.spec, attempt.request.upstream_checked
+    if attempt.charge is None and spec.only_dagster_knows and not vouched:
+        raise UpstreamUnchecked(spec.release, spec.deps, spec.required_checks)
+
+
+def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
+    """Reads, bounds and counts the records of the period into a private file, whose path it gives.
+
+    Args:
+        attempt: see `begin`.
+        folder: private, of this run.
+        frame: the records, where the spec's source is one.
+    """
+    # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
+    decisions = attempt.ledger.allowed(attempt.request)
+    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
+        return engines.count(plan, decisions, folder, attempt.progress)
+
+
+def read_cube(cube: Path) -> Counts:
+    """Exact counts, shape (cells,); deletes their file.
+
+    Args:
+        cube: that `write_cube` wrote.
+    """
+    from dphist_pipeline.confidential.cube import load_cube
+
+    exact = load_cube(cube)
+    cube.unlink()
+    return exact
+
+
+def charge(attempt: Attempt, load: Load) -> Charged:
+    """Charges the account, unless that was done before.
+
+    Args:
+        attempt: see `begin`.
+        load: see `draw`.
+
+    Raises:
+        RevisedMeanwhile: somebody else's charge came first.
+    """
+    once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
+    store, ledger, made = attempt.store, attempt.ledger, attempt.charge
+    if made is None:
+        once()
+        attempt.progress("charging the account")
+        keep_spec(store, attempt.spec)
+        made = ledger.charge(attempt.request)
+        # Another host may have charged the same period since `begin` asked: it draws, this one does not.
+        refuse_other_host(store, made, published=False)
+        if made.reason != attempt.request.reason:
+            raise RevisedMeanwhile(made)
+        # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
+        return Charged(made, None, once)
+    published, adopted = ledger.published_digest(made), ledger.adopted_at()
+    if published is not None or made.number > adopted:
+        # Charged by another host, which draws; or published there, and its files are not here.
+        refuse_other_host(store, made, published is not None)
+    if published is not None:
+        return Charged(made, published, _refusing(AnswersLost(attempt.key)))
+    if made.number < adopted:
+        # Another copy may have drawn for a charge from before this store was adopted.
+        return Charged(made, None, _refusing(ChargeLost(charge=made)))
+
+    def still_allowed() -> Counts:
+        exact = once()
+        # Asked again, after a count that took its time, or that another process left: a decision may be taken back.
+        ledger.allowed(attempt.request)
+        return exact
+
+    return Charged(made, None, still_allowed)
+
+
+def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
+    """Charges, unless that was done before, and asks the doors, unless the journal holds their answers.
+
+    Args:
+        attempt: see `begin`.
+        load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
+        scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
+    """
+    spec, store, ledger = attempt.spec, attempt.store, attempt.ledger
+    witness = store.witness(ledger)  # before the charge: one that cannot be asked stops here
+    charged = charge(attempt, load)
+    if charged.published is None:
+        _vouch(attempt, witness)
+
+    def vouch(step: str, digest: str) -> None:
+        # What was published is out: reading its answers again tells nobody anything new.
+        if charged.published is None:
+            witness.vouch_answer(store.id, charged.charge.hash, step, digest)
+
+    journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch)
+    attempt.progress(f"releasing by {spec.mechanism}")
+    counts = private_counts(spec, charged.load, journal)
+    try:
+        made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon, spec.family)
+        quality = buy_quality(spec, cache(lambda: _observed_rows(charged.load, scratch)), journal)
+    except (FileNotFoundError, AnswerDrawnElsewhere):
+        # Rejected meanwhile, and its answers were deleted under this call: that is why, not a missing file.
+        refuse_rejected(store, ledger, charged.charge)
+        raise
+    made = with_quality(made, quality)
+    if charged.published is not None and charged.published != values_digest(made):
+        raise ValuesDiffer(attempt.key)
+    # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
+    refuse_rejected(store, ledger, charged.charge)
+    store.forget_kept_runs(attempt.key)
+    scales = {step: scale for one in counts for step, scale in one.scales.items()}
+    scales |= {table.step: table.scale for table in quality}
+    return Paid(charged.charge, made, scales, charged.published is not None)
+
+
+def private_counts(spec: ReleaseSpec, load: Load, journal: Journal) -> list[PrivateCounts]:
+    """The counts behind doors: of the grid, or of each marginal that is measured for a family of tables.
+
+    Args:
+        spec: says the grid, or the family, and how far a unit moves counts.
+        load: gives the exact counts, shape (cells,); of a family those of all measured marginals in one row.
+        journal: keeps what doors draw.
+    """
+    if spec.family is None:
+        return [PrivateCounts(spec.domain, spec.sensitivity, load, journal)]
+    grids = [spec.family.grid(axes) for axes in shares_for(spec.family).marginals]
+    ends = np.cumsum([grid.cells for grid in grids]).tolist()
+
+    def part(grid: Domain, end: int) -> Load:
+        return lambda: load()[end - grid.cells : end]
+
+    return [
+        PrivateCounts(grid, spec.sensitivity, part(grid, end), journal) for grid, end in zip(grids, ends, strict=True)
+    ]
+
+
+def _observed_rows(load: Load, folder: Path) -> ObservedRows:
+    """Exact numbers about rows, which counting left in a folder; where counts may not be loaded, these may not."""
+    from dphist_pipeline.confidential import row_tables
+
+    load()
+    return row_tables.load(folder)
+
+
+def _vouch(attempt: Attempt, witness: Witness) -> None:
+    """Has the witness know every charge before the first draw; it refuses a ledger that lacks one, and copies."""
+    ledger, store = attempt.ledger, attempt.store
+    store.refuse_cut(ledger, witness)
+    witness.vouch(store.id, ledger.standing)
+    witness.note_head(store.id, *ledger.head())
+    before = witness.note_place(store.id, place_of(store.root), own_folder(store).id)
+    if before is not None:
+        attempt.progress(f"note: this store was used at another place before, {before}")
+
+
+def _refusing(error: DphistError) -> Load:
+    """Gives no counts."""
+
+    def refuse() -> NoReturn:
+        raise error
+
+    return refuse
+
+
+def publish(attempt: Attempt, paid: Paid) -> Release:
+    """Publishes what the doors answered; see `publisher.publish`.
+
+    Args:
+        attempt: see `begin`.
+        paid: as `draw` gave it for that attempt.
+
+    Raises:
+        AwaitsApproval: `publish` holds it back, and nobody approved yet.
+    """
+    facts = facts_if_approved(attempt, paid)
+    attempt.progress("publishing")
+    made = publisher.publish(
+        attempt.store,
+        attempt.key,
+        paid.estimate,
+        paid.scales,
+        facts,
+        ValuesDiffer(attempt.key),
+        # Whatever gets lost after that, what somebody may have read is never drawn again.
+        record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),
+    )
+    # Whoever withdrew it before it was in place found nothing to mark.
+    finish_withdrawals(attempt.store, attempt.ledger)
+    refuse_withdrawn(attempt.ledger, paid.charge, attempt.key)
+    return replace(made, replayed=paid.published)
+
+
+def refresh_catalogue(attempt: Attempt) -> None:
+    """Builds the catalogue anew unless it holds this release.
+
+    Args:
+        attempt: whose release is published.
+    """
+    publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
+
+
+def answered(attempt: Attempt, scratch: Path) -> Paid | None:
+    """The estimate from the journal alone; None when a door has not answered yet.
+
+    Args:
+        attempt: see `begin`.
+        scratch: a private folder on the store's file system.
+    """
+    if attempt.charge is None:
+        return None
+    try:
+        return draw(attempt, _refusing(CubeMissing(attempt.key)), scratch)
+    except CubeMissing:
+        return None
+
+
+def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
+    """Counts, charges and asks the doors, unless all that was done.
+
+    Args:
+        attempt: see `begin`.
+        before: called before a first charge; refuses what must not be charged.
+    """
+    with marking_charges(attempt):
+        made = replayed(attempt)
+        if made is not None:
+            return Drawn(attempt, str(made.audit["values_digest"]), replayed=True)
+        if attempt.charge is None:
+            before()
+        with attempt.store.run(attempt.key) as folder:
+            paid = draw(attempt, lambda: read_cube(write_cube(attempt, folder)), folder)
+    return Drawn(replace(attempt, charge=paid.charge), values_digest(paid.estimate))
+
+
+def what_it_waits_for(drawn: Drawn) -> str | None:
+    """What a person must do before the release is published; None if nothing.
+
+    Args:
+        drawn: see `draw_apart`; of a spec under `publish: manual`, or charged under it.
+    """
+    attempt = drawn.attempt
+    if attempt.charge is not None and replayed(attempt) is None:
+        try:
+            facts_if_approved(attempt, drawn.paid)
+        except AwaitsApproval as waiting:
+            return str(waiting)
+    return None
+
+
+def doors_of(drawn: Drawn) -> list[dict[str, str]]:
+    """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer.
+
+    Args:
+        drawn: see `draw_apart`; published already or not.
+    """
+    published = replayed(drawn.attempt)
+    if published is not None:
+        told = ("step", "epsilon", "noise_scale")
+        return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
+    paid = drawn.paid
+    return [
+        {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
+        for step, epsilon in paid.estimate.charges
+    ]
+
+
+def releasable(drawn: Drawn) -> dict[str, bool]:
+    """The conditions for publishing, by name.
+
+    Args:
+        drawn: see `draw_apart`; published already or not.
+    """
+    attempt = drawn.attempt
+    cells = attempt.spec.cells
+    published = replayed(attempt)
+    if published is not None:
+        complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
+    else:
+        complete, found = drawn.paid.estimate.cells == cells, values_digest(drawn.paid.estimate)
+    return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == drawn.digest}
+
+
+def publish_apart(attempt: Attempt, drawn: Drawn | None = None) -> Release:
+    """Publishes what the journal holds, or gives back what was published.
+
+    Args:
+        attempt: see `begin`.
+        drawn: the same attempt, where this process drew for it.
+    """
+    made = make_public(attempt, drawn)
+    refresh_catalogue(attempt)
+    return made
+
+
+def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
+    """As `publish_apart`, before the catalogue and the copy in a bucket; see `refresh_catalogue`.
+
+    Args:
+        attempt: see `begin`.
+        drawn: the same attempt, where this process drew for it.
+    """
+    with marking_charges(attempt):
+        made = replayed(attempt)
+        if made is None:
+            made = publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
+    return made
+
+
+def _from_journal(attempt: Attempt) -> Paid:
+    with attempt.store.run(attempt.key) as scratch:
+        found = answered(attempt, scratch)
+    if found is None:
+        raise CubeMissing(attempt.key)
+    return found
+
+
+def publish_approved(
+    spec: ReleaseSpec,
+    store: Store | Path | str,
+    approved_by: str,
+    period: str | None = None,
+    *,
+    revision: int | None = None,
+    now: datetime | None = None,
+    progress: Progress = lambda step: None,
+) -> Release:
+    """Publishes what a release of `publish: manual` holds back; the ledger and the audit say who approved it.
+
+    Args:
+        spec: as released.
+        store: that holds its answers.
+        approved_by: a name; everybody can read it.
+        period: as for `release`; when left out, that of the only one that waits.
+        revision: the latest when left out.
+        now: as for `release`.
+        progress: as for `release`.
+
+    Raises:
+        SayWhich: several wait, and period and revision leave open which.
+        NothingToDecide: it was never drawn, or publishes by itself.
+    """
+    store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
+    unnamed = period is None and spec.period != "none"
+    named = None if unnamed else chosen_period(spec, period, now).key
+    named, revision = approvals.meant(spec, store.ledger(), named, revision)
+    attempt = begin(spec, store, named, now, "", progress, revision)
+    if not approvals.may_wait(spec, attempt.charge):
+        raise NothingToDecide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
+    with store.run(attempt.key) as folder:
+        drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
+    if attempt.charge is None or not drawn:
+        raise NothingToDecide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
+    published = attempt.ledger.published_digest(attempt.charge) is not None
+    if published and "approved" not in attempt.ledger.notes(attempt.charge):
+        raise NothingToDecide(attempt.key, f"it was published before `publish: {spec.publish}` held it back")
+    attempt.ledger.note(attempt.charge, "approved", approved_by)
+    return publish_apart(attempt)
+
+
+def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:
+    """Takes back all publications of a release's period; the catalogue no longer has them.
+
+    Args:
+        store: that holds them, or its folder.
+        name: of the release.
+        period: its key, the first day or `all`.
+        reason: why; everybody can read it.
+
+    Returns:
+        The folders of the publications; see `approvals.withdraw`, for errors, too.
+    """
+    store = store if isinstance(store, Store) else Store.open(Path(store))
+    folders = approvals.withdraw(store, name, period, reason)
+    publisher.refresh_catalogue(store, Key(name, period, 1))
+    return folders
+
+
+@contextmanager
+def nothing_charged() -> Iterator[None]:
+    """Marks errors of what comes before a charge."""
+    try:
+        yield
+    except DphistError as error:
+        error.charged = False
+        raise
+
+
+@contextmanager
+def marking_charges(attempt: Attempt) -> Iterator[None]:
+    """Marks errors of an attempt with whether its period is charged, by this call or an earlier one.
+
+    Args:
+        attempt: see `begin`.
+    """
+    try:
+        yield
+    except DphistError as error:
+        error.charged = _is_charged(attempt)
+        raise
+
+
+def _is_charged(attempt: Attempt) -> bool | None:
+    """None where the ledger cannot be asked: a charge that was under way may have been made."""
+    if attempt.charge is not None:
+        return True
+    try:
+        made = attempt.ledger.charges(attempt.key.release, attempt.key.period)
+    except DphistError:
+        return None
+    return any(charge.revision == attempt.key.revision for charge in made)

@@ -1,0 +1,90 @@
+"""Running a mechanism on counts behind doors: for a release, and, without ledger or store, for studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline import mechanisms
+from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.domain import Domain, Family
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
+from dphist_pipeline.mechanisms import Mechanism
+from dphist_pipeline.mechanisms.tables import Tables
+from dphist_pipeline.spec.numbers import parse_epsilon
+
+
+class MechanismMisspent(DphistError):
+    """A mechanism spent another epsilon than the spec declares."""
+
+    def __init__(self, mechanism: str, spent: Fraction, declared: Fraction) -> None:
+        self.spent, self.declared = spent, declared
+        super().__init__(f"mechanism '{mechanism}' spent epsilon {spent} of {declared}: a fault of the mechanism")
+
+
+def estimate_of(
+    mechanism: Mechanism, counts: Sequence[PrivateCounts], epsilon: Fraction, family: Family | None = None
+) -> AnyEstimate:
+    """Runs a mechanism, and checks that it spent what it was given.
+
+    Args:
+        mechanism: of the spec.
+        counts: of the grid; or of each marginal that the mechanism measures for a family.
+        epsilon: all of which it must spend.
+        family: the tables that are released together, if any.
+    """
+    budget = Budget(epsilon)
+    if family is None:
+        made: AnyEstimate = mechanism.release(counts[0], budget)
+    elif isinstance(mechanism, Tables):
+        made = mechanism.release_family(family, counts, budget)
+    if made.epsilon != epsilon or made.charges != budget.charges:
+        raise MechanismMisspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
+    return made
+
+
+def sanitize(
+    counts: NDArray[np.integer[Any]] | PrivateCounts,
+    *,
+    mechanism: str,
+    epsilon: str | int | float | Fraction,
+    sensitivity: int | None = None,
+    **settings: object,
+) -> Estimate:
+    """Spends ε that no ledger records: for studies, not for publishing.
+
+    Args:
+        counts: exact counts, integers of any shape, or counts behind doors, which know their sensitivity.
+        mechanism: its name; see `mechanisms()`.
+        epsilon: the whole budget, read by its decimal digits.
+        sensitivity: L1 sensitivity of an array of counts; required for an array, refused for PrivateCounts.
+        settings: of the mechanism.
+
+    Raises:
+        DphistError: for an unknown mechanism or setting, or an epsilon out of range.
+    """
+    if isinstance(counts, PrivateCounts):
+        if sensitivity is not None:
+            raise TypeError("counts behind doors know their sensitivity: leave it out")
+    else:
+        counts = _behind_doors(np.asarray(counts), sensitivity)
+    built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
+    built.check(counts.domain, counts.sensitivity, budget)
+    made = estimate_of(built, [counts], budget)
+    assert isinstance(made, Estimate)  # a family is released from a spec alone
+    return made
+
+
+def _behind_doors(counts: NDArray[np.integer[Any]], sensitivity: int | None) -> PrivateCounts:
+    if sensitivity is None:
+        raise TypeError("an array of counts needs `sensitivity`: the most that one privacy unit moves its sum")
+    if counts.dtype.kind not in "iu" or counts.size == 0:
+        raise TypeError("counts must be a non-empty array of integers")
+    exact = counts.astype(np.int64).ravel()
+    return PrivateCounts(Domain.from_shape(counts.shape), sensitivity, lambda: exact)

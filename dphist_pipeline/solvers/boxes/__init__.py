@@ -1,0 +1,1 @@
+"""Boxes of a grid, found by halving: their splits, pruning and joining."""

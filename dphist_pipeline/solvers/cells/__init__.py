@@ -1,0 +1,1 @@
+"""Noisy cells, shrunk or averaged after they were drawn: rules, their risks and weights."""

@@ -1,0 +1,1 @@
+"""Non-negative whole numbers near noisy sums: fitted margins, rounding of nested totals, populations."""

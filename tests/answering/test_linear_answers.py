@@ -128,7 +128,7 @@ def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -
 
 def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     catalogue, found = store
-    rows = ask(catalogue, "FROM r.dph_covariance WHERE release = 'visits' AND period = '2026-03-02' ORDER BY ALL")
+    rows = ask(catalogue, "FROM r.internals.dph_covariance WHERE release = 'visits' AND period = '2026-03-02' ORDER BY ALL")
     audit = json.loads((found["visits", "2026-03-02"][0].path / "audit.json").read_bytes())
     assert [list(row) for row in rows[:1]] == [
         ["release", "period", "revision", "level", "axis", "width", "coefficient"]
@@ -143,7 +143,7 @@ def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     assert sorted((row["level"], row["axis"], row["width"], row["coefficient"]) for row in rows) == sorted(expected)
     (release,) = ask(catalogue, "FROM r.dph_releases WHERE release = 'visits' AND period = '2026-03-02'")
     assert release["noise_variance"] == noise_law.variance(Fraction(20))
-    assert ask(catalogue, "FROM r.dph_covariance WHERE period = '2026-03-16'") == []
+    assert ask(catalogue, "FROM r.internals.dph_covariance WHERE period = '2026-03-16'") == []
 
 
 def test_folders_published_before_there_was_a_covariance_are_read_as_noisy_cells(tmp_path: Path) -> None:

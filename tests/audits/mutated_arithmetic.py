@@ -116,6 +116,20 @@ ARITHMETIC = (
         ),
     ),
     Part(
+        "dphist_pipeline/solvers/bucket_splits.py",
+        ("solvers/test_bucket_splits.py",),
+        (
+            Mutation("max(used - first, 0)", "max(used - first - 1, 0)", "a split with a bucket of no cell"),
+            Mutation("mean * (total + rest) - rest * rest // size", "mean * (total + rest)", "squares rounded wrongly"),
+            Mutation("step = max(1, BLOCK // cells)", "step = cells", "a table of 2 GB in memory"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/absolute_deviation.py",
+        ("solvers/test_bucket_splits.py", "solvers/test_absolute_deviation.py"),
+        (Mutation("reach = np.iinfo(np.int64).max // counts.size", "reach = 1 << 60", "sums of long lines wrap"),),
+    ),
+    Part(
         "dphist_pipeline/solvers/haar.py",
         ("solvers/test_haar.py",),
         (Mutation("left, sums - left], axis=1)", "left, left], axis=1)", "halves that do not sum to the whole"),),

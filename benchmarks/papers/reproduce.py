@@ -80,7 +80,7 @@ def main() -> None:
         if asked.keep:
             kept.keep(name, sections[-1], datetime.now(UTC).date().isoformat(), asked.quick)
             listed.write(found := listed.judged(listed.items(), kept.studies()))
-            for item in listed.unread(found):
+            for item in listed.unread([item for item in found if item.study == name]):
                 print(f"other claims hold than when the reason of {item} was written: read it, then --read '{item}'")
     folder = PROJECT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)

@@ -5,9 +5,11 @@ counts: squared error of a cell, or of random ranges and boxes where the mechani
 The sentences in `dphist mechanisms NAME` tell how often the default had the lower mean error; a test compares them
 with docs/measured/default_settings.json.
 
-Writes JSON to benchmarks/results/. Some ten minutes on a quiet machine.
+Writes JSON to benchmarks/results/. Some twenty minutes on a quiet machine.
 
-    python benchmarks/default_settings.py [--runs 20] [--only NAME]
+    python benchmarks/default_settings.py [--runs 20] [--only NAME …] [--setting NAME …] [--keep]
+
+`--keep` puts the rows in their places in docs/measured/default_settings.json, too.
 
 Public sets: $DPHIST_DATA, else ../shared/data beside the checkout; without them, the invented ones alone.
 """
@@ -31,6 +33,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))
 EPSILONS = ("1", "0.1", "0.01")
 ASKED = 2000
+KEPT = PROJECT / "docs/measured/default_settings.json"
+PAPERS_DEPTH = "log2 of the cells"
 Counts = NDArray[np.int64]
 LINES = {
     "adult, capital loss": "adult_capital_loss_4096",
@@ -50,7 +54,8 @@ class Pair(NamedTuple):
 
     Attributes:
         mechanism, setting: whose default.
-        default, other: settings of both, as a spec writes them; what they share stands in both.
+        default, other: settings of both, as a spec writes them; what they share stands in both. A depth may be
+            `PAPERS_DEPTH`.
         sets: kinds of counts.
         question: `cells`, or `ranges`, which are boxes over two axes.
     """
@@ -80,8 +85,18 @@ def pairs() -> Iterator[Pair]:
     yield Pair("dpcube", "structure_share, boxes", {}, {"structure_share": "1/4"}, ("grids",), "ranges")
     yield Pair("dpcube", "estimation", {}, {"estimation": "least_squares"}, both)
     yield Pair("dawa", "structure_share", {}, {"structure_share": "1/4"}, both, "ranges")
+    yield Pair("dawa", "joining", {}, {"joining": "0"}, both, "ranges")
+    yield Pair("dawa", "fading", {}, {"fading": "1"}, both, "ranges")
     yield Pair("boost", "branching", {}, {"branching": 2}, both, "ranges")
     yield Pair("ihp", "centre", {}, {"centre": "mean"}, line)
+    for depth in (4, 12):
+        yield Pair("ihp", f"depth, {depth}", {}, {"depth": depth}, line)
+        yield Pair("p_hpartition", f"depth, {depth}", {}, {"depth": depth}, line)
+    yield Pair("p_hpartition", "depth, the paper's", {}, {"depth": PAPERS_DEPTH}, line)
+    for depth in (5, 8):
+        yield Pair("kd_hierarchy", f"depth, {depth}", {}, {"depth": depth}, both, "ranges")
+    for share in ("1/4", "3/4"):
+        yield Pair("ihp", f"structure_share, {share}", {}, {"structure_share": share}, line)
     yield Pair("p_hpartition", "centre", {}, {"centre": "mean"}, line)
     yield Pair("structure_first", "score", {}, {"score": "squared", "count_ceiling": 800}, few)
     yield Pair("kd_hierarchy", "structure_share", {}, {"structure_share": "1/2"}, ("grids",), "ranges")
@@ -153,6 +168,8 @@ def errors_of(counts: Counts, question: str) -> Callable[[NDArray[np.float64]], 
 def mean_error(mechanism: str, settings: dict[str, Any], counts: Counts, epsilon: str, pair: Pair, runs: int) -> float:
     """The mean over some releases."""
     error = errors_of(counts, pair.question)
+    if settings.get("depth") == PAPERS_DEPTH:
+        settings = {**settings, "depth": (counts.size - 1).bit_length()}
     made = (
         dph.sanitize(counts, mechanism=mechanism, epsilon=epsilon, sensitivity=1, **settings).values
         for _ in range(runs)
@@ -188,16 +205,32 @@ def main() -> None:
     """Measures all pairs."""
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reader.add_argument("--runs", type=int, default=20)
-    reader.add_argument("--only", default="")
+    reader.add_argument("--only", nargs="+", metavar="MECHANISM", help="all when left out")
+    reader.add_argument("--setting", nargs="+", help="all when left out")
+    reader.add_argument("--keep", action="store_true", help="for the documentation")
     given = reader.parse_args()
-    chosen = [pair for pair in pairs() if given.only in (pair.mechanism, "")]
+    chosen = [
+        pair
+        for pair in pairs()
+        if pair.mechanism in (given.only or [pair.mechanism])
+        and pair.setting.split(",")[0] in (given.setting or [pair.setting.split(",")[0]])
+    ]
     found = []
     for pair in chosen:
         found.append(summary(pair, given.runs))
         print(found[-1], flush=True)
     target = PROJECT / "benchmarks/results/default_settings.json"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps({"runs": given.runs, "settings": found}, indent=1, ensure_ascii=False) + "\n")
+    target.write_text(_written(given.runs, found), encoding="utf-8")
+    if given.keep:
+        held = json.loads(KEPT.read_text(encoding="utf-8"))["settings"]
+        rows = {(row["mechanism"], row["setting"]): row for row in (*held, *found)}
+        places = ((pair.mechanism, pair.setting) for pair in pairs())
+        KEPT.write_text(_written(given.runs, [rows[place] for place in places if place in rows]), encoding="utf-8")
+
+
+def _written(runs: int, found: list[dict[str, Any]]) -> str:
+    return json.dumps({"runs": runs, "settings": found}, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

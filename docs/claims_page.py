@@ -18,7 +18,7 @@ def paper_claims() -> str:
     parts = []
     for paper, items in groupby(_listed(), key=lambda item: item["paper"]):
         rows = [row for item in items for row in _rows(item)]
-        head = ("of the paper", "claim", "here", "as printed, not private", "figures", "data", "measured")
+        head = ("of the paper", "claim", "here", "as printed, not private", "figures", "data", "study", "measured")
         parts.append(f"### {paper}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
@@ -56,9 +56,10 @@ def _rows(item: dict[str, Any]) -> list[list[str]]:
         return []
     name, why = f"**{item['name']}**", item["why"]
     told = f"**{item['status']}**: {why}"
-    source = [item.get("data", ""), item.get("measured", "")]
+    source = [item.get("data", ""), f"`{item['study']}`" if "study" in item else "", item.get("measured", "")]
     rows = [[name, told, "", "", "", *source]]
     for claim in item.get("claims", ()):
         says = claim["says"] + (" (not in the paper)" if claim.get("beside") else "")
-        rows.append([item["name"], says, claim["verdict"], claim.get("printed", ""), claim.get("figures", ""), "", ""])
+        told = [claim["verdict"], claim.get("printed", ""), claim.get("figures", "")]
+        rows.append([claim.get("where", item["name"]), says, *told, "", "", ""])
     return rows

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 
 from claims_page import classifier_accuracy, paper_claims, paper_contenders
 from hook_tables import shown, table
-from peers_page import peers_promises, peers_ratios, peers_runs
+from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
 
 import dphist_pipeline as dph
 from dphist_pipeline.spec import row_functions as known
@@ -27,7 +27,8 @@ from dphist_pipeline.spec import row_functions as known
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
 HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
-    MEASURED / f"{name}.json" for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "papers")
+    MEASURED / f"{name}.json"
+    for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
@@ -294,6 +295,8 @@ GENERATED: dict[str, Callable[[], str]] = {
             peers_runs,
             peers_ratios,
             peers_promises,
+            peers_whole,
+            peers_memory,
             ranges_ratios,
             ranges_cases,
             scale_rows,

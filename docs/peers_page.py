@@ -8,6 +8,7 @@ from pathlib import Path
 from hook_tables import shown, table
 
 PEERS = Path(__file__).resolve().parent / "measured" / "peers.json"
+WHOLE = PEERS.with_name("peers_whole.json")
 
 
 def peers_runs() -> str:
@@ -40,3 +41,35 @@ def peers_ratios() -> str:
         lines.append([f"`{name}`", *(f"{ratio:.1f}" if ratio else "–" for ratio in ratios)])
     head = ("contender", *(f"{rows:,} rows, {cells:,} cells" for rows, cells in sizes))
     return table(head, lines)
+
+
+def peers_whole() -> str:
+    """Processor seconds of whole processes, from start to end, and how they relate to a release's."""
+    runs = json.loads(WHOLE.read_text(encoding="utf-8"))["runs"]
+    spent = {(run["contender"], run["rows"]): _whole(run) for run in runs if not run["ended"]}
+    ended = {(run["contender"], run["rows"]): run["ended"] for run in runs if run["ended"]}
+    sizes, lines = sorted({run["rows"] for run in runs}), []
+    for name in dict.fromkeys(run["contender"] for run in runs):
+        cells = []
+        for rows in sizes:
+            seconds = spent.get((name, rows))
+            told = f"{seconds / spent['release', rows]:.2g}" if seconds else ""
+            cells += [f"{seconds:.1f}", told] if seconds else [ended.get((name, rows), "–"), ""]
+        lines.append([f"`{name}`", *cells])
+    head = (part for rows in sizes for part in (f"{rows:,} rows: seconds", "by `release`'s"))
+    return table(("contender", *head), lines)
+
+
+def peers_memory() -> str:
+    """How the memory of a call of this library relates to OpenDP's, at 10^7 rows."""
+    held = {
+        (run["contender"], run["cells"]): run["gigabytes"]
+        for run in json.loads(PEERS.read_text(encoding="utf-8"))["runs"]
+        if run["rows"] == 10**7 and not run["ended"]
+    }
+    parts = [f"{held['count_cube', cells] / held['opendp', cells]:.2f}" for name, cells in held if name == "opendp"]
+    return f"- **Memory.** `count_cube` held {' and '.join(parts)} of the memory of OpenDP at 10⁷ rows."
+
+
+def _whole(run: dict[str, float]) -> float:
+    return run["start_up_processor"] + run["processor"]

@@ -107,9 +107,9 @@ def study(quick: bool) -> Section:
         f"Synthetic stand-ins for Waitakere and Social_Network in random order{there}; {repeat} releases each, ranges "
         "of 50 to 500. Printed: n selections with ε₁ each among candidates read from exact counts, and groups of exact "
         "counts: no finite ε covers it. Private: order and groups from noisy counts. Rivals are the package's private "
-        "forms in both columns; one that does not serve a set has no verdict there: `structure_first` takes up to "
-        f"2,000 cells, so no set but the real meshblocks. On the example it has {GROUPS} buckets, as many as the "
-        "groups that the paper publishes; elsewhere 16, its default, since the paper tells no number."
+        "forms in both columns, each exact on every set. On the example `structure_first` has "
+        f"{GROUPS} buckets, as many as the groups that the paper publishes; elsewhere 16, its default, since the paper "
+        "tells no number."
     )
     return Section(
         "DPHR (Tao et al. 2023)",

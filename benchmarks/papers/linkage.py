@@ -57,9 +57,8 @@ def study(quick: bool) -> Section:
             lambda many: (ALPHA, many),
         ),
     ]
-    contenders = {PAPERS: f"{told('dpcube', **NUMBER)}: {OF_GROUPS}"}
-    for who in ("dpcube", "kd_hierarchy"):
-        contenders[who] = f"{told(who)}: {OF_GROUPS}"
+    contenders = {who: f"{told('dpcube', **settings)}: {OF_GROUPS}" for who, settings in DPCUBES.items()}
+    contenders["kd_hierarchy"] = f"{told('kd_hierarchy')}: {OF_GROUPS}"
     for who in ("dpcube", "kd_hierarchy", "geometric"):
         contenders[f"boxes of {who}"] = f"{told(who)}: {OF_BOXES}"
     return Section(
@@ -124,11 +123,14 @@ def _boxes_of(mechanism: str) -> Contestant:
     return run
 
 
-NUMBER: dict[str, object] = {"threshold": 3, "structure_share": "1/4"}
-PAPERS = "dpcube, ξ₀ = 3, α₁ = α/4"
+FIXED, PRINTED = 3, 100
+DPCUBES: dict[str, dict[str, object]] = {
+    "dpcube": {},
+    f"dpcube, ξ₀ = {FIXED}, α₁ = α/4": {"threshold": FIXED, "structure_share": "1/4"},
+    f"dpcube, printed ξ₀ = {PRINTED}, α₁ = α/4": {"threshold": f"{{paper: {PRINTED}}}", "structure_share": "1/4"},
+}
 WHO: dict[str, Contestant] = {
-    "dpcube": _groups_of("dpcube"),
-    PAPERS: _groups_of("dpcube", **NUMBER),
+    **{who: _groups_of("dpcube", **settings) for who, settings in DPCUBES.items()},
     "kd_hierarchy": _groups_of("kd_hierarchy"),
     "boxes of dpcube": _boxes_of("dpcube"),
     "boxes of kd_hierarchy": _boxes_of("kd_hierarchy"),
@@ -182,10 +184,10 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
                 f"{who} saves more pairs than the kd-tree",
                 None,
                 better(board, who, "kd_hierarchy", at),
-                figures=f"saved by dpcube {_line(board, who, at)}; by the kd-tree {_line(board, 'kd_hierarchy', at)}",
+                figures=f"saved by {who}: {_line(board, who, at)}; by the kd-tree {_line(board, 'kd_hierarchy', at)}",
             )
             for where, board, at in parts
-            for who in ("dpcube", PAPERS)
+            for who in DPCUBES
         ),
         Claim("Figure 18 (a)", "dpcube saves around 85 % (80 to 90 %)", None, Verdict.over(near)),
         Claim("Figure 18 (a)", "both save more at α = 1 than at 0.05", None, Verdict.over(rises)),

@@ -1,6 +1,8 @@
 """Every table, figure and theorem of the five papers, and what became of it here; printed by `reproduce.py --list`.
 
-`listed.json` holds the reasons, written by hand, and what `reproduce.py --keep` writes from the claims of the studies.
+`listed.json` holds what `reproduce.py --keep` writes from the claims of the studies, and the reasons, written by hand.
+Each reason notes which verdicts it was written for: where a claim comes to hold, or no longer does, a test asks for the
+reason to be read again.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ class Found:
         figures: what was measured, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
         printed: how the printed form does, where that is another and not private.
+        where: as the paper calls the part of the item: `Figure 18 (a)`; empty for the whole item.
     """
 
     says: str
@@ -35,6 +39,7 @@ class Found:
     figures: str = ""
     beside: bool = False
     printed: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Item:
         measured: the day of the study.
         data: what was counted.
         claims: what the study found; empty without one.
+        read_for: the verdicts that the reason was written for; see `verdicts_of`.
     """
 
     paper: str
@@ -60,6 +66,7 @@ class Item:
     measured: str = ""
     data: str = ""
     claims: tuple[Found, ...] = ()
+    read_for: str = ""
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -93,6 +100,34 @@ def judged(listed: Sequence[Item], studies: Mapping[str, Mapping[str, Any]]) -> 
     return [_judged(item, studies[item.study]) if item.study in studies else item for item in listed]
 
 
+def verdicts_of(item: Item) -> str:
+    """A short digest of which claims hold, hold in part or fail; empty without claims. Figures play no part."""
+    told = [f"{claim.where} {claim.says}: {claim.verdict.partition(':')[0]}" for claim in item.claims]
+    return sha256("\n".join(told).encode()).hexdigest()[:8] if told else ""
+
+
+def unread(listed: Sequence[Item]) -> list[str]:
+    """Names of the items whose reason was written for other verdicts than the study's.
+
+    Args:
+        listed: items, as studies judge them.
+    """
+    return [f"{item.name} of {item.paper}" for item in listed if item.read_for != verdicts_of(item)]
+
+
+def reread(listed: Sequence[Item], names: Sequence[str]) -> list[Item]:
+    """The items; those of these names, as `unread` gives them, with the note that their reasons fit today's verdicts.
+
+    Args:
+        listed: items, as studies judge them.
+        names: of items whose reason somebody has read again, and written anew where it no longer fits.
+    """
+    return [
+        replace(item, read_for=verdicts_of(item)) if f"{item.name} of {item.paper}" in names else item
+        for item in listed
+    ]
+
+
 def _judged(item: Item, study: Mapping[str, Any]) -> Item:
     found, verdicts = [], list[Verdict]()
     for claim in study["claims"]:
@@ -100,7 +135,8 @@ def _judged(item: Item, study: Mapping[str, Any]) -> Item:
         if beside or _about(claim["where"], item):
             figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
             printed = _told(Verdict(**claim["printed"])) if isinstance(claim.get("printed"), dict) else ""
-            found.append(Found(claim["says"], _told(verdict), figures, beside, printed))
+            where = "" if beside or claim["where"] == item.name else claim["where"]
+            found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where))
         if _about(claim["where"], item):
             verdicts.append(verdict)
     told = [verdict for verdict in verdicts if verdict != Verdict()]

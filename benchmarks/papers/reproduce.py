@@ -6,6 +6,8 @@ benchmarks/results/papers.md, a report, and papers.json, every number.
     python benchmarks/papers/reproduce.py [--quick] [STUDY …]     all studies without a name; --help names them
     python benchmarks/papers/reproduce.py --keep [STUDY …]        the same, and docs/measured/papers.json and the list
     python benchmarks/papers/reproduce.py --list                  every table, figure and theorem, and what became of it
+    python benchmarks/papers/reproduce.py --read 'Figure 18 of DPCube (Xiao et al. 2012)' …
+                      notes that the reasons of these, written by hand in listed.json, fit what studies found last
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
 that are not there is left out. All data are public or synthetic. `--quick` takes some two minutes.
@@ -61,7 +63,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few releases")
     parser.add_argument("--keep", action="store_true", help="for the documentation, and judge the list by it")
     parser.add_argument("--list", action="store_true", help="tell what became of every table, figure and theorem")
+    parser.add_argument("--read", nargs="+", metavar="ITEM", help="reasons in listed.json that were read again")
     asked = parser.parse_args()
+    if asked.read:
+        listed.write(listed.reread(listed.judged(listed.items(), kept.studies()), asked.read))
+        return
     if asked.list:
         print("\n".join(listed.lines()))
         return
@@ -73,7 +79,9 @@ def main() -> None:
         print(sections[-1].markdown())
         if asked.keep:
             kept.keep(name, sections[-1], datetime.now(UTC).date().isoformat(), asked.quick)
-            listed.write(listed.judged(listed.items(), kept.studies()))
+            listed.write(found := listed.judged(listed.items(), kept.studies()))
+            for item in listed.unread([item for item in found if item.study == name]):
+                print(f"other claims hold than when the reason of {item} was written: read it, then --read '{item}'")
     folder = PROJECT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)
     stem = "_".join(["papers", *asked.papers])

@@ -1,7 +1,9 @@
 """The same task by five peers and by this package: seconds, processor time, memory, error, and what each one promises.
 
 The task: a histogram over public keys a × b of rows that belong to persons, at most 3 rows of a person, ε = 1 for
-adding or removing a person. Two in a thousand persons have more than 3 rows. Rows are invented, by a seeded generator.
+adding or removing a person. Two in a thousand persons have more than 3 rows; with `--rows-a-person 2.42`, 17 in a
+hundred. Rows are invented, by a seeded generator. `floor` is what no contender can do without, and no release: Polars
+alone keeps 3 rows of a person and counts.
 
 Every contender runs alone, in a process of its own, from Parquet to all released counts in memory; the release of this
 package from its spec to published files with card, catalogue and ledger. Start-up (imports, a session of Spark) is
@@ -10,6 +12,7 @@ the package index that pip knows. Tumult needs Java 17. A run above the memory o
 so. What cannot be installed or run is listed with its reason.
 
     python benchmarks/peers/compare.py [--rows 1000000 …] [--sides 100 1000] [--only NAME …] [--to results.json]
+    python benchmarks/peers/compare.py --sides 20 --rows-a-person 2.42 --to benchmarks/results/peers_whole.json
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -39,7 +43,7 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 BOUND, EPSILON, SEED = 3, 1.0, 20261122
-OWN = ("release", "count_cube")
+OWN = ("release", "count_cube", "floor")
 # Names and versions that were measured; what they need besides is left to pip.
 PEERS = {
     "opendp": ("opendp[polars]==0.16.0", "pyarrow==26.0.1"),
@@ -94,7 +98,7 @@ def main() -> None:
         for rows in asked.rows:
             for side in asked.sides:
                 records = Path(scratch) / "records.parquet"
-                exact = _write_records(records, rows, side)
+                exact = _write_records(records, rows, side, round(rows / asked.rows_a_person))
                 for name in asked.only:
                     run = Run(name, rows, side**2, ended=missing.get(name, ""))
                     if not run.ended:
@@ -102,7 +106,7 @@ def main() -> None:
                             run = _measured(name, rows, records, exact, Path(folder), environments, limits)
                     runs.append(run)
                     print(run, file=sys.stderr, flush=True)
-                    _write(asked.to, runs, limits)
+                    _write(asked.to, runs, limits, asked.rows_a_person)
     _print(runs)
 
 
@@ -113,6 +117,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--sides", type=int, nargs="+", default=[100, 1000], help="values of an axis; cells are squares"
     )
+    parser.add_argument("--rows-a-person", type=float, default=1.25, help="in the mean; everybody has at least one")
     parser.add_argument("--only", nargs="+", choices=contenders, default=contenders)
     parser.add_argument("--gigabytes", type=float, default=8.0, help="a run above it is ended")
     parser.add_argument("--seconds", type=float, default=900.0, help="a run above it is ended")
@@ -141,10 +146,9 @@ def _environment(folder: Path, name: str) -> str:
     return ""
 
 
-def _write_records(records: Path, rows: int, side: int) -> np.ndarray:
-    """Writes rows of 0.8 · rows persons, each of whom has at least one; gives the exact counts."""
+def _write_records(records: Path, rows: int, side: int, persons: int) -> np.ndarray:
+    """Writes rows of so many persons, each of whom has at least one; gives the exact counts."""
     draws = np.random.default_rng(SEED)
-    persons = rows * 4 // 5
     person = np.concatenate([np.arange(persons), draws.integers(0, persons, rows - persons)])
     a, b = draws.integers(0, side, rows), np.minimum(draws.exponential(side / 5, rows).astype(np.int64), side - 1)
     pq.write_table(pa.table({"person": person, "a": a, "b": b}), records)
@@ -217,9 +221,11 @@ def _office(folder: Path, records: Path, side: int, settings: dict[str, str]) ->
     return own
 
 
-def _write(target: Path, runs: list[Run], limits: Limits) -> None:
+def _write(target: Path, runs: list[Run], limits: Limits, rows_a_person: float) -> None:
+    task = {"bound": BOUND, "epsilon": EPSILON, "neighbours": "add_remove", "seed": SEED}
     report = {
-        "task": {"bound": BOUND, "epsilon": EPSILON, "neighbours": "add_remove", "seed": SEED},
+        "task": task | {"rows_a_person": rows_a_person},
+        "measured": datetime.now(UTC).date().isoformat(),
         "machine": {
             "processor": platform.machine(),
             "cores": os.cpu_count(),

@@ -69,8 +69,8 @@ def _release_name(written: str) -> str:
 def _with_advice(written: str) -> tuple[str, dict[str, object]]:
     """A mechanism and its settings, with those that do better than its defaults."""
     from dphist_pipeline.evaluation.contenders import parse_contender
-    from dphist_pipeline.mechanisms import build
+    from dphist_pipeline.mechanisms import advice_beside, build
 
     chosen = parse_contender(written)
     settings = dict(chosen.settings)
-    return chosen.mechanism, {**settings, **build(chosen.mechanism, settings).advice}
+    return chosen.mechanism, {**settings, **advice_beside(build(chosen.mechanism, settings), settings)}

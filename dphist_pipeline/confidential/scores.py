@@ -24,7 +24,7 @@ from dphist_pipeline.confidential.plain_values import DoorMisuse, whole_number, 
 Numbers = NDArray[np.int64]
 Centre = Literal["median", "mean"]
 
-MOST_CELLS = 2000  # stretches of cells take memory in the square of the cells
+MOST_CELLS = 1 << 14  # the time of a last start grows with the square of the cells
 LARGEST_CEILING = 1_000_000
 LARGEST_PARAMETER = 1 << 52
 
@@ -74,9 +74,9 @@ class LastStartByDeviations(Score):
     size - 1, for each bucket holds at least one cell.
 
     Constant 1: a step in one count moves the cost of every bucket that holds it by at most 1
-    (`absolute_deviation.deviations`: for a fixed centre a sum of |count - centre| moves by at most 1, and a minimum
-    over centres moves no further). A split has one bucket that holds the count, and the cheapest split is again a
-    minimum (`bucket_splits.costs_of_last_starts`).
+    (`absolute_deviation.deviations`: clipped counts are no further apart, for a fixed centre a sum of |count - centre|
+    moves by at most 1, and a minimum over centres no further). A split has one bucket that holds the count, and the
+    cheapest split is again a minimum (`bucket_splits.costs_of_last_starts`).
 
     Attributes:
         buckets: how many, at least 2.

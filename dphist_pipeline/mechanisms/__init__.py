@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache
@@ -91,7 +91,7 @@ class Mechanism(ABC):
 
     @property
     def advice(self) -> dict[str, str]:
-        """Settings, as a spec writes them, that did far better than the defaults that these have; mostly none.
+        """Settings, as a spec writes them, that did better than the defaults that these have; mostly none.
 
         Defaults stand in the digests of specs, so they stay; `dphist new` writes these, and `dphist check` warns.
         """
@@ -289,17 +289,28 @@ def settings_of(mechanism: Mechanism) -> dict[str, object]:
     }
 
 
-def advised(mechanism: Mechanism) -> list[str]:
-    """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`.
+def advice_beside(mechanism: Mechanism, written: Collection[str]) -> dict[str, str]:
+    """The settings of `Mechanism.advice`; none where one of them was written by hand, whatever its value.
 
     Args:
         mechanism: as `build` made it.
+        written: names of the settings that a spec or a command line gives.
     """
-    if not (better := mechanism.advice):
+    better = mechanism.advice
+    return {} if better.keys() & set(written) else better
+
+
+def advised(mechanism: Mechanism, written: Collection[str]) -> list[str]:
+    """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`.
+
+    Args:
+        mechanism, written: see `advice_beside`.
+    """
+    if not (better := advice_beside(mechanism, written)):
         return []
     name, written = name_of(mechanism), ", ".join(f"{setting}: {value}" for setting, value in better.items())
     return [
-        f"`{name}` did far better with `settings: {{{written}}}` than with these defaults, which stay for the sake of "
+        f"`{name}` did better with `settings: {{{written}}}` than with these defaults, which stay for the sake of "
         f"releases that have them: see `dphist mechanisms {name}`."
     ]
 

@@ -63,8 +63,9 @@ class DAWA(Mechanism):
             "how much more a pair of cells may deviate than its cells and still be preferred, beyond what makes up "
             "for the noise, in scales of that noise.",
             paper="0",
-            why="The paper's price of a bucket ignores the luck of searching; 5/4 was the best of those tried over "
-            "ranges and boxes of nine public sets.",
+            why="The paper's price of a bucket ignores the luck of searching: 5/4 had the lower error of ranges and "
+            "boxes in 32 of 42 settings, from 0.3 to 1.7 times that of 0, of real counts, most of which it was chosen "
+            "on, and invented ones.",
         ),
     ] = Fraction(5, 4)
     fading: Annotated[
@@ -73,8 +74,9 @@ class DAWA(Mechanism):
         Setting(
             "by what joining is multiplied from level to level: below 1, large buckets must be more alike.",
             paper="none",
-            why="Unlike cells in a large bucket harm more ranges; 17/20 was the best of those tried over ranges and "
-            "boxes of nine public sets.",
+            why="Unlike cells in a large bucket harm more ranges, but the gain is not clear: 17/20 had the lower error "
+            "of ranges and boxes in 23 of 42 settings, from 0.4 to 2.6 times that of 1, of real counts, most of which "
+            "it was chosen on, and invented ones.",
         ),
     ] = Fraction(17, 20)
 

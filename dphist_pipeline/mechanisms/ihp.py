@@ -43,7 +43,10 @@ class IHP(Mechanism):
         Setting(
             "the most times an interval is cut in two.",
             paper="not in its abstract",
-            why="Ours, and not measured beside other depths.",
+            why="8 had the lower error in 24 of 30 settings beside 4 and in 9 of 30 settings beside 12, of real and "
+            "invented counts, from a 16th to 463 times that of 12: more levels are mostly better at an epsilon of 1 or "
+            "0.1, and worse at 0.01, since levels share the epsilon of the cuts; a default stays, because it stands in "
+            "the digests of specs.",
         ),
     ] = 8
     structure_share: Annotated[
@@ -52,7 +55,8 @@ class IHP(Mechanism):
         Setting(
             "the part of epsilon that chooses cuts.",
             paper="not in its abstract",
-            why="Halves, as P-HPartition has them; not measured beside others.",
+            why="Halves, as P-HPartition has them, had the lower error in 14 of 30 settings beside 1/4 and in 20 of 30 "
+            "settings beside 3/4, of real and invented counts, from 0.4 to 2 times those.",
         ),
     ] = Fraction(1, 2)
     centre: Annotated[

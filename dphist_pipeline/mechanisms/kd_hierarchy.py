@@ -91,7 +91,8 @@ class KDHierarchy(Mechanism):
         Setting(
             "how many times a box is halved; `auto` is the number of halvings to single cells, at most 10.",
             paper="not told",
-            why="Each level more takes its share of epsilon; not measured beside other depths.",
+            why="`auto` had the lower error of ranges and boxes in 35 of 42 settings beside 5 and in 25 of 42 settings "
+            "beside 8, of real and invented counts.",
         ),
     ] = "auto"
     structure_share: Annotated[

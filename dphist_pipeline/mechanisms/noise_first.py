@@ -51,6 +51,11 @@ class NoiseFirst(Mechanism):
         ),
     ] = "paper"
 
+    @property
+    def advice(self) -> dict[str, str]:
+        """`auto`, in place of the papers' price, which is the default."""
+        return {"penalty": "auto"} if self.penalty == type(self).penalty else {}
+
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses more than one axis: buckets are neighbours on a line."""
         if len(domain.axes) != 1:

@@ -40,7 +40,10 @@ class PHPartition(Mechanism):
         Setting(
             "how many times an interval is cut in two, at most 2^depth buckets.",
             paper="log2 of the cells, in its authors' code",
-            why="Levels share the epsilon of the cuts, so fewer levels cut better; not measured beside other depths.",
+            why="6 had the lower error in 9 of 30 settings beside the paper's and in 25 of 30 settings beside 4, of "
+            "real and invented counts, from an 86th to 30 times that of the paper's: more levels are mostly better at "
+            "an epsilon of 1 or 0.1, and worse at 0.01, since levels share the epsilon of the cuts; a default stays, "
+            "because it stands in the digests of specs.",
         ),
     ] = 6
     structure_share: Annotated[Fraction, Field(gt=0, lt=1), Setting("the part of epsilon that chooses cuts.")] = (

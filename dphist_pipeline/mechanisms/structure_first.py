@@ -9,8 +9,9 @@ Paper:    Xu, Zhang, Xiao, Yang, Yu. Differentially private histogram publicatio
 Privacy:  structure_share of epsilon on `choose`, an equal share a boundary; the rest on `noisy_sums` of the buckets.
           The share of a boundary is forfeited if the boundaries chosen before leave only one place for it. With one
           bucket, or one per cell, there is nothing to choose, and all of epsilon goes to the sums.
-Domain:   one axis, ordered, up to 2,000 cells.
-Cost:     O(cells² · buckets) a boundary, O(cells²) memory.
+Domain:   one axis, ordered, up to 16,384 cells.
+Cost:     O(cells² · buckets) time a boundary, O(cells · buckets) memory; the search is exact. With 16 buckets, some 4
+          seconds of a processor for the 11,342 cells of the papers' largest set.
 Bars:     none for cells; sums of whole buckets have those of their draws. The error of spreading a bucket evenly is not
           covered.
 """
@@ -32,7 +33,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Setting
 
-MOST_CELLS = 2000
+MOST_CELLS = 1 << 14
 
 
 @dataclass(frozen=True)

@@ -328,7 +328,15 @@ class Release:
 
         return train(self._whole_release(), target, features, estimator)
 
-    def block(self, other: Release, by: Sequence[Sequence[str]], pairs: int | None = None, least: int = 20) -> Blocking:
+    def block(
+        self,
+        other: Release,
+        by: Sequence[Sequence[str]] | None = None,
+        pairs: int | None = None,
+        least: int = 20,
+        *,
+        released_groups: bool = False,
+    ) -> Blocking:
         """Blocks for record linkage with the register of another owner: columns and rules for Splink; costs nothing.
 
         Args:
@@ -336,15 +344,28 @@ class Release:
             by: for each partition its axes; a pair is compared if one partition holds it in one block.
             pairs: cut until a partition has no more expected pairs; 100 for each record by default.
             least: expected records of both owners that a block keeps.
+            released_groups: in place of `by`: blocks are the groups of cells that this release has published, as in
+                DPCube's paper; `pairs` and `least` do not change them.
 
         Raises:
-            ApplicationRefused: the releases do not have these axes in common.
+            ApplicationRefused: the releases do not have these axes in common, or this one has published no groups.
         """
         from dphist_pipeline.applications.blocking import blocking
+        from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+        from dphist_pipeline.applications.whole_release import ApplicationRefused
 
         if not isinstance(other, Release):
             raise NotARelease(other, self.audit["release"], "block")
-        return blocking(self._whole_release(), other._whole_release(), by, pairs, least)
+        if released_groups == (by is not None):
+            raise ApplicationRefused(
+                "give either `by`, which cuts blocks from both releases, or `released_groups=True`"
+            )
+        one, two = self._whole_release(), other._whole_release()
+        return (
+            group_blocking(one, two, published_groups(self.path))
+            if by is None
+            else blocking(one, two, by, pairs, least)
+        )
 
     def _whole_release(self) -> WholeRelease:
         from dphist_pipeline.applications.whole_release import WholeRelease

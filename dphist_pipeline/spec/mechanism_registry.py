@@ -31,5 +31,5 @@ class Registry(Protocol):
     def settings_of(self, mechanism: Any) -> dict[str, object]:
         """All settings of a mechanism as plain JSON values, which specs are charged by."""
 
-    def advised(self, mechanism: Any) -> list[str]:
-        """A sentence about settings that do better than defaults, where a mechanism has some."""
+    def advised(self, mechanism: Any, written: Mapping[str, object]) -> list[str]:
+        """A sentence about settings that do better than defaults, where a mechanism has some and none was written."""

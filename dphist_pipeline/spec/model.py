@@ -332,7 +332,7 @@ class DeclaredRelease(EngineField):
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        found += self.registry.advised(self.build_mechanism())
+        found += self.registry.advised(self.build_mechanism(), self.settings)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

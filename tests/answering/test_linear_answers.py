@@ -128,7 +128,9 @@ def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -
 
 def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     catalogue, found = store
-    rows = ask(catalogue, "FROM r.internals.dph_covariance WHERE release = 'visits' AND period = '2026-03-02' ORDER BY ALL")
+    rows = ask(
+        catalogue, "FROM r.internals.dph_covariance WHERE release = 'visits' AND period = '2026-03-02' ORDER BY ALL"
+    )
     audit = json.loads((found["visits", "2026-03-02"][0].path / "audit.json").read_bytes())
     assert [list(row) for row in rows[:1]] == [
         ["release", "period", "revision", "level", "axis", "width", "coefficient"]

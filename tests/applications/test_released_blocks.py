@@ -90,3 +90,22 @@ def test_the_command_writes_blocks_of_a_release_with_groups(tmp_path: Path) -> N
     assert done.code == 0, done.err
     (part,) = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8"))["partitions"]
     assert (part["blocks"], part["axes"]) == (3, ["born", "ward"])
+
+
+def test_a_release_in_python_gives_the_blocks_of_the_command(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "store")
+    domain = by_hand.estimate(AXES).domain
+    grouped = replace(by_hand.estimate(AXES), groups=np.unique(GROUPS, return_inverse=True)[1].reshape(domain.shape))
+    one, two = (
+        by_hand.publish(store.public, estimate, AXES, release=name)
+        for name, estimate in (("one", grouped), ("two", by_hand.estimate(AXES)))
+    )
+    words = ["--store", store.root, "--released-groups", "--output", tmp_path / "rules.json"]
+    assert ran("block", "one", "two", *words).code == 0
+    written = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8"))
+    assert one.block(two, released_groups=True).facts() == written
+    with pytest.raises(ApplicationRefused, match="has published no groups of cells"):
+        two.block(one, released_groups=True)
+    for by, released in ((None, False), ([["born"]], True)):
+        with pytest.raises(ApplicationRefused, match="give either `by`"):
+            one.block(two, by, released_groups=released)

@@ -19,6 +19,15 @@ ARITHMETIC = (
         ),
     ),
     Part(
+        "dphist_pipeline/mechanisms/__init__.py",
+        ("mechanisms/test_settings.py",),
+        (
+            Mutation(" or getattr(mechanism, name) != later[name])", ")", "a later setting is in no digest"),
+            Mutation("(name not in later or ", "(True or ", "a later setting changes the digests of old specs"),
+            Mutation("{} if better.keys() & set(written) else", "{} if False else", "what was written is replaced"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/mechanisms/noise_first.py",
         ("mechanisms/test_noise_first.py",),
         (
@@ -26,6 +35,20 @@ ARITHMETIC = (
                 "_cheapest(noisy, 2 * noisy.variance)", "_cheapest(noisy, noisy.variance)", "half the paper's price"
             ),
             Mutation("return bic if error(bic,", "return paper if error(bic,", "auto takes the worse split"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/noise_first.py",
+        ("mechanisms/test_settings.py",),
+        (Mutation("if self.penalty == type(self).penalty else", "if False else", "no warning of a worse default"),),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/sreb_gca.py",
+        ("mechanisms/test_grouping_mechanisms.py",),
+        (
+            Mutation('"exact": searches.least_', '"exact": searches.', "the greedy search in place of the exact one"),
+            Mutation("searches.relative_groups_of_gp", "searches.relative_groups", "GGS in place of GP"),
+            Mutation("domain.cells > MOST_EXACT:", "False:", "an exact search that takes hours"),
         ),
     ),
     Part(
@@ -55,6 +78,10 @@ ARITHMETIC = (
             Mutation(
                 "noise_law.variance(sums.scale(counts.sensitivity))", "noise_law.variance(sums.scale(1))", "noise"
             ),
+            Mutation(
+                "self.threshold.paper - cell_variance", "self.threshold.paper", "the paper's threshold less the noise"
+            ),
+            Mutation('{"paper": written[1]} if written', "written[1] if written", "a threshold of a command line"),
         ),
     ),
     Part(
@@ -114,6 +141,34 @@ ARITHMETIC = (
                 "smallest < SMALLEST_EPSILON or sensitivity / smallest > LARGEST_SCALE", "False", "noise for no table"
             ),
         ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/groups/bucket_splits.py",
+        ("solvers/test_bucket_splits.py",),
+        (
+            Mutation("max(used - first, 0)", "max(used - first - 1, 0)", "a split with a bucket of no cell"),
+            Mutation("mean * (total + rest) - rest * rest // size", "mean * (total + rest)", "squares rounded wrongly"),
+            Mutation("step = max(1, BLOCK // cells)", "step = cells", "a table of 2 GB in memory"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/groups/relative_groups.py",
+        ("solvers/test_relative_groups.py",),
+        (
+            Mutation("(end < place + 2 or", "(end < place + 1 or", "a group of one value, which GP does not have"),
+            Mutation(
+                "total -= (values[place + 1] - values[place]) * (end - place - 1)",
+                "total -= 0",
+                "sums from an old start",
+            ),
+            Mutation("            if cost < best:\n", "            if cost > best:\n", "the worst groups"),
+            Mutation("least[start] + max(apart, 0.0)", "max(apart, 0.0)", "the groups before cost nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/groups/absolute_deviation.py",
+        ("solvers/test_bucket_splits.py", "solvers/test_absolute_deviation.py"),
+        (Mutation("reach = np.iinfo(np.int64).max // counts.size", "reach = 1 << 60", "sums of long lines wrap"),),
     ),
     Part(
         "dphist_pipeline/solvers/trees/haar.py",

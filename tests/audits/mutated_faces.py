@@ -220,4 +220,37 @@ FACES = (
             ),
         ),
     ),
+    Part(
+        "dphist_pipeline/local/consumers.py",
+        ("local/test_collection.py",),
+        (
+            Mutation(
+                "start + math.ceil((stop - start)", "start + math.floor((stop - start)", "the range ends too early"
+            ),
+            Mutation("widths[-1] < widths[0]", "widths[-1] > widths[0]", "a shorter interval is not told"),
+            Mutation("if exact > stop - start > 0:", "if False:", "an interval that is wider than the range"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/late_consumers.py",
+        ("local/test_late_consumers.py",),
+        (
+            Mutation("for edge in one.edges} - set(known))", "for edge in one.edges})", "old boundaries are blamed"),
+            Mutation("if declared.digest[:NAMED] in named:", "if True:", "a consumer is blamed who changed nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/applications/released_blocks.py",
+        ("applications/test_released_blocks.py",),
+        (
+            Mutation("[{cell} + 1]", "[{cell}]", "records in the block of the cell before"),
+            Mutation("return None if column.null_count else", "return", "a release without groups is one block"),
+            Mutation("    if one.counts.size > MOST_CELLS:\n", "    if False:\n", "a query of millions of words"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/releases.py",
+        ("applications/test_released_blocks.py",),
+        (Mutation("if released_groups == (by is not None):", "if False:", "axes that are given and not used"),),
+    ),
 )

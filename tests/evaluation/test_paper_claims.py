@@ -54,6 +54,24 @@ def test_a_claim_that_fails_once_takes_a_status_from_held(study):
     assert listed.judged([item], found)[0].status == "not held"
 
 
+def test_each_reason_was_written_for_what_the_study_found(study):
+    listed = study["listed"]
+    assert listed.unread(listed.items()) == [], "read these reasons in listed.json, then `reproduce.py --read ITEM`"
+
+
+def test_a_reason_is_to_be_read_again_when_another_claim_holds_and_not_for_other_figures(study):
+    listed = study["listed"]
+    claim = listed.Found("less", "holds: 3 of 3", "0.5 times")
+    (item,) = listed.reread(
+        [listed.Item("a paper", "Figure 9", "held", "why", claims=(claim,))], ["Figure 9 of a paper"]
+    )
+    for other, names in (
+        (replace(claim, verdict="holds: 4 of 4", figures="0.6 times"), []),
+        (replace(claim, verdict="in part: 3 of 4"), ["Figure 9 of a paper"]),
+    ):
+        assert listed.unread([replace(item, claims=(other,))]) == names
+
+
 def test_every_study_is_kept_and_measured_the_mechanisms_that_are_here(study):
     kept = study["kept"]
     found = kept.studies()

@@ -11,7 +11,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.mechanisms.dpcube import DPCube
+from dphist_pipeline.mechanisms.dpcube import DPCube, PaperVariance
 from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means, twofold_boxes
 from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
 
@@ -83,6 +83,7 @@ def test_the_papers_threshold_keeps_the_noise_in_the_variance_of_a_boxs_cells(wr
     cells, noise = estimate.unbiased.values, estimate.unbiased.variance
     boxes = kd_boxes(cells, 0.0, 1.0, 900.0, 40)
     assert np.array_equal(estimate.groups, boxes) and boxes.max() > 0
+    assert mechanisms.build("dpcube", {"threshold": written}) == DPCube(threshold=PaperVariance(900.0))
     # The conversion of the card: our number is the paper's less the variance of the noise.
     assert np.array_equal(boxes, kd_boxes(cells, noise, 1.0, 900.0 - noise, 40))
 

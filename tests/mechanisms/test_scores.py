@@ -144,11 +144,12 @@ def test_scores_of_the_largest_counts_stay_within_what_the_door_takes(kind, data
     assert max(abs(int(value)) for value in score.scores(exact)) <= 1 << 61
 
 
-def test_scores_of_the_longest_lines_do_not_wrap():
-    exact = np.tile([HUGE, -HUGE], scores.MOST_CELLS // 2)
+def test_scores_of_long_lines_do_not_wrap():
+    exact = np.tile([HUGE, -HUGE], 2048)
     lines = LastStartByDeviations(2).scores(exact)
-    # Half of the cells of each bucket are 2^52 away from a median of the other half, two by two.
-    assert int(lines[-1]) == -HUGE * 2 * (exact.size // 2 - 1) and lines.max() <= 0
+    # Half of the cells of each bucket are two reaches away from a median of the other half, two by two.
+    reach = (2**63 - 1) // exact.size
+    assert int(lines[-1]) == -reach * 2 * (exact.size // 2 - 1) and lines.max() <= 0
 
 
 @pytest.mark.parametrize(

@@ -97,18 +97,37 @@ def test_the_digest_of_a_spec_stays_when_settings_and_descriptions_come(
     assert office.run("check", "spec.yaml", "--json").json["digest"] == EARLIER[name]
 
 
-ODD = {"mechanism": "dphr", "settings": {"order": "exponential"}}
+# Specs with defaults that stay although other settings do better, and the settings that `check` and `new` name.
 THIRDS = {"order": "exponential", "order_share": "1/3", "grouping_share": "1/3"}
 
 
-def test_check_warns_of_defaults_that_stay_although_other_settings_do_far_better(office: Office) -> None:
-    office.opened().write_spec(**ODD)
-    warned = plain(office.run("check", "spec.yaml").out)
-    assert "`settings: {order_share: 1/3, grouping_share: 1/3}`" in warned
-    office.write_spec(mechanism="dphr", settings=THIRDS)
-    assert "did far better" not in office.run("check", "spec.yaml").out
-    office.write_spec(mechanism="dphr")
-    assert "did far better" not in office.run("check", "spec.yaml").out
+LINE = [{"column": "age", "start": 0, "stop": 100, "width": 25}]
+WORSE = [
+    ("dphr", {"order": "exponential"}, "`settings: {order_share: 1/3, grouping_share: 1/3}`"),
+    ("noise_first", {}, "`settings: {penalty: auto}`"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "settings", "better"), WORSE)
+def test_check_warns_of_defaults_that_stay_although_other_settings_do_better(
+    office: Office, mechanism: str, settings: dict[str, str], better: str
+) -> None:
+    office.opened().write_spec(axes=LINE, mechanism=mechanism, settings=settings)
+    assert better in plain(office.run("check", "spec.yaml").out)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "settings"),
+    [("dphr", THIRDS), ("dphr", {}), *(("noise_first", {"penalty": price}) for price in ("auto", "bic", "paper"))],
+)
+def test_check_warns_of_no_other_settings(office: Office, mechanism: str, settings: dict[str, str]) -> None:
+    office.opened().write_spec(axes=LINE, mechanism=mechanism, settings=settings)
+    assert "did better" not in plain(office.run("check", "spec.yaml").out)
+
+
+def test_each_warning_of_defaults_is_what_the_study_found() -> None:
+    lost = [row for row in MEASURED if row["mechanism"] == "noise_first" and row["setting"] == "penalty"]
+    assert [row["other"] for row in lost] == ["penalty auto"] and 2 * lost[0]["better"] < lost[0]["of"]
 
 
 def test_the_default_that_check_warns_of_still_stands_in_the_digest() -> None:
@@ -120,6 +139,12 @@ def test_a_draft_writes_the_settings_that_do_better(office: Office) -> None:
     assert office.run("new", "wards", "--mechanism", "dphr:order=exponential").code == 0
     drafted = yaml.safe_load(Path("wards.yaml").read_text(encoding="utf-8"))["attributes"]
     assert (drafted["mechanism"], drafted["settings"]) == ("dphr", THIRDS)
+    assert office.run("new", "merged", "--mechanism", "noise_first").code == 0
+    drafted = yaml.safe_load(Path("merged.yaml").read_text(encoding="utf-8"))["attributes"]
+    assert (drafted["mechanism"], drafted["settings"]) == ("noise_first", {"penalty": "auto"})
+    assert office.run("new", "priced", "--mechanism", "noise_first:penalty=paper").code == 0
+    drafted = yaml.safe_load(Path("priced.yaml").read_text(encoding="utf-8"))["attributes"]
+    assert drafted["settings"] == {"penalty": "paper"}
     assert office.run("new", "plain", "--mechanism", "boost").code == 0
     drafted = yaml.safe_load(Path("plain.yaml").read_text(encoding="utf-8"))["attributes"]
     assert drafted["mechanism"] == "boost" and "settings" not in drafted

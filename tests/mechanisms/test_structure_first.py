@@ -88,9 +88,9 @@ def test_there_are_as_many_buckets_as_declared(cells, buckets):
 
 
 def test_refuses_more_cells_or_axes_than_it_serves_and_shares_outside_the_range():
-    StructureFirst().check(Domain.from_shape((2000,)), 1, Fraction(1))
-    with pytest.raises(DomainRefused, match=r"up to 2,000 cells, not 2,001"):
-        StructureFirst().check(Domain.from_shape((2001,)), 1, Fraction(1))
+    StructureFirst().check(Domain.from_shape((16_384,)), 1, Fraction(1))
+    with pytest.raises(DomainRefused, match=r"up to 16,384 cells, not 16,385"):
+        StructureFirst().check(Domain.from_shape((16_385,)), 1, Fraction(1))
     with pytest.raises(DomainRefused, match="one axis, not 2"):
         StructureFirst().check(Domain.from_shape((4, 4)), 1, Fraction(1))
     StructureFirst().check(Domain.from_shape((40,)), 1, Fraction(3, 100_000))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphist_pipeline.solvers.groups import bucket_splits
 from dphist_pipeline.solvers.groups.absolute_deviation import deviations
 from dphist_pipeline.solvers.groups.bucket_splits import (
     LARGEST_CEILING,
@@ -35,12 +36,25 @@ def plain_costs(table, buckets):
     return [found[start] for start in range(buckets - 1, cells)]
 
 
+def squares(counts, ceiling):
+    """The whole table."""
+    return np.concatenate([*squared_errors(np.array(counts), ceiling)])
+
+
 @examples(200)
-@given(LINES, st.data())
-def test_finds_the_cheapest_split_for_every_last_start(line, data):
+@given(LINES, st.sampled_from([1, 20, 1 << 19]), st.data())
+def test_finds_the_cheapest_split_for_every_last_start(line, entries, data):
     buckets = data.draw(st.integers(2, len(line)))
-    for table in (deviations(np.array(line)), squared_errors(np.array(line), 50)):
-        assert costs_of_last_starts(table, buckets).tolist() == plain_costs(table, buckets)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bucket_splits, "BLOCK", entries)
+        for of in (deviations, lambda counts: squared_errors(counts, 50)):
+            table = np.concatenate([*of(np.array(line))])
+            assert costs_of_last_starts(of(np.array(line)), buckets).tolist() == plain_costs(table, buckets)
+
+
+def test_a_table_is_never_held_as_a_whole():
+    sizes = [len(rows) for rows in deviations(np.zeros(4096, dtype=np.int64))]
+    assert max(sizes) * 4096 <= bucket_splits.BLOCK and sum(sizes) == 4096
 
 
 @examples(300)
@@ -57,18 +71,25 @@ def test_no_cost_moves_further_than_its_constant_times_the_counts(pairs, data):
 
 
 @pytest.mark.parametrize("buckets", [2, 3])
-def test_the_largest_counts_of_the_longest_line_do_not_wrap_around(buckets):
+def test_the_largest_counts_of_a_long_line_do_not_wrap_around(buckets):
     line = np.tile([LARGEST, -LARGEST], 1000)
     costs = costs_of_last_starts(deviations(line), buckets)
     assert costs.min() >= 0
     # A bucket of s cells costs 2 · 2^52 · (s // 2), and 1,999 cells are left of the last start, the last cell.
     assert int(costs[-1]) == 2 * LARGEST * 999
-    squares = costs_of_last_starts(squared_errors(line, LARGEST_CEILING), buckets)
-    assert squares.min() >= 0
+    squared = costs_of_last_starts(squared_errors(line, LARGEST_CEILING), buckets)
+    assert squared.min() >= 0
     # 1,999 cells cut off at 0 and F, of which 1,000 are F: 1000 F² - (1000 F)² / 1999. A third bucket takes the first.
     full = 1000 if buckets == 2 else 999
     cells = 1000 + 999 if buckets == 2 else 999 + 999
-    assert int(squares[-1]) == full * LARGEST_CEILING**2 - (full * LARGEST_CEILING) ** 2 // cells
+    assert int(squared[-1]) == full * LARGEST_CEILING**2 - (full * LARGEST_CEILING) ** 2 // cells
+
+
+def test_counts_of_longer_lines_are_clipped_so_that_sums_do_not_wrap_around():
+    line = np.tile([LARGEST, -LARGEST], 2048)
+    reach = (2**63 - 1) // 4096
+    assert reach < LARGEST
+    assert int(next(deviations(line))[0, -1]) == 4096 * reach
 
 
 def squared_error(part):
@@ -79,7 +100,7 @@ def squared_error(part):
 @examples(200)
 @given(st.lists(st.integers(-3, 12), min_size=1, max_size=12), st.integers(1, 9))
 def test_entries_are_the_squared_errors_of_every_stretch_rounded_up(line, ceiling):
-    table = squared_errors(np.array(line), ceiling)
+    table = squares(line, ceiling)
     cut = [min(max(value, 0), ceiling) for value in line]
     for start in range(len(line)):
         for last in range(len(line)):
@@ -88,7 +109,7 @@ def test_entries_are_the_squared_errors_of_every_stretch_rounded_up(line, ceilin
 
 def test_a_line_worked_by_hand():
     # Cut off at 5: 1, 2, 5. Means 3/2 and 7/2 leave 1/2 and 9/2; 8/3 leaves 30 - 64/3 = 26/3.
-    assert squared_errors(np.array([1, 2, 9]), 5).tolist() == [[0, 1, 9], [0, 0, 5], [0, 0, 0]]
+    assert squares([1, 2, 9], 5).tolist() == [[0, 1, 9], [0, 0, 5], [0, 0, 0]]
 
 
 @examples(500)
@@ -99,7 +120,7 @@ def test_a_step_in_one_count_moves_no_entry_by_more_than_twice_the_ceiling_less_
     ceiling, line = bounded
     moved = np.array(line)
     moved[data.draw(st.integers(0, len(line) - 1))] += 1
-    apart = squared_errors(moved, ceiling) - squared_errors(np.array(line), ceiling)
+    apart = squares(moved, ceiling) - squares(line, ceiling)
     assert np.abs(apart).max() <= 2 * ceiling - 1
 
 
@@ -109,18 +130,18 @@ def test_some_step_moves_an_entry_by_exactly_that_much(ceiling):
     line[0] = ceiling
     lower = line.copy()
     lower[0] -= 1
-    apart = squared_errors(line, ceiling)[0, -1] - squared_errors(lower, ceiling)[0, -1]
+    apart = squares(line, ceiling)[0, -1] - squares(lower, ceiling)[0, -1]
     assert apart == 2 * ceiling - 1
 
 
 def test_the_largest_squares_do_not_wrap_around():
     line = np.full(MOST_CELLS, LARGEST_CEILING + 7)
-    assert squared_errors(line, LARGEST_CEILING).max() == 0
+    assert next(squared_errors(line, LARGEST_CEILING)).max() == 0
     line[: MOST_CELLS // 2] = -1
-    assert squared_errors(line, LARGEST_CEILING)[0, -1] == MOST_CELLS // 4 * LARGEST_CEILING**2
+    assert next(squared_errors(line, LARGEST_CEILING))[0, -1] == MOST_CELLS // 4 * LARGEST_CEILING**2
 
 
 def test_refuses_what_could_wrap_around():
     for cells, ceiling in ((2, LARGEST_CEILING + 1), (2, 0), (MOST_CELLS + 1, 1)):
         with pytest.raises(ValueError, match="below 2\\^63"):
-            squared_errors(np.zeros(cells, dtype=np.int64), ceiling)
+            next(squared_errors(np.zeros(cells, dtype=np.int64), ceiling))

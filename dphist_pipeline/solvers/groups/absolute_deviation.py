@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers.groups.bucket_splits import parts_of_rows
 
 Numbers = NDArray[np.int64]
 
 
-def deviations(counts: Numbers) -> Numbers:
+def deviations(counts: Numbers) -> Iterator[Numbers]:
     """Sums of absolute deviations from the median, for every stretch of cells.
 
-    A step of one in one count changes every entry by at most 1: this holds for a sum of |count - centre| with a fixed
-    centre, the median is the centre with the least sum, and a minimum changes by no more than its terms do. All numbers
-    are whole, and below 2^63 for up to 2,000 counts within ±2^52. O(n²) time and memory.
+    Counts are first clipped to ±2^63 / n, which brings two lines no further apart and keeps every sum below 2^63: with
+    up to 2,000 counts within ±2^52, it changes none. Then a step of one in one count changes every entry by at most 1:
+    this holds for a sum of |count - centre| with a fixed centre, the median is the centre with the least sum, and a
+    minimum changes by no more than its terms do. All numbers are whole. O(n²) time, and the memory of a part.
 
     Args:
-        counts: shape (n,).
+        counts: shape (n,), n at least 1.
 
-    Returns:
-        Shape (n, n), entry [start, last] for the cells start … last; 0 where last < start.
+    Yields:
+        Parts of some rows, from the first row to the last, of a table of shape (n, n): entry [start, last] for the
+        cells start … last; 0 where last < start.
     """
-    line = np.ascontiguousarray(counts, dtype=np.int64)
-    return _deviations(line, np.argsort(line, kind="stable"))
+    reach = np.iinfo(np.int64).max // counts.size
+    line = np.clip(counts, -reach, reach).astype(np.int64)
+    order = np.argsort(line, kind="stable")
+    for first, stop in parts_of_rows(line.size):
+        rows = np.zeros((stop - first, line.size), dtype=np.int64)
+        _deviations(line, order, first, rows)
+        yield rows
 
 
 def deviations_of_cuts(counts: Numbers, centre: Literal["median", "mean"]) -> Numbers:
@@ -70,14 +79,11 @@ def imbalances(counts: Numbers) -> Numbers:
 
 
 @compiled
-def _deviations(counts: Numbers, order: Numbers) -> Numbers:
-    """The table of `deviations`; `order` holds the cells in rising order of their counts, shape (n,)."""
-    n = counts.size
-    costs = np.zeros((n, n), dtype=np.int64)
-    rank, links = _ranks(order), np.empty((2, n + 1), dtype=np.int64)
-    for start in range(n):
-        _of_stretches_from(start, counts, order, rank, links, costs[start])
-    return costs
+def _deviations(counts: Numbers, order: Numbers, first: int, rows: Numbers) -> None:
+    """Writes the rows of `deviations` from the start `first`; `order` holds the cells in rising order of counts."""
+    rank, links = _ranks(order), np.empty((2, counts.size + 1), dtype=np.int64)
+    for row in range(len(rows)):
+        _of_stretches_from(first + row, counts, order, rank, links, rows[row])
 
 
 @compiled

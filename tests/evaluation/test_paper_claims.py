@@ -59,7 +59,7 @@ def test_each_reason_was_written_for_what_the_study_found(study):
     assert listed.unread(listed.items()) == [], "read these reasons in listed.json, then `reproduce.py --read ITEM`"
 
 
-def test_a_reason_is_to_be_read_again_when_another_claim_holds_and_not_for_other_figures(study):
+def test_a_reason_is_read_again_when_another_claim_holds_not_for_other_figures(study):
     listed = study["listed"]
     claim = listed.Found("less", "holds: 3 of 3", "0.5 times")
     (item,) = listed.reread(

@@ -56,7 +56,7 @@ OTHER = ("{'county': 'other'}", '\'{"county": ["01", "other"]}\'', "{'county': {
 @pytest.mark.parametrize("box", OTHER)
 def test_other_as_a_category_is_answered_with_how_to_write_it(store: Asked, box: str) -> None:
     with attached(store.catalogue) as connection:
-        with pytest.raises(duckdb.Error, match="no category other; it has .*; for the cell of all others write NULL$"):
+        with pytest.raises(duckdb.Error, match=r"no category other; it has .*; for the cell of all others write NULL$"):
             connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall()
         with pytest.raises(duckdb.Error, match=r"has no category 99; it has .*\d$"):
             connection.execute("FROM r.dph_box('r.weekly', {'county': '99'})").fetchall()

@@ -51,14 +51,23 @@ class Moments:
         counted = float((self.rows * values).sum())
         mean = float((middle * values).sum()) / counted if counted > 0 else math.nan
         if self.oracle.unbiased is None:
-            return Answer(mean, math.nan, math.nan, math.nan, "noise_only", cells, note=notes.NO_INTERVAL)
+            return Answer(
+                mean,
+                math.nan,
+                math.nan,
+                math.nan,
+                "noise_only",
+                cells,
+                note=f"{notes.NO_INTERVAL}; {self.in_middles('mean')}",
+            )
         inside, rows = self.rows > 0, self.total(self.rows)
         least, most = self.lower[inside].min(), self.upper[inside].max()
         low = least + self.distance((self.lower - least) * self.rows)
         high = most - self.distance((most - self.upper) * self.rows)
         unbiased = self.total(middle) / rows if rows > 0 else math.nan
         error = math.sqrt(self.oracle.variance(middle - unbiased * self.rows)) / rows if rows > 0 else math.nan
-        note = notes.NO_MEAN if math.isnan(mean) else "" if low - 1e-9 <= mean <= high + 1e-9 else notes.SMOOTHED
+        note = self.in_middles("mean", low - 1e-9 <= mean <= high + 1e-9)
+        note = notes.NO_MEAN if math.isnan(mean) else note
         return Answer(mean, unbiased, low, high, "linear", cells, error, note)
 
     def distance(self, weights: Reals) -> float:
@@ -86,11 +95,31 @@ class Moments:
         middle, values, cells = self.middle(), self.oracle.values, int(self.rows.sum())
         estimate = float((middle * values).sum())
         if self.oracle.unbiased is None:
-            return Answer(estimate, math.nan, math.nan, math.nan, "noise_only", cells, note=notes.NO_INTERVAL)
+            return Answer(
+                estimate,
+                math.nan,
+                math.nan,
+                math.nan,
+                "noise_only",
+                cells,
+                note=f"{notes.NO_INTERVAL}; {self.in_middles('sum')}",
+            )
         low, high = self.total(self.lower) - self.reach(self.lower), self.total(self.upper) + self.reach(self.upper)
-        note = "" if low - 1e-9 <= estimate <= high + 1e-9 else notes.SMOOTHED
+        note = self.in_middles("sum", low - 1e-9 <= estimate <= high + 1e-9)
         error = math.sqrt(self.oracle.variance(middle))
         return Answer(estimate, self.total(middle), low, high, "linear", cells, error, note)
+
+    def in_middles(self, what: str, is_inside: bool | None = None) -> str:
+        """What is said of bins whose rows are put in their middles; None without an interval."""
+        half = float((self.upper - self.lower).max()) / 2
+        values = self.oracle.values if self.oracle.unbiased is None else self.oracle.unbiased.values
+        shift = (
+            f"about {round(max(0.0, float((self.rows * values).sum())) * half):,}" if what == "sum" else f"{half:.6g}"
+        )
+        text = notes.MIDDLES_OF_ESTIMATE.format(what=what) + shift
+        if is_inside is None:
+            return text
+        return ("" if is_inside else f"{notes.SMOOTHED}; ") + text + notes.MIDDLES_COVERED
 
     def reach(self, weights: Reals) -> float:
         nested = isinstance(self.oracle.unbiased, NestedCells)

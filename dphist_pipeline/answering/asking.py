@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.macro_calls import Source, call_macro
+from dphist_pipeline.answering.macros import macro as definition
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
@@ -36,7 +37,6 @@ Box = Mapping[str, Condition]
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
 POPULATION = "dph_population"
-VARYING = ("dph_compare", "dph_changes", "dph_ratio", "dph_rate", "dph_standardised", "dph_ranks")
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 
 
@@ -47,7 +47,7 @@ class Publication:
     Attributes:
         folder: of the publication.
         audit: the facts in `audit.json`.
-        with_chance: whether intervals of changes, ratios, rates and ranks cover the chance of counts, too.
+        with_chance: whether intervals cover the chance of counts, too, of all but counts and quantiles.
     """
 
     folder: Path
@@ -341,7 +341,7 @@ class Publication:
 
     def _chance(self, macro: str) -> dict[str, object]:
         """The argument of a macro that takes chance in, where that is wanted."""
-        return {"with_chance": True} if self.with_chance and macro in VARYING else {}
+        return {"with_chance": True} if self.with_chance and "with_chance := false" in definition(macro) else {}
 
     @property
     def _periods(self) -> tuple[Source, ...]:

@@ -267,6 +267,8 @@ def _chance(name: str) -> dict[str, str]:
         "change": ("d.noise_half_width", normal, "d.chance_variance"),
         "first": ("d.first_reach", normal, "greatest(0, d.first_unbiased) + 1"),
         "second": ("d.second_reach", normal, "greatest(0, d.second_unbiased) + 1"),
+        "part": ("summed.part_reach", normal, "summed.part_chance"),
+        "rest": ("summed.other_reach", normal, "summed.other_chance"),
         "ranks": ("n.noise_half_width", "2 * ln(2 / n.missed)", "greatest(0, n._unbiased) + 1"),
         "below": (f"({answer}.unbiased - {answer}.ci_lower)", normal, f"greatest(0, {answer}.unbiased) + 1"),
         "above": (f"({answer}.ci_upper - {answer}.unbiased)", normal, f"greatest(0, {answer}.unbiased) + 1"),
@@ -275,6 +277,21 @@ def _chance(name: str) -> dict[str, str]:
         f"{which}_with_chance": _piece("with_chance", asked=asked, reach=reach, sure=sure, variance=variance)
         for which, (reach, sure, variance) in widened.items()
     }
+    # Of counts in the bins of an axis that vary apart: sums of their variances, by the weights of the bins.
+    weights = {
+        "rows": "1",
+        **{
+            "low": "k.above_least",
+            "low_low": "k.above_least ** 2",
+            "high": "k.below_most",
+            "high_high": "k.below_most ** 2",
+        },
+        **{"middle": "k.middle", "middle_middle": "k.middle ** 2"},
+        **{"lower_ends": "k.low_end ** 2", "upper_ends": "k.high_end ** 2"},
+    }
+    for which, weight in weights.items():
+        summed = f"fsum(greatest(0, a.unbiased) * {weight} ORDER BY a.position)"
+        pieces[f"chance_{which}"] = f"CASE WHEN {asked} THEN {summed} ELSE 0 END"
     return {**pieces, "asked": asked, "chance_outside": NOTES["chance_never" if never else "chance_left_out"]}
 
 

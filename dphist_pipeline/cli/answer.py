@@ -76,7 +76,7 @@ def answer(
         bool,
         typer.Option(
             "--with-chance",
-            help="Intervals of changes, ratios, rates and ranks cover chance, too: counts as Poisson's.",
+            help="Intervals of all but counts and quantiles cover chance, too: counts as Poisson's.",
         ),
     ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Box = Mapping[str, Condition]
 
+# Questions whose intervals may cover chance, too.
+VARYING = ("changes", "difference", "mean", "ranks", "ratio", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
@@ -86,10 +88,11 @@ class Asked:
             raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
         if self.standardise and (not self.population or given not in ([], ["by"])):
             raise QuestionRefused("", "--standardise takes --population, and --by or no other question")
-        if self.with_chance and not (self.ratio or self.ranks or self.changes or self.population):
+        if self.with_chance and not (set(given).intersection(VARYING) or self.population):
             raise QuestionRefused(
                 "",
-                "--with-chance is for --ratio, --ranks, --changes and --population; other intervals cover noise alone",
+                f"--with-chance is for {', '.join(f'--{name}' for name in sorted(VARYING))} and --population; other "
+                "intervals cover noise alone",
             )
         if self.standardise:
             return "standardise"

@@ -14,6 +14,10 @@ NO_LAW = "no interval: this question has none for estimates from reports"
 MIDDLES = (
     "the interval puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
 )
+MIDDLES_OF_ESTIMATE = (
+    "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
+)
+MIDDLES_COVERED = ", which the interval covers"
 OPEN_MIDDLE = "no interval: an open bin has no middle; ask for a box without open bins"
 CHANCE_LEFT_OUT = "the interval covers the noise, not chance: such counts vary by chance, too; with_chance adds that"
 CHANCE_NEVER = "the interval covers the noise, not chance: such counts vary by chance, too"

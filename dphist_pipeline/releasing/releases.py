@@ -139,9 +139,9 @@ class Release:
 
         return pl.DataFrame(pivot(self._asked([*rows, column], box), rows, column, box).rows())
 
-    def share(self, part: Box, whole: Box = _ALL) -> Answer:
+    def share(self, part: Box, whole: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
-        return self._asked((), part, whole).share(part, whole)
+        return replace(self._asked((), part, whole), with_chance=with_chance).share(part, whole)
 
     @overload
     def quantile(self, axis: str, q: float = ..., box: Box = ...) -> Quantile: ...
@@ -161,7 +161,9 @@ class Release:
         found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
         return found if isinstance(q, Sequence) else found[0]
 
-    def mean(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+    def mean(
+        self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
+    ) -> Answer:
         """The mean of a binned axis over the rows of a box, in axis units.
 
         Args:
@@ -169,10 +171,14 @@ class Release:
             low: no value of an open bin lies below it; in axis units, or a day.
             high: no value of an open bin lies above it; as `low`.
             box: conditions on axes; all cells by default.
+            with_chance: see `changes`.
         """
-        return self._asked((), box, {axis: None}).mean(axis, low, high, box)
+        asked = replace(self._asked((), box, {axis: None}), with_chance=with_chance)
+        return asked.mean(axis, low, high, box)
 
-    def sum(self, axis: str, low: End = None, high: End = None, box: Box = _ALL) -> Answer:
+    def sum(
+        self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
+    ) -> Answer:
         """The sum of a binned axis over the rows of a box, in axis units.
 
         Args:
@@ -180,8 +186,10 @@ class Release:
             low: see `mean`.
             high: see `mean`.
             box: conditions on axes; all cells by default.
+            with_chance: see `changes`.
         """
-        return self._asked((), box, {axis: None}).sum(axis, low, high, box)
+        asked = replace(self._asked((), box, {axis: None}), with_chance=with_chance)
+        return asked.sum(axis, low, high, box)
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False
@@ -234,9 +242,9 @@ class Release:
 
         return pl.DataFrame(replace(self._asked([axis], box), with_chance=with_chance).ranks(axis, box))
 
-    def difference(self, first: Box, second: Box) -> Answer:
+    def difference(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box less that in another."""
-        return self._asked((), first, second).difference(first, second)
+        return replace(self._asked((), first, second), with_chance=with_chance).difference(first, second)
 
     def ratio(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box divided by that in another; the upper end of its interval may be infinite."""

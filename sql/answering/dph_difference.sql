@@ -1,6 +1,11 @@
 -- The count in one box less the count in another, with its 95 % interval: one row for each period (its latest revision), in order.
--- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out.
-CREATE OR REPLACE MACRO {schema}dph_difference(release_name, first_box, second_box, period := NULL, revision := NULL) AS TABLE
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
+-- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out, but for chance: there
+-- such boxes are taken to vary apart, so their interval is wider.
+CREATE OR REPLACE MACRO {schema}dph_difference(
+    release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
+) AS TABLE
 {opening},
 {bins},
 {two_boxes},
@@ -12,9 +17,10 @@ differing AS (
         variance / b.noise_variance / CASE WHEN b.is_nested THEN 4 ELSE 1 END AS draws
     FROM box_pairs AS b
 ),
-barred AS (
+reached AS (
     SELECT
-        d.*, d.first_estimate - d.second_estimate AS estimate, d.first_unbiased - d.second_unbiased AS unbiased,
+        d.*, greatest(0, d.first_unbiased) + greatest(0, d.second_unbiased) + 2 AS chance_variance,
+        d.first_estimate - d.second_estimate AS estimate, d.first_unbiased - d.second_unbiased AS unbiased,
         CASE
             WHEN NOT d.has_bars THEN NULL
             WHEN d.step IS NOT NULL THEN d.first_reach + d.second_reach
@@ -25,8 +31,13 @@ barred AS (
                 FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
                 WHERE w.noise_scale = d.noise_scale AND w.cells >= d.draws - 1e-6
             )
-        END AS half_width
+        END AS noise_half_width
     FROM differing AS d
+),
+-- The same cells on both sides cancel out.
+barred AS (
+    SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {change_with_chance} END AS half_width
+    FROM reached AS d
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
@@ -49,6 +60,7 @@ SELECT
         WHEN barred.half_width IS NULL THEN '{no_interval}'
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
     END AS note,
+    {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

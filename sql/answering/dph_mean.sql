@@ -2,13 +2,16 @@
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
 -- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles: it
--- holds if rows lie there, `note` tells how far they may move it, and there is none for a bin that is open.
+-- holds if rows lie there, and there is none for a bin that is open.
+-- `note` tells how far rows that do not lie in the middles of their bins may move the estimate.
 -- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_mean(
-    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
 {opening},
 {bins},
@@ -20,14 +23,16 @@ sides AS (
         SELECT
             unnest(['low', 'high']) AS side, unnest([m.lows, m.highs]) AS distance,
             unnest([m.low_span, m.high_span]) AS span, unnest([m.low_low, m.high_high]) AS square,
-            unnest([m.low_rows, m.high_rows]) AS crossed
+            unnest([m.low_rows, m.high_rows]) AS crossed,
+            unnest([m.by_chance.low_low, m.by_chance.high_high]) AS square_by_chance,
+            unnest([m.by_chance.low_rows, m.by_chance.high_rows]) AS crossed_by_chance
     ) AS e
 ),
 reaching AS (
     SELECT
-        f.*, f.distance * f.rows - f.factor ** 2 * f.crossed AS half_linear,
-        f.distance ** 2 - f.factor ** 2 * f.square AS fixed,
-        half_linear ** 2 - fixed * (f.rows ** 2 - f.factor ** 2 * f.rows_rows) AS discriminant
+        f.*, f.distance * f.rows - f.factor ** 2 * (f.crossed + f.crossed_by_chance) AS half_linear,
+        f.distance ** 2 - f.factor ** 2 * (f.square + f.square_by_chance) AS fixed,
+        half_linear ** 2 - fixed * (f.rows ** 2 - f.factor ** 2 * (f.rows_rows + f.by_chance.rows)) AS discriminant
     FROM (SELECT d.*, {deviations} AS factor FROM (
         -- The draws at the mean at which the largest weight of a draw stands out most. Of nested estimates, no draw has a
         -- weight above `span`, because none has one above 1 in a sum of cells.
@@ -95,8 +100,14 @@ report_ends AS (
             {sure_of_reports} ** 2 * (
                 abs(m.gamma) * span + abs(m.delta * (m.middle_atoms - m.unbiased * m.atoms)) + m.step * span / 3
             ) / 2 AS half,
-            {sure_of_reports} ** 2 * (m.middle_rows - m.unbiased * m.rows_rows) AS crossed,
-            m.rows ** 2 - {sure_of_reports} ** 2 * m.rows_rows AS square, {sure_of_reports} ** 2 * m.variance AS fixed
+            {sure_of_reports} ** 2 * (
+                m.middle_rows + m.by_chance.middle_rows - m.unbiased * (m.rows_rows + m.by_chance.rows)
+            ) AS crossed,
+            m.rows ** 2 - {sure_of_reports} ** 2 * (m.rows_rows + m.by_chance.rows) AS square,
+            {sure_of_reports} ** 2 * (
+                m.variance + m.by_chance.middle_middle - 2 * m.unbiased * m.by_chance.middle_rows
+                    + m.unbiased ** 2 * m.by_chance.rows
+            ) AS fixed
         FROM means AS m
         WHERE m.step IS NOT NULL AND m.has_middles
     ) AS r
@@ -126,16 +137,19 @@ SELECT
     CASE
         WHEN barred.mean IS NULL THEN '{no_mean}'
         WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
-        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        ELSE nullif(concat_ws(
+        ELSE concat_ws(
             '; ',
             CASE
+                WHEN barred.ci_lower IS NULL THEN '{no_interval}'
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
             END,
-            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' || printf('%.6g', barred.half_bin) END
-        ), '')
+            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' ELSE '{middles_of_estimated_mean}' END
+                || printf('%.6g', barred.half_bin)
+                || CASE WHEN barred.step IS NULL AND barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+        )
     END AS note,
     {shifted},
+    {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision

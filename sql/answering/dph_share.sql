@@ -4,8 +4,12 @@
 -- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how many points, with an
 -- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis; else how far they
 -- may move the share at most. Without a quality table this is not known, as it says.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
-CREATE OR REPLACE MACRO {schema}dph_share(release_name, part, whole := '{}', period := NULL, revision := NULL) AS TABLE
+CREATE OR REPLACE MACRO {schema}dph_share(
+    release_name, part, whole := '{}', period := NULL, revision := NULL, with_chance := false
+) AS TABLE
 {opening},
 {bins},
 {boxes_asked},
@@ -24,7 +28,9 @@ pairs AS (
         whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased,
         coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
         coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
-        coalesce(c.covariance, part.cells * part.noise_variance) AS vat
+        coalesce(c.covariance, part.cells * part.noise_variance) AS vat,
+        CASE WHEN {asked} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,
+        CASE WHEN {asked} THEN greatest(0, whole.unbiased - part.unbiased) + 1 ELSE 0 END AS other_chance
     FROM summed AS whole JOIN summed AS part
         ON part.period = whole.period AND part.revision = whole.revision
     LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision
@@ -47,10 +53,10 @@ reaching_others AS (
 bounds AS (
     SELECT
         summed.*,
-        greatest(0, summed.unbiased - summed.part_reach) AS part_lower,
-        greatest(0, summed.unbiased + summed.part_reach) AS part_upper,
-        greatest(0, summed.other_unbiased - summed.other_reach) AS other_lower,
-        greatest(0, summed.other_unbiased + summed.other_reach) AS other_upper,
+        greatest(0, summed.unbiased - {part_with_chance}) AS part_lower,
+        greatest(0, summed.unbiased + {part_with_chance}) AS part_upper,
+        greatest(0, summed.other_unbiased - {rest_with_chance}) AS other_lower,
+        greatest(0, summed.other_unbiased + {rest_with_chance}) AS other_upper,
         CASE
             WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
             WHEN summed.part_variance IS NOT NULL THEN (
@@ -79,9 +85,9 @@ roots AS (
     FROM (
         SELECT
             b.*,
-            b.whole_unbiased ** 2 - b.factor ** 2 * b.vt AS square,
-            b.unbiased * b.whole_unbiased - b.factor ** 2 * b.vat AS middle,
-            b.unbiased ** 2 - b.factor ** 2 * b.va AS fixed
+            b.whole_unbiased ** 2 - b.factor ** 2 * (b.vt + b.part_chance + b.other_chance) AS square,
+            b.unbiased * b.whole_unbiased - b.factor ** 2 * (b.vat + b.part_chance) AS middle,
+            b.unbiased ** 2 - b.factor ** 2 * (b.va + b.part_chance) AS fixed
         FROM bounds AS b
     ) AS q
 ),
@@ -201,6 +207,7 @@ SELECT
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
     END AS capped,
+    {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision

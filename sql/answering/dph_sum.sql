@@ -3,10 +3,12 @@
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
 -- 2.5 %. Rows in `other` are not in the sum. From reports, the interval is that of the sum of the middles: see dph_mean.
 -- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
+-- their means, which is too little where persons have several rows.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_sum(
-    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
 {opening},
 {bins},
@@ -21,6 +23,7 @@ sides AS (
                 m.low_low + 2 * m.least * m.low_rows + m.least ** 2 * m.rows_rows,
                 m.high_high - 2 * m.most * m.high_rows + m.most ** 2 * m.rows_rows
             ]) AS square,
+            unnest([m.by_chance.lower_ends, m.by_chance.upper_ends]) AS square_by_chance,
             -- Of nested estimates, no draw has a weight above that of all cells with one sign and those with the other.
             unnest([
                 CASE
@@ -35,7 +38,7 @@ sides AS (
     ) AS e
 ),
 reaching AS (
-    SELECT d.period, d.revision, d.side, d.total, coalesce({deviations}, 0) * sqrt(greatest(0, d.square)) AS half_width
+    SELECT d.period, d.revision, d.side, d.total, coalesce({deviations}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
     FROM sides AS d
     WHERE d.noise_scale IS NOT NULL
 ),
@@ -43,7 +46,7 @@ report_reaching AS (
     SELECT r.period, r.revision, {report_reach_of_sum} AS half_width
     FROM (
         SELECT
-            m.period, m.revision, greatest(0, m.middle_middle) AS variance,
+            m.period, m.revision, greatest(0, m.middle_middle) + m.by_chance.middle_middle AS variance,
             greatest(abs(m.least_middle), abs(m.most_middle)) AS span,
             abs(m.gamma) * span + abs(m.delta * m.middle_atoms) AS slope, m.step * span AS step
         FROM moments AS m
@@ -78,20 +81,23 @@ SELECT
     barred.cells,
     CASE
         WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
-        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        ELSE nullif(concat_ws(
+        ELSE concat_ws(
             '; ',
             CASE
+                WHEN barred.ci_lower IS NULL THEN '{no_interval}'
                 WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
                     THEN '{smoothed}'
             END,
-            CASE WHEN barred.step IS NOT NULL THEN
-                '{middles_of_sum}about '
-                    || format('{:,}', TRY_CAST(round(greatest(0, barred.rows) * barred.half_bin) AS BIGINT))
-            END
-        ), '')
+            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_sum}' ELSE '{middles_of_estimated_sum}' END
+                || 'about ' || format(
+                    '{:,}',
+                    TRY_CAST(round(greatest(0, coalesce(barred.rows, barred.estimated_rows)) * barred.half_bin) AS BIGINT)
+                )
+                || CASE WHEN barred.step IS NULL AND barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+        )
     END AS note,
     {shifted},
+    {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision

@@ -161,7 +161,11 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("question", [["--difference", "state = 'B'"], ["--mean", "age"], ["--by", "state"], []])
 def test_chance_is_refused_where_no_interval_would_cover_it(store: Store, question: list[str]) -> None:
     refused = answered(store, "cells", *question, "--with-chance")
-    assert refused.exit_code != 0 and "--with-chance is for --ratio" in str(refused.exception)
+    assert (
+        refused.exit_code != 0
+        and "--with-chance is for --changes, --difference, --mean, --ranks, --ratio, --sum and"
+        in str(refused.exception)
+    )
 
 
 def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:

@@ -37,6 +37,9 @@ AXES: list[dict[str, Any]] = [
     {"column": "ward", "values": WARDS},
     {"column": "place", "values": [f"p{n}" for n in range(10)]},
 ]
+EDGES = np.array([0.0, 10, 20, 40, 90])
+BY_AGE = np.array([30.0, 200.0, 500.0, 60.0])  # rows expected in a week in a place, by age
+AGES: list[dict[str, Any]] = [{"column": "age", "edges": EDGES.tolist()}, AXES[1]]
 SCALES = {"little": Fraction(1, 2), "much": Fraction(20)}
 PERIODS = 12
 UNLIKELY = 1e-9
@@ -50,15 +53,22 @@ def laplace(source: np.random.Generator, scale: Fraction, shape: tuple[int, ...]
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """12 weeks of counts of a constant rate, four wards in ten places, with little and with much noise."""
+    """12 weeks of counts of a constant rate in ten places, with little and much noise: four wards, ages, fixed ages."""
     public, source = tmp_path_factory.mktemp("public"), np.random.default_rng(random_words(4))
-    domain = domain_of(AXES)
-    for name, scale in SCALES.items():
-        for week in range(PERIODS):
-            counts = source.poisson(EXPECTED[:, np.newaxis], domain.shape)
-            noisy = (counts + laplace(source, scale, domain.shape)).astype(np.float64)
-            made = Estimate(domain, noisy, (("counts", 1 / scale),), NoisyCells(noisy, scale))
-            by_hand.publish(public, made, AXES, name, str(date(2026, 1, 5) + timedelta(weeks=week)))
+    for noise, scale in SCALES.items():
+        for axes, expected, name in (
+            (AXES, EXPECTED, noise),
+            (AGES, BY_AGE, f"{noise}_ages"),
+            (AGES, BY_AGE, f"{noise}_fixed"),
+        ):
+            domain = domain_of(axes)
+            for week in range(PERIODS):
+                counts = np.broadcast_to(expected[:, np.newaxis], domain.shape)
+                if not name.endswith("fixed"):
+                    counts = source.poisson(counts)
+                noisy = (counts + laplace(source, scale, domain.shape)).astype(np.float64)
+                made = Estimate(domain, noisy, (("counts", 1 / scale),), NoisyCells(noisy, scale))
+                by_hand.publish(public, made, axes, name, str(date(2026, 1, 5) + timedelta(weeks=week)))
     return build_catalogue(public, tmp_path_factory.mktemp("scratch"))
 
 
@@ -135,6 +145,50 @@ def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: An
     assert held(inside) == "as promised"
 
 
+def answers(asked: Any, question: str) -> list[tuple[float, float]]:
+    """The intervals of a question with `{place}` in it, of four places and all weeks."""
+    found: list[tuple[float, float]] = []
+    for place in AXES[1]["values"][:4]:
+        found += asked.execute(f"SELECT ci_lower, ci_upper FROM r.{question.replace('{place}', place)}").fetchall()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("noise", "ward", "other", "without"), [("little", 2, 3, "seldom"), ("much", 1, 2, ""), ("little", 0, 1, "")]
+)
+def test_differences_and_shares_of_constant_rates_are_held_with_chance(
+    asked: Any, noise: str, ward: int, other: int, without: str
+) -> None:
+    one, two = (f"{{'ward': 'w{number}', 'place': '{{place}}'}}" for number in (ward, other))
+    both = f"{{'ward': ['w{ward}', 'w{other}'], 'place': '{{place}}'}}"
+    first, second = EXPECTED[[ward, other]]
+    for macro, boxes, truth in (
+        ("dph_difference", f"{one}, {two}", first - second),
+        ("dph_share", f"{one}, {both}", first / (first + second)),
+    ):
+        for with_chance, expected in (("true", "as promised"), ("false", without))[: 1 + bool(without)]:
+            rows = answers(asked, f"{macro}('r.{noise}', {boxes}, with_chance := {with_chance})")
+            assert held([low <= truth <= high for low, high in rows]) == expected, macro
+
+
+@pytest.mark.parametrize(("noise", "without"), [("little", "seldom"), ("much", "")])
+def test_means_and_sums_of_constant_rates_are_held_with_chance_wherever_rows_lie(
+    asked: Any, noise: str, without: str
+) -> None:
+    """All rows at the lower ends of their bins give a true mean, all at the upper ends another: both lie within."""
+    for macro, rows in (("dph_mean", BY_AGE.sum()), ("dph_sum", 1.0)):
+        lowest, highest = (BY_AGE @ EDGES[:-1]) / rows, (BY_AGE @ EDGES[1:]) / rows
+        for release, with_chance, expected in (
+            ("ages", "true", "as promised"),
+            ("fixed", "false", "as promised"),
+            ("ages", "false", without),
+        )[: 2 + bool(without)]:
+            question = f"{macro}('r.{noise}_{release}', 'age', box := {{'place': '{{place}}'}}, with_chance := "
+            found = answers(asked, f"{question}{with_chance})")
+            inside = [low <= lowest and highest <= high for low, high in found]
+            assert held(inside) == expected, (macro, release)
+
+
 def read_release(folder: Path) -> Release:
     return Release(folder, json.loads((folder / "audit.json").read_bytes()), replayed=True)
 
@@ -146,7 +200,9 @@ def test_what_covers_chance_and_what_does_not_is_said_beside_it(
     questions = [
         *["dph_rate('r.little', ['ward', 'place'], 'people'{})", "dph_ranks('r.little', 'ward'{})"],
         *["dph_ratio('r.little', {{'ward': 'w2'}}, {{'ward': 'w3'}}{})", "dph_changes('r.little'{})"],
-        "dph_compare('r.little', '2026-01-05', '2026-01-12'{})",
+        *["dph_compare('r.little', '2026-01-05', '2026-01-12'{})", "dph_share('r.little', {{'ward': 'w2'}}{})"],
+        "dph_difference('r.little', {{'ward': 'w2'}}, {{'ward': 'w3'}}{})",
+        *["dph_mean('r.little_ages', 'age'{})", "dph_sum('r.little_ages', 'age'{})"],
     ]
     for question in questions:
         said, widths = [], []
@@ -158,6 +214,9 @@ def test_what_covers_chance_and_what_does_not_is_said_beside_it(
     release = read_release(catalogue.parent / "little" / "period=2026-01-12" / "revision=1")
     for with_chance, words in ((False, notes.CHANCE_LEFT_OUT), (True, notes.CHANCE_WITHIN)):
         ratio = release.ratio({"ward": "w2"}, {"ward": "w3"}, with_chance=with_chance)
+        share = release.share({"ward": "w2"}, with_chance=with_chance)
+        difference = release.difference({"ward": "w2"}, {"ward": "w3"}, with_chance=with_chance)
+        assert share.chance == difference.chance == words
         assert ratio.chance == words and set(release.changes(with_chance=with_chance)["chance"]) == {words}
         publication = Publication(release.path, release.audit, with_chance)
         print_rows(publication, Asked(changes=True), answer_rows(publication, Asked(changes=True), {}))

@@ -66,6 +66,14 @@ def test_python_refuses_open_bins(store: Asked) -> None:
         store.releases["2026-03-02"].mean("age")
 
 
+def test_a_mean_and_a_sum_say_how_far_rows_outside_the_middles_move_them(tmp_path: Path) -> None:
+    axes = [{"column": "age", "edges": [0, 10, 40]}]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([200.0, 100.0]), off=0), axes)
+    said = "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the "
+    assert release.mean("age").note == said + "mean by at most 15, which the interval covers"
+    assert release.sum("age").note == said + "sum by at most about 4,500, which the interval covers"
+
+
 def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:
     axes = [{"column": "age", "edges": [0, 10, 20]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([-4.0, 3.0]), off=0), axes)

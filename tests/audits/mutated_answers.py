@@ -293,7 +293,9 @@ ANSWERS = (
                 "b.part_lower / (b.part_lower + b.other_upper)", "b.part_lower / (b.part_lower + b.other_lower)", "ends"
             ),
             Mutation("w.cells <= least(summed.cells, ", "w.cells <= greatest(summed.cells, ", "tails of more draws"),
-            Mutation("- b.factor ** 2 * b.vat AS middle", "AS middle", "part and whole taken for independent"),
+            Mutation(
+                "(b.vat + b.part_chance) AS middle", "b.part_chance AS middle", "part and whole taken for independent"
+            ),
             Mutation("CASE WHEN b.root > 1 AND", "CASE WHEN b.root > 2 AND", "shares outside of both roots"),
             Mutation(
                 "SELECT summed.*, ({reach}).two AS part_reach",
@@ -308,7 +310,11 @@ ANSWERS = (
         (
             Mutation("WHEN r.span = 0 OR r.distance <= 0", "WHEN r.distance <= 0", "one bin", "its noise is 0 as well"),
             Mutation("- 2 * e.span * e.crossed", "", "draws of another weight"),
-            Mutation("f.factor ** 2 * f.crossed AS half", "f.crossed AS half", "the covariance with the rows"),
+            Mutation(
+                "(f.crossed + f.crossed_by_chance) AS half",
+                "f.crossed_by_chance AS half",
+                "the covariance with the rows",
+            ),
         ),
     ),
     Part(

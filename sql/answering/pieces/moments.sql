@@ -1,6 +1,6 @@
 -- Sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. An end that is open is closed
 -- by `low` or `high`, within which all values lie. For estimates from reports, variances and covariances are those of the middles,
--- at the estimated counts.
+-- at the estimated counts. `by_chance` has the variances and covariances of chance, if the question asks for it.
 given AS (
     SELECT
         CAST(axis AS VARCHAR) AS axis,
@@ -78,7 +78,13 @@ moments AS (
             fsum(k.atoms * k.middle ** 2 ORDER BY a.position) AS square_atoms,
             bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
             min(k.middle) AS least_middle, max(k.middle) AS most_middle,
-            max(k.high_end - k.low_end) / 2 AS half_bin
+            max(k.high_end - k.low_end) / 2 AS half_bin,
+            {
+                'rows': {chance_rows},
+                'low_rows': {chance_low}, 'low_low': {chance_low_low}, 'high_rows': {chance_high}, 'high_high': {chance_high_high},
+                'middle_rows': {chance_middle}, 'middle_middle': {chance_middle_middle},
+                'lower_ends': {chance_lower_ends}, 'upper_ends': {chance_upper_ends}
+            } AS by_chance
         FROM along AS a
         JOIN chosen ON chosen.period = a.period AND chosen.revision = a.revision
         JOIN closed AS k ON k.grid = chosen.grid AND k.position = a.position

@@ -137,7 +137,7 @@ def _texts(path: Path) -> Iterator[str]:
             yield from _rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")
     elif path.suffix == ".duckdb":
         with duckdb.connect(path, read_only=True) as connection:
-            yield from _rows(connection, "SELECT table_name FROM duckdb_tables()")
+            yield from _rows(connection, "SELECT schema_name, table_name FROM duckdb_tables()")
     elif path.suffix == ".json":
         yield str(json.loads(path.read_bytes()))
     else:
@@ -146,8 +146,9 @@ def _texts(path: Path) -> Iterator[str]:
 
 def _rows(connection: Any, tables: str) -> Iterator[str]:
     """Every value of every table, a line each; what Dagster packed is unpacked, and its pictures are looked at."""
-    for (table,) in connection.execute(tables).fetchall():
-        for row in connection.execute(f'SELECT * FROM "{table}"').fetchall():
+    for names in connection.execute(tables).fetchall():
+        table = ".".join(f'"{name}"' for name in names)
+        for row in connection.execute(f"SELECT * FROM {table}").fetchall():
             text = "\n".join(f"{value:.0f}" if isinstance(value, float) else _unpacked(value) for value in row)
             yield "\n".join([text, *(str(b64decode(found)) for found in re.findall(r"base64,([\w+/=]+)", text))])
 

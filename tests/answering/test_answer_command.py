@@ -113,7 +113,7 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         (row,) = facts(store, "cells", "--where", first, option, second)["rows"]
         assert row["estimate"] == pytest.approx(expected) and row["ci_lower"] < expected < row["ci_upper"]
         head, line, *said = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
-        assert ("not chance" in " ".join(said)) == (option == "--ratio")
+        assert "not chance" in " ".join(said)
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
         assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     ranks = facts(store, "cells", "--ranks", "state")["rows"]

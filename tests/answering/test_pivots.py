@@ -126,7 +126,9 @@ def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
     parts = [part.splitlines() for part in done.out.split("\n\n")]
     assert len(parts) > 1 and max(map(len, done.out.splitlines()[:-2])) <= width
     assert all(lines[0].split()[0] == "age" for lines in parts)
-    assert " ".join(" ".join(lines[0].split()[1:]) for lines in parts) == "01 02 03 04 other total"
+    assert " ".join(" ".join(lines[0].split()[1:]) for lines in parts) == (
+        "01 Autauga 02 03 Mobile 04 Kodiak other total"
+    )
     told = release.pivot(["age"], "county")
     shown = done.out.replace(" ~", "").replace(" !", "")
     for head in ("01", "other", "total"):

@@ -166,7 +166,7 @@ def test_a_sum_is_published_only_where_one_was_drawn(tmp_path: Path) -> None:
     rows = pq.read_table(one.path / "sums.parquet").to_pylist()
     assert [row["parent"] for row in rows] == [None] * 16
     assert {row["noise_scale"] for row in rows} == {"2"}
-    groups = asked(tmp_path, "dph_groups ORDER BY sum_number")
+    groups = asked(tmp_path, "internals.dph_groups ORDER BY sum_number")
     assert [{name: row[name] for name in rows[0]} for row in groups] == rows
     assert {row["noise_variance"] for row in groups} == {noise_law.variance(Fraction(2))}
 

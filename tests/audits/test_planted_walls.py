@@ -18,7 +18,7 @@ sys.path[:0] = sys.argv[1].split()
 from planted_walls import WALLS
 (wall,) = (wall for wall in WALLS if wall.name == sys.argv[2])
 with wall.planted():
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", sys.argv[3]]))
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "slow or not slow", sys.argv[3]]))
 """
 
 each_wall = pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall.name)

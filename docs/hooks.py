@@ -22,7 +22,7 @@ from hook_tables import shown, table
 from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
 
 import dphist_pipeline as dph
-from dphist_pipeline.spec import row_functions as known
+from dphist_pipeline.spec import _row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"

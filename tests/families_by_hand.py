@@ -13,10 +13,10 @@ from by_hand import charged
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism
 from dphist_pipeline.publishing.release_files import write_family
-from dphist_pipeline.releasing.audit_facts import _level
+from dphist_pipeline.releasing._audit_facts import _level
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec._tables import TablesSpec, family_of
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.tables import TablesSpec, family_of
 
 
 def estimate_family(

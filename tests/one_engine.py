@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import duckdb
 
-from dphist_pipeline.confidential import bounding
+from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential.reading import ingest
 
 FENCE = re.compile("SET (allowed_directories|enable_external_access|lock_configuration)")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates._bands import chernoff_reach
 from dphist_pipeline.estimates.answers import Answer, Basis, Quantile, RangeAnswer
-from dphist_pipeline.estimates.bands import chernoff_reach
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells, end_of
 from dphist_pipeline.estimates.intervals import (
     LEVEL,

@@ -110,7 +110,7 @@ def drawn_from(name: str | None) -> Iterator[None]:
 def _warm_up() -> None:
     """Runs the samplers' self-tests, which draw at first use only: no test's stream may depend on who was first."""
     from dphist_pipeline.confidential import noise
-    from dphist_pipeline.local import coins
+    from dphist_pipeline.local import _coins as coins
 
     if noise._self_test.cache_info().currsize and coins._self_test.cache_info().currsize:
         return

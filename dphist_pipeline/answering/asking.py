@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from dphist_pipeline.answering._macro_calls import Source, call_macro
+from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import list_publications
-from dphist_pipeline.answering.macro_calls import Source, call_macro
-from dphist_pipeline.answering.macros import macro as definition
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.answering._family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.answering.asking import Box, Publication
-from dphist_pipeline.answering.family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.answering.published import FamilyNamed, audit_in_force, is_family
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY

@@ -38,7 +38,7 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline.answering.catalogue_places import Places
+from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue_tables import (
     Publication,
     add_publications,

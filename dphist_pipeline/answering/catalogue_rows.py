@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.catalogue_schemas import (
+from dphist_pipeline.answering._catalogue_schemas import (
     BINS,
     COVARIANCE,
     DISTANCES,

@@ -15,13 +15,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.catalogue_choice import (
+from dphist_pipeline.answering._catalogue_choice import (
     answering_tables,
     better_rows,
     make_asked_views,
     number_better_tables,
 )
-from dphist_pipeline.answering.catalogue_places import Places
+from dphist_pipeline.answering._catalogue_places import Places
+from dphist_pipeline.answering._catalogue_schemas import BOUNDED, TABLES, comments_of
+from dphist_pipeline.answering._macros import MACROS, macro
+from dphist_pipeline.answering._views import (
+    Column,
+    Described,
+    asked_statements,
+    macro_comment,
+    table_comments,
+    title_comments,
+    view_statements,
+)
 from dphist_pipeline.answering.catalogue_rows import (
     bin_rows,
     covariance_rows,
@@ -35,18 +46,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
-from dphist_pipeline.answering.catalogue_schemas import BOUNDED, TABLES, comments_of
-from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.quality_tables import read_rows
-from dphist_pipeline.answering.views import (
-    Column,
-    Described,
-    asked_statements,
-    macro_comment,
-    table_comments,
-    title_comments,
-    view_statements,
-)
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
 from dphist_pipeline.publishing.published_files import SUMS

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.answering.views import Described
+from dphist_pipeline.answering._views import Described
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from dphist_pipeline.answering.export_sdmx import sdmx_lines
+from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.formatting import FORMULA
@@ -43,7 +43,7 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         if to == "xlsx":
-            from dphist_pipeline.answering.export_xlsx import write_xlsx
+            from dphist_pipeline.answering._export_xlsx import write_xlsx
 
             write_xlsx(exported, draft)
         else:

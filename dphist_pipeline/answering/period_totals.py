@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dphist_pipeline.answering._macro_calls import call_macro
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue import list_publications
-from dphist_pipeline.answering.macro_calls import call_macro
 from dphist_pipeline.estimates.answers import Answer, found_in_row
 
 

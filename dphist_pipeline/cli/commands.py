@@ -24,7 +24,7 @@ class Home(NamedTuple):
 
 
 # What draws pictures and what builds the catalogue: `dphist release` starts both before it imports anything itself.
-NEEDED_BY_RELEASE = ("dphist_pipeline.publishing.vega", "dphist_pipeline.answering.building")
+NEEDED_BY_RELEASE = ("dphist_pipeline.publishing._vega", "dphist_pipeline.answering.building")
 
 HOMES = {
     "init": Home("init", "init", "Makes a store: a public folder, a confidential one, and a ledger."),

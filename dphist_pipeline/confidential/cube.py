@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential import row_tables, table_counts
-from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential import _table_counts as table_counts
+from dphist_pipeline.confidential import row_tables
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import with_enough_memory, withheld

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.journal import Answers
-from dphist_pipeline.confidential.plain_values import DoorMisuse as DoorMisuse
-from dphist_pipeline.confidential.questions import (
+from dphist_pipeline.confidential._plain_values import DoorMisuse as DoorMisuse
+from dphist_pipeline.confidential._questions import (
     LARGEST_COUNT,
     Buckets,
     Cells,
@@ -30,6 +29,7 @@ from dphist_pipeline.confidential.questions import (
     Sums,
     WeightedSums,
 )
+from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowQuestion
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.plain_values import DoorMisuse
+from dphist_pipeline.confidential._plain_values import DoorMisuse
 
 Numbers = NDArray[np.int64]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.bounding import count_bounded, kept_words, staged_rows
+from dphist_pipeline.confidential._bounding import count_bounded, kept_words, staged_rows
+from dphist_pipeline.confidential._row_words import names_of, words_of
+from dphist_pipeline.confidential._table_counts import count_marginals
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal
-from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, mark_words
+from dphist_pipeline.confidential.reading._positions import MARKS, UNDECLARED, UNPARSED, mark_words
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.confidential.row_words import names_of, words_of
-from dphist_pipeline.confidential.table_counts import count_marginals
 
 Numbers = NDArray[np.int64]
 

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.plain_values import DoorMisuse, whole_number, whole_numbers
+from dphist_pipeline.confidential._plain_values import DoorMisuse, whole_number, whole_numbers
 
 Numbers = NDArray[np.int64]
 Centre = Literal["median", "mean"]

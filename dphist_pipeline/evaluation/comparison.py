@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.evaluation._plots import draw
+from dphist_pipeline.evaluation._recommendation import SIMPLEST, Recommendation, recommendations, same_as_geometric
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.measuring import Score, compare
-from dphist_pipeline.evaluation.plots import draw
 from dphist_pipeline.evaluation.public_counts import Numbers, read_counts
-from dphist_pipeline.evaluation.recommendation import SIMPLEST, Recommendation, recommendations, same_as_geometric
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, tables
 from dphist_pipeline.evaluation.workloads import Workload, parse_workloads
 

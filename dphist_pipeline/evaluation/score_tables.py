@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from dphist_pipeline.evaluation._recommendation import competing, leaders
 from dphist_pipeline.evaluation.measuring import MISSED, Score
-from dphist_pipeline.evaluation.recommendation import competing, leaders
 from dphist_pipeline.evaluation.workloads import Workload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}

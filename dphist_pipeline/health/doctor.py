@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health import bucket, doubtful, places, publications, spending
+from dphist_pipeline.health import _bucket as bucket
+from dphist_pipeline.health import _doubtful as doubtful
+from dphist_pipeline.health import _places as places
+from dphist_pipeline.health import _publications as publications
+from dphist_pipeline.health import _spending as spending
+from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
-from dphist_pipeline.health.versions import versions
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store, StoreUnusable
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from dphist_pipeline.ledger import clock_errors as errors
+from dphist_pipeline.ledger import _clock_errors as errors
 
 BUILT = 2026  # a house test compares it with the changelog
 IDLE = timedelta(days=92)  # that a store may be charged later than its schedule has it, with no newer file here

@@ -9,13 +9,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
+from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.database import ENTRIES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import LedgerAltered, LedgerForeign
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import Writing, all_entries
 from dphist_pipeline.ledger.postgresql import ledger_database
-from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator
 
 

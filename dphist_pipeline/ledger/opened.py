@@ -13,15 +13,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.ledger._checkpoint import judged
+from dphist_pipeline.ledger._replay import follow
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.checkpoint import judged
 from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
 from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
-from dphist_pipeline.ledger.replay import follow
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 

@@ -17,8 +17,8 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
+from dphist_pipeline.local._late_consumers import why_unserved
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.late_consumers import why_unserved
 from dphist_pipeline.local.law import estimates, law_of, projected
 from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.reports import OTHER_QUESTION, files_at, questions_named, tallied

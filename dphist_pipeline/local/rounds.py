@@ -18,8 +18,8 @@ import numpy as np
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.local._late_consumers import why_unserved
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.late_consumers import why_unserved
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files
 from dphist_pipeline.local.question import Question

@@ -13,7 +13,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
-from dphist_pipeline.planning.bounds import (
+from dphist_pipeline.planning._bounds import (
     Bound,
     UnitsByRows,
     advice,
@@ -23,10 +23,10 @@ from dphist_pipeline.planning.bounds import (
     table_of,
     table_of_shares,
 )
-from dphist_pipeline.planning.dpcube_theory import dpcube_theory
-from dphist_pipeline.planning.expected_errors import CELL, Expected, Forecaster, questions, questions_of
+from dphist_pipeline.planning._dpcube_theory import dpcube_theory
+from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster, questions, questions_of
+from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.expected_quality import notes_on_quality
-from dphist_pipeline.planning.least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.stand_ins import declared_shapes, folder_if_any, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -21,7 +21,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.planning.invented_records import RehearsalRefused, invent, write_records
+from dphist_pipeline.planning._invented_records import RehearsalRefused, invent, write_records
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.plans import reading_of

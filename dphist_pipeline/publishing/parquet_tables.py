@@ -24,7 +24,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisySums, 
 from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.estimates.whole_families import Population
-from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, taken, texts
+from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
 
 GROUP_ROWS = 1 << 18
 OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
-from dphist_pipeline.publishing.vega import Chart, draw_chart
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 WIDTH, HEIGHT, PANEL = 420, 250, 150

@@ -15,8 +15,9 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import sync_file, sync_folder
-from dphist_pipeline.publishing import rendered_pages, superseded, withdrawal
-from dphist_pipeline.publishing.audit_schema import is_audit
+from dphist_pipeline.publishing import _superseded as superseded
+from dphist_pipeline.publishing import rendered_pages, withdrawal
+from dphist_pipeline.publishing._audit_schema import is_audit
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")

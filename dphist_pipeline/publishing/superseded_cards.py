@@ -10,9 +10,9 @@ import json
 import re
 from pathlib import Path
 
+from dphist_pipeline.publishing._superseded import superseded, unmarked
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.published_files import CARD, replace_public
-from dphist_pipeline.publishing.superseded import superseded, unmarked
 
 
 def mark_cards(public: Path, scratch: Path) -> None:

@@ -26,8 +26,9 @@ from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing import release_spec, taken_names
-from dphist_pipeline.releasing.expected_files import FilesMissing
+from dphist_pipeline.releasing import _taken_names as taken_names
+from dphist_pipeline.releasing import release_spec
+from dphist_pipeline.releasing._expected_files import FilesMissing
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

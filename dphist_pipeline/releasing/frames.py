@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from dphist_pipeline.releasing.frame_files import OpenFrame
+    from dphist_pipeline.releasing._frame_files import OpenFrame
 
 A_FRAME = "a Polars or pandas frame, an Arrow table, a DuckDB relation, or another frame that Narwhals knows"
 NOT_READ = (
@@ -175,7 +175,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
 
 
 def _opened(where: str, frame: Frame, grid: Domain) -> OpenFrame | None:
-    from dphist_pipeline.releasing.frame_files import open_frame
+    from dphist_pipeline.releasing._frame_files import open_frame
 
     categories = {axis.column for axis in grid.axes if isinstance(axis, CategoricalAxis)}
     return _withheld(where, lambda: open_frame(frame, categories))

@@ -13,8 +13,8 @@ from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.releasing._expected_files import expected_patterns
 from dphist_pipeline.releasing.engine_versions import untested
-from dphist_pipeline.releasing.expected_files import expected_patterns
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.placeholders import as_glob

@@ -22,9 +22,9 @@ from dphist_pipeline.publishing.current_files import is_listed, write_current_fi
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest
+from dphist_pipeline.releasing._taken_names import refuse_taken_view
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.taken_names import refuse_taken_view
 from dphist_pipeline.releasing.vouching import vouching_reader
 
 if TYPE_CHECKING:

@@ -35,6 +35,8 @@ from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import approvals, engines, publisher
+from dphist_pipeline.releasing._plausibility import facts_if_approved
+from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
     NothingToDecide,
@@ -47,13 +49,11 @@ from dphist_pipeline.releasing.approvals import (
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.hosts import refuse_other_host
 from dphist_pipeline.releasing.plans import plan_of, request_of
-from dphist_pipeline.releasing.plausibility import facts_if_approved
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
 from dphist_pipeline.releasing.sanitizing import estimate_of
-from dphist_pipeline.releasing.spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.store import Key, Store, own_folder
 from dphist_pipeline.releasing.vouching import vouched_audit
 from dphist_pipeline.spec.periods import Period

@@ -26,8 +26,10 @@ from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
+from dphist_pipeline.spec._calendar_axes import day_not_before
+from dphist_pipeline.spec._tables import MECHANISM as TABLES
+from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
-from dphist_pipeline.spec.calendar_axes import day_not_before
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digested
 from dphist_pipeline.spec.engines import EngineField
@@ -40,8 +42,6 @@ from dphist_pipeline.spec.quality import Quality, QualitySpec, checked, refuse_u
 from dphist_pipeline.spec.query_files import by_cells, with_queries
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
-from dphist_pipeline.spec.tables import MECHANISM as TABLES
-from dphist_pipeline.spec.tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.upstream import check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name

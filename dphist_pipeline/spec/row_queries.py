@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.spec import row_expressions
-from dphist_pipeline.spec.query_parsing import content_of_query, error_of, line_of, opened_parser, select_of, text_of
-from dphist_pipeline.spec.query_reach import SOURCE, check_reach
+from dphist_pipeline.spec import _row_expressions as row_expressions
+from dphist_pipeline.spec._query_parsing import content_of_query, error_of, line_of, opened_parser, select_of, text_of
+from dphist_pipeline.spec._query_reach import SOURCE, check_reach
+from dphist_pipeline.spec._row_expressions import Judged, as_kind, check_plain, judge_expression, settled
+from dphist_pipeline.spec._row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
 from dphist_pipeline.spec.refusals import shortened, shown
-from dphist_pipeline.spec.row_expressions import Judged, as_kind, check_plain, judge_expression, settled
-from dphist_pipeline.spec.row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
 from dphist_pipeline.sql_files import identifier
 
 _PARTS = {

@@ -20,12 +20,12 @@ from pydantic import (
     field_validator,
 )
 
+from dphist_pipeline.spec._row_functions import is_time_format
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.fields import Flag, listed
 from dphist_pipeline.spec.mistakes import checker
 from dphist_pipeline.spec.placeholders import as_glob, check_placeholders
 from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
-from dphist_pipeline.spec.row_functions import is_time_format
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
 from dphist_pipeline.spec.words import LONGEST_TEXT, Text, text
 

@@ -1,6 +1,6 @@
 -- Body of the trigger before every row that is inserted into ledger_entry on a server: refuses an entry that does not
 -- follow from the last one, whose hash is not that of its contents, or that every later reading of the ledger would
--- refuse. Rules of charges, publications and notes are those of ledger/replay.py and ledger/books.py; decisions are
+-- refuse. Rules of charges, publications and notes are those of ledger/_replay.py and ledger/books.py; decisions are
 -- signed, which no trigger can verify. PostgreSQL 13 or later. No braces around one word, and no sign of per cent.
 DECLARE
     last ledger_entry;

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.macro_calls import IDLE_OPTIMIZERS
+from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.answers import Answer, Quantile
 from dphist_pipeline.estimates.chosen_cells import Condition

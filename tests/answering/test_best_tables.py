@@ -17,10 +17,10 @@ from families_by_hand import estimate_family, publish_family
 from quick_catalogue import build_catalogue
 from test_catalogue_growing import anew, held
 
+from dphist_pipeline.answering._family_choice import FamilyChoice
+from dphist_pipeline.answering._macros import MACROS
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.family_choice import FamilyChoice
-from dphist_pipeline.answering.macros import MACROS
 from dphist_pipeline.estimates.chosen_cells import overlapped_cells
 from dphist_pipeline.estimates.intervals import half_width_of_linear
 from dphist_pipeline.estimates.noisy import NestedCells

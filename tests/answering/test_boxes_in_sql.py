@@ -12,7 +12,7 @@ import pytest
 from answering_scenario import attached
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering._macros import MACROS, macro
 
 ODD = ["a, b", "it's", "null", "{}", "[c]", "é😀", "a:b", "(c)", "d  d", "2026", "e = f"]
 AXES = [{"column": "ward", "values": ODD, "other": True}, {"column": "age", "edges": [0, 18, 65], "above": True}]

@@ -15,7 +15,7 @@ from dphist_pipeline import early_processes
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
-from dphist_pipeline.publishing import vega
+from dphist_pipeline.publishing import _vega as vega
 
 REAL = building.build_apart
 

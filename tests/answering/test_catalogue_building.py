@@ -17,8 +17,8 @@ import pytest
 from by_hand import AGE, WARD
 from system.small_release import NAME, WEEKS, Project, at_once, start
 
+from dphist_pipeline.answering._macros import MACROS, macro
 from dphist_pipeline.answering.catalogue import build_catalogue, is_up_to_date
-from dphist_pipeline.answering.macros import MACROS, macro
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.store import Store

@@ -38,7 +38,7 @@ from answering_scenario import (
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.macros import MACROS, macro
+from dphist_pipeline.answering._macros import MACROS, macro
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise

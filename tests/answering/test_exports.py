@@ -15,7 +15,7 @@ import pytest
 from by_hand import AGE
 from office import Office
 
-from dphist_pipeline.answering.export_sdmx import sdmx_lines
+from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import CannotExport, Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
@@ -241,7 +241,7 @@ def test_a_workbook_holds_no_more_rows_than_a_sheet(
     public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
-    monkeypatch.setattr("dphist_pipeline.answering.export_xlsx.MOST_ROWS", 2 * CELLS)
+    monkeypatch.setattr("dphist_pipeline.answering._export_xlsx.MOST_ROWS", 2 * CELLS)
     with pytest.raises(CannotExport, match="180 rows are more than a sheet holds; choose a period"):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert exported(public, "xlsx", tmp_path / "x.xlsx", period=WEEKS[1]).exists()

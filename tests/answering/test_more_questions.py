@@ -33,8 +33,8 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates._bands import chernoff_reach
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.bands import chernoff_reach
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.intervals import half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells

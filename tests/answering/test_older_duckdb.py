@@ -15,8 +15,8 @@ import by_hand
 import pytest
 from test_every_question import QUESTIONS
 
+from dphist_pipeline.answering._macros import MACROS, macro
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.answering.macros import MACROS, macro
 
 OLDER = ("1.4.5", "1.5.6")
 LISTED = """

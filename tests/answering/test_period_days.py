@@ -12,7 +12,7 @@ from answering_scenario import attached
 from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.macros import MACROS
+from dphist_pipeline.answering._macros import MACROS
 
 WEEKS = ("2026-03-02", "2026-03-09")
 ASKED = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.answering.period_sums import TOTAL, sums_of_estimate, sums_of_publication
+from dphist_pipeline.answering._period_sums import TOTAL, sums_of_estimate, sums_of_publication
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate

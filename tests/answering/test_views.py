@@ -16,7 +16,7 @@ from answering_scenario import attached, rows_of
 from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.macros import MACROS
+from dphist_pipeline.answering._macros import MACROS
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 

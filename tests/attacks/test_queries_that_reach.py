@@ -8,9 +8,9 @@ import duckdb
 import pytest
 from attacked import spec
 
+from dphist_pipeline.spec._query_parsing import opened_parser
+from dphist_pipeline.spec._query_reach import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.model import UNSEEN_CUT
-from dphist_pipeline.spec.query_parsing import opened_parser
-from dphist_pipeline.spec.query_reach import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.row_queries import RowQuery, judged_query, read_row_query
 

@@ -22,7 +22,8 @@ from attacked_noise import large_noise
 from attacked_office import AttackedOffice, Manner
 from spec_grammar import attack
 
-from dphist_pipeline.confidential import cube, doors, row_tables, table_counts
+from dphist_pipeline.confidential import _table_counts as table_counts
+from dphist_pipeline.confidential import cube, doors, row_tables
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading

@@ -23,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.cube import read_and_count
-from dphist_pipeline.confidential.reading import lengths, source
+from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading import source
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.releasing.release import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.local import contributor, encoding
-from dphist_pipeline.local.coins import Chance
+from dphist_pipeline.local._coins import Chance
 from dphist_pipeline.local.question import Question
 
 Polynomial = dict[int, Fraction]  # the coefficient of each power

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import doors, noise
+from dphist_pipeline.confidential._questions import LARGEST_COUNT
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.questions import LARGEST_COUNT
 from dphist_pipeline.confidential.row_questions import ROW_QUESTIONS
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget

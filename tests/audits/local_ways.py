@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding
-from dphist_pipeline.local.coins import Chance
+from dphist_pipeline.local._coins import Chance
 from dphist_pipeline.local.contributor import Contributor
 from dphist_pipeline.local.question import Part, Question
 

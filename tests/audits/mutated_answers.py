@@ -79,7 +79,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/macro_calls.py",
+        "dphist_pipeline/answering/_macro_calls.py",
         ("answering/test_catalogue_growing.py", "answering/test_shares.py", "answering/test_cut_boxes.py"),
         (Mutation("source.digest in digests and not source.renamed", "True", "a catalogue without the publication"),),
     ),
@@ -103,7 +103,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/bands.py",
+        "dphist_pipeline/estimates/_bands.py",
         (
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
             COVERAGE + "a_sum_that_nothing_random_is_in_has_no_reach",

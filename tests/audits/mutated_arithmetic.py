@@ -212,7 +212,7 @@ ARITHMETIC = (
         (Mutation("    for place in places:\n        place ^= flips\n", "", "a curve that jumps"),),
     ),
     Part(
-        "dphist_pipeline/solvers/cells/shared_level.py",
+        "dphist_pipeline/solvers/cells/_shared_level.py",
         ("solvers/test_shared_level.py",),
         (Mutation("error = DOUBT * unit**2 / noisy.size", "error = 0.0 * unit", "noise is taken for a level"),),
     ),

@@ -21,7 +21,7 @@ REFUSED = f"{RUNS}::test_a_period_that_is_not_over_is_refused_and_spends_nothing
 
 FACES = (
     Part(
-        "dphist_pipeline/integrations/dagster/periods.py",
+        "dphist_pipeline/integrations/dagster/_periods.py",
         (PERIODS, "system/test_dagster.py"),
         (
             Mutation(
@@ -45,12 +45,12 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/compared.py",
+        "dphist_pipeline/integrations/dagster/_compared.py",
         (SHOWN,),
         (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/checks.py",
+        "dphist_pipeline/integrations/dagster/_checks.py",
         (CHECKS, SHOWN),
         (
             Mutation("runway.releases >= FEW_RELEASES", "runway.releases >= 0", "an account ends unseen"),
@@ -67,7 +67,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/outcomes.py",
+        "dphist_pipeline/integrations/dagster/_outcomes.py",
         (GATE, WAITS, REFUSED, f"{AGAIN}::test_a_refusal_is_final_though_a_project_tries_every_step_again"),
         (
             Mutation(
@@ -77,7 +77,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/release.py",
+        "dphist_pipeline/integrations/dagster/_release.py",
         (GATE, WAITS),
         (
             Mutation(
@@ -87,7 +87,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/upstream.py",
+        "dphist_pipeline/integrations/dagster/_upstream.py",
         ("system/test_dagster_upstream.py",),
         (
             Mutation("event.timestamp >= end.timestamp())", "True)", "upstream from before the end of the period"),
@@ -186,7 +186,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/local/coins.py",
+        "dphist_pipeline/local/_coins.py",
         ("local/test_coins.py",),
         (
             Mutation(
@@ -232,7 +232,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/local/late_consumers.py",
+        "dphist_pipeline/local/_late_consumers.py",
         ("local/test_late_consumers.py",),
         (
             Mutation("for edge in one.edges} - set(known))", "for edge in one.edges})", "old boundaries are blamed"),

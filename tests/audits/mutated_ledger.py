@@ -126,7 +126,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/ledger/replay.py",
+        "dphist_pipeline/ledger/_replay.py",
         ("unit/test_forged_entries.py", "unit/test_ledger_damage.py", "unit/test_decisions.py"),
         (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),

@@ -26,7 +26,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/period_sums.py",
+        "dphist_pipeline/answering/_period_sums.py",
         ("answering/test_period_sums.py", COMPARED),
         (
             Mutation("found.setdefault(axis, one)", "found[axis] = one", "the largest table of a family tells an axis"),
@@ -44,7 +44,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/sudden_changes.py",
+        "dphist_pipeline/answering/_sudden_changes.py",
         (CHANGES,),
         (
             Mutation(
@@ -112,7 +112,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/checks.py",
+        "dphist_pipeline/integrations/dagster/_checks.py",
         (SHOWN,),
         (Mutation('in ("published", "withdrawn")}', 'in ("published",)}', "a withdrawn week is missing"),),
     ),
@@ -127,7 +127,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/health/doubtful.py",
+        "dphist_pipeline/health/_doubtful.py",
         (COMPARED, "system/test_plausible.py", "system/test_doctor.py"),
         (
             Mutation('    if "approved" in audit:\n', "    if False:\n", "what a person approved is doubted for ever"),
@@ -172,7 +172,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/superseded.py",
+        "dphist_pipeline/publishing/_superseded.py",
         ("publishing/test_superseded_cards.py",),
         (
             Mutation("    return unmarked(card).replace(", "    return card.replace(", "a card is marked twice"),

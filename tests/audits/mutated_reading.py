@@ -1,4 +1,4 @@
-"""Alone: `python tests/audits/mutations.py --only '/reading/'`; one: `--only 'rows_alone.py: a million rows'`.
+"""Alone: `python tests/audits/mutations.py --only '/reading/'`; one: `--only '_rows_alone.py: a million rows'`.
 
 Mutations of how records are read, and of which engine may read them.
 """
@@ -35,7 +35,7 @@ READING = (
         (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/units.py",
+        "dphist_pipeline/confidential/reading/_units.py",
         ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
         (
             Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
@@ -53,7 +53,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/csv_files.py",
+        "dphist_pipeline/confidential/reading/_csv_files.py",
         ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
         (
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
@@ -64,7 +64,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/databases.py",
+        "dphist_pipeline/confidential/reading/_databases.py",
         ("unit/test_databases.py",),
         (
             Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
@@ -74,7 +74,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/rows_alone.py",
+        "dphist_pipeline/confidential/reading/_rows_alone.py",
         (ALONE, "unit/test_extreme_values.py"),
         (
             Mutation("failed += rows is None", "failed += 0", "rows that fail alone are no rows"),
@@ -101,7 +101,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/health/versions.py",
+        "dphist_pipeline/health/_versions.py",
         (ENGINES,),
         (
             Mutation("permissions.version(version) is None", "permissions.version(version)", "what was allowed warns"),

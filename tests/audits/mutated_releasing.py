@@ -200,7 +200,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/taken_names.py",
+        "dphist_pipeline/releasing/_taken_names.py",
         ("system/test_refusals.py", "system/test_families.py"),
         (
             Mutation("    if there:\n", "    if False:\n", "two releases share a view"),
@@ -310,7 +310,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/expected_files.py",
+        "dphist_pipeline/releasing/_expected_files.py",
         ("system/test_upstream.py",),
         (Mutation('("files" in spec.requires or not there)', "(not there)", "a period is charged with a day missing"),),
     ),
@@ -362,7 +362,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/answering/sudden_changes.py",
+        "dphist_pipeline/answering/_sudden_changes.py",
         ("answering/test_sudden_changes.py",),
         (
             Mutation(
@@ -374,7 +374,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/plausibility.py",
+        "dphist_pipeline/releasing/_plausibility.py",
         ("system/test_plausible.py",),
         (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),

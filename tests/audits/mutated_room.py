@@ -89,7 +89,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/questions.py",
+        "dphist_pipeline/confidential/_questions.py",
         (
             "unit/test_contrasts.py",
             "unit/test_weighted_sums.py",
@@ -143,7 +143,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/plain_values.py",
+        "dphist_pipeline/confidential/_plain_values.py",
         ("unit/test_doors.py", "attacks/test_mechanisms_that_peek.py", "mechanisms/test_scores.py"),
         (
             Mutation("type(value) is not int or", "not isinstance(value, int) or", "numbers with methods of their own"),
@@ -152,7 +152,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/bounding.py",
+        "dphist_pipeline/confidential/_bounding.py",
         ("unit/test_bounding.py",),
         (
             Mutation("< max_rows]", "<= max_rows]", "one row of a unit too many"),

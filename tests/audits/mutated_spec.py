@@ -14,7 +14,7 @@ QUERIES = ("attacks/test_queries_that_reach.py", "unit/test_row_queries.py", "un
 
 SPEC = (
     Part(
-        "dphist_pipeline/spec/query_reach.py",
+        "dphist_pipeline/spec/_query_reach.py",
         QUERIES,
         (
             Mutation("_folded(name) not in visible | {SOURCE}:", "False:", "a query reads a file by its name"),
@@ -51,12 +51,12 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/row_functions.py",
+        "dphist_pipeline/spec/_row_functions.py",
         QUERIES,
         (Mutation('raises=name in ("week", "isoyear")', "raises=False", "a date far off makes a release fail"),),
     ),
     Part(
-        "dphist_pipeline/spec/query_parsing.py",
+        "dphist_pipeline/spec/_query_parsing.py",
         QUERIES,
         (
             Mutation('"enable_external_access": False', '"enable_external_access": True', "a check reads files"),

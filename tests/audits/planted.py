@@ -18,8 +18,8 @@ from grey_box import Audited, Counts, Doors, Log
 from neighbours import Pair
 
 from dphist_pipeline.confidential import doors, noise, scores
+from dphist_pipeline.confidential._questions import Contrasts, Question, Sums, WeightedSums
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.questions import Contrasts, Question, Sums, WeightedSums
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate

@@ -23,11 +23,11 @@ import numpy as np
 from office import OPEN_HEALTH, Office, left_by_older_version
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.confidential import questions
+from dphist_pipeline.confidential import _questions as questions
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
 from dphist_pipeline.confidential.engines import spark
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.reading.source_files import find_files
+from dphist_pipeline.confidential.reading._source_files import find_files
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.ledger.decisions import SourceReading

@@ -31,7 +31,8 @@ from one_engine import one_engine
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import cube
-from dphist_pipeline.confidential.reading import ingest, units
+from dphist_pipeline.confidential.reading import _units as units
+from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import row_queries

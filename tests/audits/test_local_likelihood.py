@@ -17,7 +17,7 @@ from local_ways import LOCAL_FAULTS, LOCAL_WAYS, LocalWay, Values, asked, sent
 
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding
-from dphist_pipeline.local.coins import Chance
+from dphist_pipeline.local._coins import Chance
 from dphist_pipeline.local.question import Question
 from examples import mostly_audited
 

@@ -22,7 +22,8 @@ from grey_box import Log
 from office import AGE, WARD, Office
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.confidential import bounding, cube, row_questions, row_tables
+from dphist_pipeline.confidential import _bounding as bounding
+from dphist_pipeline.confidential import cube, row_questions, row_tables
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused

@@ -13,10 +13,10 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import comparison, measuring, score_tables
+from dphist_pipeline.evaluation._recommendation import recommendations
 from dphist_pipeline.evaluation.comparison import NoMechanismServes, prepare
 from dphist_pipeline.evaluation.contenders import BadContender, choose_contenders, parse_contender
 from dphist_pipeline.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
-from dphist_pipeline.evaluation.recommendation import recommendations
 from dphist_pipeline.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)

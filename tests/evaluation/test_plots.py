@@ -5,9 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
 
-from dphist_pipeline.evaluation import plots
+from dphist_pipeline.evaluation import _plots as plots
+from dphist_pipeline.evaluation._plots import draw
 from dphist_pipeline.evaluation.measuring import Score
-from dphist_pipeline.evaluation.plots import draw
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -20,8 +20,8 @@ from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITN
 from office import ran
 
 from dphist_pipeline.ledger import opened
+from dphist_pipeline.publishing._superseded import unmarked
 from dphist_pipeline.publishing.published_files import CARD
-from dphist_pipeline.publishing.superseded import unmarked
 
 CATALOGUE = "catalog.duckdb"
 LATEST = {("weekly", PERIODS[0]): 2}

@@ -17,6 +17,23 @@ TABLE = Path(__file__).with_name("faces.txt")
 # So many names a room gives others at most: lower one when fewer are left.
 MOST_NAMES = {"answering": 40, "estimates": 105, "publishing": 100, "releasing": 70, "solvers": 70, "spec": 95}
 
+# Rooms of which each file is found by its name.
+BY_NAME = {"mechanisms", "cli"}
+# What no other room imports, but users, benchmarks or contributors do.
+FOR_OTHERS = {
+    "applications.coded_records",
+    "confidential.noise",
+    "evaluation.metrics",
+    "evaluation.synthetic_sets",
+    "integrations.duckdb",
+    "integrations.polars",
+    "ledger.database",
+    "local.contributor",
+    "local.encoding",
+    "local.law",
+    "local.tally",
+}
+
 
 def modules() -> dict[str, Path]:
     return {
@@ -70,6 +87,14 @@ def test_a_room_gives_no_more_names_than_it_did() -> None:
 def test_what_is_private_to_a_room_is_imported_by_it_alone() -> None:
     private = [module for module in faces() if any(part.startswith("_") for part in module.split("."))]
     assert private == []
+
+
+def test_what_only_its_own_room_imports_begins_with_a_line() -> None:
+    given = set(faces()) | FOR_OTHERS
+    known = [module for module, path in modules().items() if "." in module and path.name != "__init__.py"]
+    public = [name for name in known if not name.rpartition(".")[2].startswith("_") and room(name) not in BY_NAME]
+    assert sorted(set(public) - given) == [], "rename these to _NAME"
+    assert sorted(FOR_OTHERS - set(known)) == []
 
 
 if __name__ == "__main__":

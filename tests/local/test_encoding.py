@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding as module
-from dphist_pipeline.local.coins import Chance
+from dphist_pipeline.local._coins import Chance
 from dphist_pipeline.local.encoding import NONE, chance_of, chosen, encode, places_of, report_ids, sent
 from dphist_pipeline.local.question import Part, Question
 

@@ -13,7 +13,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.planning.bounds import UnitsByRows, advice, compare_bounds
+from dphist_pipeline.planning._bounds import UnitsByRows, advice, compare_bounds
 from dphist_pipeline.releasing.release_spec import load_spec
 
 QUALITY = {"share": "1/2", "rows": 5}

@@ -27,9 +27,9 @@ from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
-from dphist_pipeline.planning.expected_errors import CELL, Forecaster, questions
+from dphist_pipeline.planning._expected_errors import CELL, Forecaster, questions
+from dphist_pipeline.planning._least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.forecast import short
-from dphist_pipeline.planning.least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.releasing.release_spec import load_spec
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.publishing import arrow_columns
-from dphist_pipeline.publishing.arrow_columns import batch_of, numbers, taken, texts
+from dphist_pipeline.publishing import _arrow_columns as arrow_columns
+from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
 
 MISSING = np.array([True, False, False, True, False, False, False, False, True, False])
 

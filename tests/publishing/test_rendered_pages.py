@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 from office import AGE, WARD, Office
 
-from dphist_pipeline.health import publications
+from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.cells.count_kernels import add_atoms, back_to_atoms, bin_sums, crowds
-from dphist_pipeline.solvers.cells.count_prior import (
+from dphist_pipeline.solvers.cells._count_kernels import add_atoms, back_to_atoms, bin_sums, crowds
+from dphist_pipeline.solvers.cells._count_prior import (
     CountPrior,
     Sight,
     bin_edges,
@@ -16,7 +16,7 @@ from dphist_pipeline.solvers.cells.count_prior import (
     reweighted_prior,
     sparse_prior,
 )
-from dphist_pipeline.solvers.cells.relative_centres import relative_centres
+from dphist_pipeline.solvers.cells._relative_centres import relative_centres
 from examples import examples
 
 PLACES = st.lists(st.integers(-60, 200), min_size=1, max_size=12, unique=True).map(sorted)

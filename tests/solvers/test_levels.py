@@ -14,7 +14,7 @@ from told_noise import noisy_marginals, told_covariance
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.noise_law import Scales, bound_of_draws, bound_of_variance, variance
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
-from dphist_pipeline.solvers.tables.level_bounds import _mean_and_falls, bound_of_tree
+from dphist_pipeline.solvers.tables._level_bounds import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
 from dphist_pipeline.solvers.tables.marginal_shares import best_squares, choose_shares
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, opened, wanted_tables

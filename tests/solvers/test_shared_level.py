@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.cells.count_prior import Sight, bin_edges, one_level_prior
-from dphist_pipeline.solvers.cells.shared_level import sign_unit, sure_level
+from dphist_pipeline.solvers.cells._count_prior import Sight, bin_edges, one_level_prior
+from dphist_pipeline.solvers.cells._shared_level import sign_unit, sure_level
 
 
 def noisy(counts, scale, draws):

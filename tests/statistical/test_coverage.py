@@ -23,7 +23,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.bands import chernoff_reach
+from dphist_pipeline.estimates._bands import chernoff_reach
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.intervals import exact_half_width, half_width_of_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells

@@ -12,7 +12,7 @@ import polars as pl
 from unit.spec_scenario import spec
 
 from dphist_pipeline.confidential import row_tables
-from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowsCut, RowsCutBy
 from dphist_pipeline.estimates import noise_law

@@ -20,7 +20,7 @@ import pytest
 from office import FILES, Office
 
 from dphist_pipeline.confidential import cube, noise
-from dphist_pipeline.confidential.reading import positions
+from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric

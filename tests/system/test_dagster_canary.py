@@ -23,7 +23,7 @@ from system.orchestrated import charges, events, key, said
 
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations import dagster as integration
-from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.release_spec import load_spec
 

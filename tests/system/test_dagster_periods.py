@@ -14,7 +14,8 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import defined, key
 
-from dphist_pipeline.integrations.dagster import partitions_of, periods
+from dphist_pipeline.integrations.dagster import _periods as periods
+from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.period_rules import cadence_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec

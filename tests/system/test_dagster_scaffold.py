@@ -10,7 +10,7 @@ import pytest
 from office import RECORDS, Office
 
 from dphist_pipeline import HistogramRelease
-from dphist_pipeline.integrations.dagster.scaffolding import DraftParams, ReleaseScaffolder
+from dphist_pipeline.integrations.dagster._scaffolding import DraftParams, ReleaseScaffolder
 
 
 def request(folder: Path, source: str | None = None, form: str = "yaml") -> dg.ScaffoldRequest[DraftParams]:

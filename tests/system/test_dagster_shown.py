@@ -17,8 +17,9 @@ from system.orchestrated import defined, events, key, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
 from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
-from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable, compared
-from dphist_pipeline.integrations.dagster.checks import Found
+from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
+from dphist_pipeline.integrations.dagster import _compared as compared
+from dphist_pipeline.integrations.dagster._checks import Found
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}

@@ -11,7 +11,7 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import charges, defined, key, said
 
-from dphist_pipeline.integrations.dagster import upstream
+from dphist_pipeline.integrations.dagster import _upstream as upstream
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")

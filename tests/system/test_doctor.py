@@ -19,7 +19,9 @@ from office import Office, left_by_older_version
 from system.doctored import NAMES, all_well, examined
 
 from dphist_pipeline.cli.ledger_server import role_statements
-from dphist_pipeline.health import doctor, places, spending
+from dphist_pipeline.health import _places as places
+from dphist_pipeline.health import _spending as spending
+from dphist_pipeline.health import doctor
 from dphist_pipeline.ledger import opened as ledger_module
 from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.mechanisms.geometric import Geometric

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from office import Office
 
-from dphist_pipeline.health import versions as told
+from dphist_pipeline.health import _versions as told
 from dphist_pipeline.releasing import engine_versions
 
 

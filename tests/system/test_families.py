@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
 
-from dphist_pipeline.confidential import table_counts
-from dphist_pipeline.confidential.bounding import KEY_BYTES, kept_words
+from dphist_pipeline.confidential import _table_counts as table_counts
+from dphist_pipeline.confidential._bounding import KEY_BYTES, kept_words
+from dphist_pipeline.confidential._row_words import words_of
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.confidential.row_words import words_of
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.plans import plan_of

@@ -20,7 +20,7 @@ from office import Office
 from system.copied import bucket, copied, object_server  # noqa: F401
 from system.orchestrated import defined, said
 
-from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.releasing.due import due_periods
 from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import Store

@@ -20,10 +20,10 @@ from office import Office
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.cli.ledger_server import role_statements
 from dphist_pipeline.ledger import opened, postgresql
+from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.errors import FileUnusable, LedgerAltered
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.replay import replay
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing.store import Store
 

@@ -10,7 +10,8 @@ from office import AGE, Office
 from system import test_neighbours
 from system.test_neighbours import EARLIEST, OTHERS, both, rows
 
-from dphist_pipeline.confidential.reading import ingest, source_files
+from dphist_pipeline.confidential.reading import _source_files as source_files
+from dphist_pipeline.confidential.reading import ingest
 
 DAYS_OF_MARCH = {"column": "day", "calendar": "day", "start": "2026-03-01", "stop": "2026-03-08", "other": True}
 frozen = test_neighbours.frozen

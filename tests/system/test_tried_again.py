@@ -11,7 +11,7 @@ from office import Office
 from system.orchestrated import charges, defined, materialized, said
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.integrations.dagster import base
+from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.ledger import postgresql
 from dphist_pipeline.ledger.errors import ConnectionLost, FileBusy, FileUnusable
 from dphist_pipeline.ledger.ledger import Ledger

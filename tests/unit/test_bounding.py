@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from one_engine import one_engine
 from scipy import stats
 
-from dphist_pipeline.confidential import bounding
-from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential import _bounding as bounding
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import engine_settings
 from dphist_pipeline.errors import DphistError

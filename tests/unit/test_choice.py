@@ -14,8 +14,8 @@ import pytest
 from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise, scores
+from dphist_pipeline.confidential._questions import Choice
 from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
-from dphist_pipeline.confidential.questions import Choice
 from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse

@@ -15,7 +15,7 @@ from database_server import Server
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url, url_of, week
 
 from dphist_pipeline.ledger import clock, opened
-from dphist_pipeline.ledger.clock_errors import ClockAhead, ClockBeforeBuild
+from dphist_pipeline.ledger._clock_errors import ClockAhead, ClockBeforeBuild
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.signing import Operator

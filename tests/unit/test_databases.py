@@ -12,7 +12,7 @@ from database_server import Server, programs
 from requiring import missing
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
-from dphist_pipeline.confidential.reading.databases import EXTENSION
+from dphist_pipeline.confidential.reading._databases import EXTENSION
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of

@@ -38,9 +38,9 @@ from spark_servers import sail
 
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading import ingest
+from dphist_pipeline.confidential.reading._source_files import open_files
 from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
-from dphist_pipeline.confidential.reading.source_files import open_files
-from dphist_pipeline.spec.row_nodes import NotAccepted
+from dphist_pipeline.spec._row_nodes import NotAccepted
 from dphist_pipeline.spec.row_queries import judged_query
 from examples import mostly_soaked
 

@@ -18,7 +18,8 @@ from extreme_values import COPIES, OUTCOMES, PAIRS, spec_of
 from one_engine import one_engine
 
 from dphist_pipeline.confidential.cube import read_and_count
-from dphist_pipeline.confidential.reading import databases, ingest
+from dphist_pipeline.confidential.reading import _databases as databases
+from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

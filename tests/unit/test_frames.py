@@ -21,7 +21,7 @@ import pytest
 
 import dphist_pipeline as dph
 import dphist_pipeline.integrations.polars
-from dphist_pipeline.confidential import bounding
+from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of

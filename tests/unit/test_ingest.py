@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_engine import one_engine
 
-from dphist_pipeline.confidential import bounding
+from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fork_server import PROCESSES
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, url_of, week
 
-from dphist_pipeline.ledger import checkpoint
-from dphist_pipeline.ledger import replay as judging
+from dphist_pipeline.ledger import _checkpoint as checkpoint
+from dphist_pipeline.ledger import _replay as judging
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.errors import ChargeLost, LedgerAltered, Overspend, PublishedDiffers

@@ -23,8 +23,8 @@ from requiring import missing
 from source_scenario import AGE, SECRET, WARD, counted, spec
 
 from dphist_pipeline.confidential.cube import read_and_count
-from dphist_pipeline.confidential.reading import object_stores
-from dphist_pipeline.confidential.reading.object_stores import EXTENSION, find_objects
+from dphist_pipeline.confidential.reading import _object_stores as object_stores
+from dphist_pipeline.confidential.reading._object_stores import EXTENSION, find_objects
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.refusals import FromEnvironment, SpecError

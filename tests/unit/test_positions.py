@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.confidential.reading import positions
+from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.releasing.plans import plan_of

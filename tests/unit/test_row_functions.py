@@ -9,9 +9,9 @@ import duckdb
 import pytest
 from row_query_scenario import PLACES, nasty
 
-from dphist_pipeline.confidential.reading.derived import READ_BY_QUERIES
+from dphist_pipeline.confidential.reading._derived import READ_BY_QUERIES
 from dphist_pipeline.spec import row_queries
-from dphist_pipeline.spec.row_functions import (
+from dphist_pipeline.spec._row_functions import (
     FUNCTIONS,
     KINDS,
     MORE_PARTS,

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from row_query_scenario import ROWS, nasty, queries
 
 from dphist_pipeline.spec import row_queries
-from dphist_pipeline.spec.query_parsing import LARGEST_FILE, text_of
-from dphist_pipeline.spec.row_nodes import NotAccepted
+from dphist_pipeline.spec._query_parsing import LARGEST_FILE, text_of
+from dphist_pipeline.spec._row_nodes import NotAccepted
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
 
 AGE = "TRY_CAST(age AS DOUBLE)"

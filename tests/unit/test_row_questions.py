@@ -17,9 +17,10 @@ import pytest
 from one_engine import one_engine
 from spec_scenario import spec
 
-from dphist_pipeline.confidential import bounding, row_tables
-from dphist_pipeline.confidential.bounding import KEY_BYTES, count_bounded
-from dphist_pipeline.confidential.plain_values import DoorMisuse
+from dphist_pipeline.confidential import _bounding as bounding
+from dphist_pipeline.confidential import row_tables
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
+from dphist_pipeline.confidential._plain_values import DoorMisuse
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_questions import (
     FailuresByAxis,

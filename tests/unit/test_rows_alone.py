@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from extreme_values import BASE, KINDS, LOWEST, OUTCOMES, PAIRS, Layout, counted, records, spec_of, stored
 
-from dphist_pipeline.confidential.reading import ingest, rows_alone, source_files
+from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
+from dphist_pipeline.confidential.reading import _source_files as source_files
+from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential._plain_values import DoorMisuse
+from dphist_pipeline.confidential._questions import LARGEST_WEIGHT, WeightedSums
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.plain_values import DoorMisuse
-from dphist_pipeline.confidential.questions import LARGEST_WEIGHT, WeightedSums
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 

@@ -26,13 +26,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from dphist_pipeline.confidential.bounding import CODE_STEP, COPY_STEP, KEY_BYTES, LAST_SHIFT, MIX, row_order, unit_word
-from dphist_pipeline.confidential.engines.spark_columns import Columns, columns_of
+from dphist_pipeline.confidential._bounding import (
+    CODE_STEP,
+    COPY_STEP,
+    KEY_BYTES,
+    LAST_SHIFT,
+    MIX,
+    row_order,
+    unit_word,
+)
+from dphist_pipeline.confidential.engines._spark_columns import Columns, columns_of
 from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.reading._positions import Positions, positions
+from dphist_pipeline.confidential.reading._source_files import DAMAGED
 from dphist_pipeline.confidential.reading.ingest import check_columns, files_of
-from dphist_pipeline.confidential.reading.positions import Positions, positions
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused, withheld
-from dphist_pipeline.confidential.reading.source_files import DAMAGED
 from dphist_pipeline.domain import CategoricalAxis
 
 Numbers = NDArray[np.int64]

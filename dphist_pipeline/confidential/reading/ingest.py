@@ -14,10 +14,23 @@ from pathlib import Path
 
 import duckdb
 
+from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
-from dphist_pipeline.confidential.reading import databases, lengths, object_stores, rows_alone
-from dphist_pipeline.confidential.reading.derived import select_rows, with_decimal_points
-from dphist_pipeline.confidential.reading.positions import MARKS, UNDECLARED, UNPARSED, Positions, mark_words, positions
+from dphist_pipeline.confidential.reading import _databases as databases
+from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading import _object_stores as object_stores
+from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
+from dphist_pipeline.confidential.reading._derived import select_rows, with_decimal_points
+from dphist_pipeline.confidential.reading._positions import (
+    MARKS,
+    UNDECLARED,
+    UNPARSED,
+    Positions,
+    mark_words,
+    positions,
+)
+from dphist_pipeline.confidential.reading._source_files import find_files, open_files
+from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
@@ -31,9 +44,6 @@ from dphist_pipeline.confidential.reading.source import (
     with_enough_memory,
     withheld,
 )
-from dphist_pipeline.confidential.reading.source_files import find_files, open_files
-from dphist_pipeline.confidential.reading.units import UNITS, kind_of, unit_sql
-from dphist_pipeline.confidential.row_words import names_of, words_of
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement

@@ -1,10 +1,10 @@
 """Dagster: components and functions that turn specs into assets, checks, jobs and schedules."""
 
-from dphist_pipeline.integrations.dagster.health import health_sensor
-from dphist_pipeline.integrations.dagster.local import LocalCollection, collection_definitions
-from dphist_pipeline.integrations.dagster.periods import partitions_of
-from dphist_pipeline.integrations.dagster.release import HistogramRelease, release_definitions
-from dphist_pipeline.integrations.dagster.resources import DphistStore, PublishedTable
+from dphist_pipeline.integrations.dagster._health import health_sensor
+from dphist_pipeline.integrations.dagster._local import LocalCollection, collection_definitions
+from dphist_pipeline.integrations.dagster._periods import partitions_of
+from dphist_pipeline.integrations.dagster._release import HistogramRelease, release_definitions
+from dphist_pipeline.integrations.dagster._resources import DphistStore, PublishedTable
 
 __all__ = [
     "DphistStore",

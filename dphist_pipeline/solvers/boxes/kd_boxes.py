@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
 from dphist_pipeline.solvers.groups.segmentation import middling_value
 
 AXES = 6  # cubes with fewer get leading axes of length 1

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dphist_pipeline.solvers._compiled import compiled
 from dphist_pipeline.solvers.boxes.kd_boxes import (
     AXES,
     DEPTH,
@@ -18,7 +19,6 @@ from dphist_pipeline.solvers.boxes.kd_boxes import (
     prefix_sums,
     rows_of,
 )
-from dphist_pipeline.solvers.compiled import compiled
 
 STATE, FIRST = DEPTH + 1, DEPTH + 2  # columns of a waiting box: whether its parts are done, and the first box in it
 NEW, CUT = 0, 1

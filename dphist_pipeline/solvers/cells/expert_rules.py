@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.cells.count_prior import (
+from dphist_pipeline.solvers.cells._count_prior import (
     CountPrior,
     Sight,
     bin_edges,
@@ -23,8 +23,8 @@ from dphist_pipeline.solvers.cells.count_prior import (
     reweighted_prior,
     sparse_prior,
 )
-from dphist_pipeline.solvers.cells.relative_centres import relative_centres
-from dphist_pipeline.solvers.cells.shared_level import sure_level
+from dphist_pipeline.solvers.cells._relative_centres import relative_centres
+from dphist_pipeline.solvers.cells._shared_level import sure_level
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]

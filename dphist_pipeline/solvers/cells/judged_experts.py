@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, estimates, fitted_rules
-from dphist_pipeline.solvers.cells.expert_weights import (
+from dphist_pipeline.solvers.cells._expert_weights import (
     averaging_weights,
     estimated_errors,
     likelihood_weights,
@@ -18,6 +17,7 @@ from dphist_pipeline.solvers.cells.expert_weights import (
     sure_share,
     surely_likelier,
 )
+from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, estimates, fitted_rules
 
 Reals = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.cells.shared_level import sign_unit
+from dphist_pipeline.solvers.cells._shared_level import sign_unit
 from dphist_pipeline.solvers.groups.segmentation import bucket_means, v_optimal
 
 Reals = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
 from dphist_pipeline.solvers.groups.bucket_splits import parts_of_rows
 
 Numbers = NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
 
 Numbers = NDArray[np.int64]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers.groups._window_merges import FEW, Merges, Window, increase, merge_few, merge_many
 from dphist_pipeline.solvers.groups.segmentation import middling_value
-from dphist_pipeline.solvers.groups.window_merges import FEW, Merges, Window, increase, merge_few, merge_many
 
 # The limits of the sweeps, in variances of a cell: windows stay short. The last one is fixed, see below.
 LIMITS = (0.3, 0.7, 1.2, 2.0)

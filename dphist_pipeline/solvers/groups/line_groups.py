@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
 from dphist_pipeline.solvers.groups.segmentation import numbered
 
 Reals = NDArray[np.float64]

@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 
 from dphist_pipeline.domain import Levels
+from dphist_pipeline.solvers.tables._level_bounds import bound_of_even_trees, bound_of_tree
 from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw
-from dphist_pipeline.solvers.tables.level_bounds import bound_of_even_trees, bound_of_tree
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw
 from dphist_pipeline.solvers.tables.marginal_shares import Shares, choose_shares, finalists
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, opened, wanted_tables

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.compiled import compiled
+from dphist_pipeline.solvers._compiled import compiled
 from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 
 FEW = 8  # children along an axis that are added one after the other, for all parents at once

@@ -118,7 +118,7 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
 
 def _fit_large(values: Reals, wanted: Sequence[MarginalSums]) -> Reals:
     """The same steps by passes that read each cell once."""
-    from dphist_pipeline.solvers.whole_counts.marginal_passes import Groups, ShiftedTable
+    from dphist_pipeline.solvers.whole_counts._marginal_passes import Groups, ShiftedTable
 
     table = ShiftedTable(values, [Groups.of(values.shape, one.summed) for one in wanted])
     shifts = [np.zeros(one.targets.size) for one in wanted]

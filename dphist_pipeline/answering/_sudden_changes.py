@@ -1,0 +1,205 @@
+"""Sudden changes of a period against the last ones and last year's season, by published sums alone: they cost no ε.
+
+A value rings if both hold, against the median of the last periods:
+  - chance and noise together hardly make such a change. A sum without a change varies with OF_POISSON times its mean
+    and OF_ITSELF of itself, or as the last periods did, where that is more, by the law of a gamma variable of that mean
+    and variance. Noise has its own exact width at the same level; widths add as squares.
+  - the sum changed by a public factor, or from or to nothing.
+The level is LEVEL for each comparison, and higher where a release has so many values and periods a year that chance
+would ring more than ALARMS_A_YEAR times. What happened at this time of the last year, too, does not ring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering._period_sums import TOTAL, AxisSums, PeriodSums, Reals
+
+FACTOR, FACTOR_OF_TOTAL = 3.0, 1.5
+LEVEL, HIGHEST_LEVEL = Fraction(999, 1000), Fraction(999_999, 1_000_000)
+ALARMS_A_YEAR = 0.5
+LAST = 5  # periods; a change rings until it is in more than half of them
+OF_POISSON, LEAST_MEAN = 2.0, 1.0
+OF_ITSELF, OF_TOTAL = 0.2, 0.08  # what is alike for all rows of a value, and of all values together
+FEW_TO_SPREAD = 4  # periods from which their own spread is taken
+_OF_MEDIAN = math.pi / 2  # variance of a median of many, over that of their mean
+_TO_DEVIATION = 1.4826  # of a median absolute deviation
+
+
+@dataclass(frozen=True)
+class Season:
+    """A period of last year at the same time, and the last periods before its time, the latest first."""
+
+    same: PeriodSums
+    before: Sequence[PeriodSums]
+
+
+@dataclass(frozen=True, eq=False)
+class AxisChanges:
+    """How the sums of an axis, or the total, changed.
+
+    Attributes:
+        sums: of the new period.
+        before: what they were before, the median of the last periods; nan where none has the value, shape (labels,).
+        noise: how far the noise may move each difference, shape (labels,).
+        rings: whether a change is more than chance, noise and season make, shape (labels,).
+    """
+
+    sums: AxisSums
+    before: Reals
+    noise: Reals
+    rings: NDArray[np.bool_]
+
+    @property
+    def changes(self) -> Reals:
+        """The differences, in records; 0 where nothing is known, shape (labels,)."""
+        return np.nan_to_num(self.sums.values - self.before)
+
+
+def sudden_changes(
+    now: PeriodSums, last: Sequence[PeriodSums], seasons: Sequence[Season], periods_a_year: float
+) -> list[AxisChanges]:
+    """The changes of all sums, the total first.
+
+    Args:
+        now: the sums of the new period.
+        last: those of the last periods, the latest first; at most `LAST` of them count.
+        seasons: periods of last year at the same time; empty where there is none.
+        periods_a_year: how often a period begins.
+    """
+    values = sum(len(one.labels) for axis, one in now.items() if axis != TOTAL)
+    found = []
+    for axis, sums in now.items():
+        of_values = _Rule(FACTOR, OF_ITSELF, level_for(values, periods_a_year))
+        rule = _Rule(FACTOR_OF_TOTAL, OF_TOTAL, LEVEL) if axis == TOTAL else of_values
+        found.append(_changes(sums, last, seasons, rule))
+    return found
+
+
+def level_for(values: int, periods_a_year: float) -> Fraction:
+    """The level of one comparison.
+
+    Args:
+        values: that are compared in every period.
+        periods_a_year: how often.
+    """
+    outside = ALARMS_A_YEAR / max(1.0, values * periods_a_year)
+    return min(HIGHEST_LEVEL, max(LEVEL, 1 - Fraction(outside).limit_denominator(10**7)))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """From what factor on, and beyond what part of itself and what level of chance and noise, a sum rings."""
+
+    factor: float
+    of_itself: float
+    level: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """What sums were over some periods: their medians, variances and how far noise moves them; nan where unknown."""
+
+    middle: Reals
+    mean: Reals
+    periods: Reals  # that have the value
+    spread: Reals  # variance of one period beyond noise, as far as these periods tell
+    noise: Reals  # how far noise moves the median
+
+    @classmethod
+    def of(cls, labels: tuple[str, ...], axis: str, periods: Sequence[PeriodSums], level: Fraction) -> _Level:
+        taken = [period[axis] for period in periods[:LAST] if axis in period]
+        if not taken:
+            nothing, none = np.full(len(labels), np.nan), np.zeros(len(labels))
+            return cls(nothing, nothing, none, none, none)
+        values = np.array([_aligned(one, labels, one.values) for one in taken])
+        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in taken])
+        variances = np.array([_aligned(one, labels, one.variances) for one in taken])
+        there = ~np.isnan(values)
+        number = there.sum(axis=0).astype(np.float64)
+        known = np.maximum(number, 1.0)
+        filled = np.where(there, values, 0.0)
+        middle = _median(values, number)
+        deviation = _TO_DEVIATION * _median(np.abs(values - middle), number)
+        noise_variance = np.where(there, variances, 0.0).sum(axis=0) / known
+        spread = np.where(number >= FEW_TO_SPREAD, np.maximum(0.0, deviation**2 - noise_variance), 0.0)
+        width = np.sqrt(np.square(np.where(there, reaches, 0.0)).sum(axis=0) / known * _shrunk(known))
+        mean = np.where(number > 0, filled.sum(axis=0) / known, np.nan)
+        return cls(middle, mean, number, np.nan_to_num(spread), width)
+
+
+def _median(values: Reals, number: Reals) -> Reals:
+    """Medians along the first axis without nan; nan where there is no number."""
+    rising = np.sort(values, axis=0)  # nan last
+    count = np.maximum(number, 1).astype(np.int64)
+    places = np.arange(values.shape[1])
+    return (rising[(count - 1) // 2, places] + rising[count // 2, places]) / 2
+
+
+def _shrunk(number: Reals) -> Reals:
+    """The variance of the median of some numbers, over that of one of them."""
+    return np.where(number < 3, 1 / number, np.minimum(1.0, _OF_MEDIAN / number))
+
+
+def _aligned(sums: AxisSums, labels: tuple[str, ...], numbers: Reals) -> Reals:
+    """Numbers of an axis in the order of other labels; nan where it has none of that name."""
+    if sums.labels == labels:
+        return numbers
+    return np.array([numbers[sums.places[label]] if label in sums.places else np.nan for label in labels])
+
+
+def _changes(sums: AxisSums, last: Sequence[PeriodSums], seasons: Sequence[Season], rule: _Rule) -> AxisChanges:
+    past = _Level.of(sums.labels, sums.axis, last, rule.level)
+    here = _Level(
+        sums.values, sums.values, np.ones(len(sums.labels)), np.zeros(len(sums.labels)), sums.reaches(rule.level)
+    )
+    rings = _differ(here, past, rule)
+    for season in seasons if rings.any() else ():
+        same = _Level.of(sums.labels, sums.axis, [season.same], rule.level)
+        before = _Level.of(sums.labels, sums.axis, season.before, rule.level)
+        alike = ~_differ(here, same, rule) & ~_differ(before, past, rule)
+        known = (same.periods > 0) & (before.periods > 0)
+        falls = here.middle < past.middle
+        as_far = _beyond(same.middle, before.middle, math.sqrt(rule.factor), falls)
+        rings = rings & ~(known & alike & as_far)
+    return AxisChanges(sums, past.middle, np.hypot(here.noise, past.noise), rings)
+
+
+def _differ(new: _Level, old: _Level, rule: _Rule) -> NDArray[np.bool_]:
+    """Whether sums differ by a factor and by more than chance and noise together; False where one is unknown."""
+    known = (new.periods > 0) & (old.periods > 0)
+    change = np.nan_to_num(new.middle - old.middle)
+    falls = change < 0
+    mean = np.nan_to_num((new.mean * new.periods + old.mean * old.periods) / np.maximum(1.0, new.periods + old.periods))
+    mean = np.maximum(mean, LEAST_MEAN)
+    one = np.maximum(OF_POISSON * mean + (rule.of_itself * mean) ** 2, np.maximum(new.spread, old.spread))
+    chance = one * (_shrunk(np.maximum(new.periods, 1.0)) + _shrunk(np.maximum(old.periods, 1.0)))
+    reach = np.hypot(np.hypot(new.noise, old.noise), _reach_of_chance(mean, chance, falls, rule.level))
+    return known & (np.abs(change) > reach) & _beyond(new.middle, old.middle, rule.factor, falls)
+
+
+def _beyond(new: Reals, old: Reals, factor: float, falls: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether sums fell or rose by at least a factor; sums below 0 count as 0."""
+    new, old = np.maximum(np.nan_to_num(new), 0.0), np.maximum(np.nan_to_num(old), 0.0)
+    return np.where(falls, new * factor <= old, old * factor <= new)
+
+
+def _reach_of_chance(mean: Reals, variance: Reals, falls: NDArray[np.bool_], level: Fraction) -> Reals:
+    """How far below or above its mean a sum stays by chance at a level; without end where chance makes it 0.
+
+    A gamma variable's quantiles by the cube root of Wilson and Hilferty; how often a sum is 0 by the negative binomial
+    law of that mean and variance, which is at least twice the mean.
+    """
+    z = NormalDist().inv_cdf(float(1 + level) / 2)
+    ninth = variance / (9 * mean**2)
+    low, high = (np.maximum(0.0, 1 - ninth + sign * z * np.sqrt(ninth)) ** 3 for sign in (-1, 1))
+    log_of_nothing = mean**2 / (variance - mean) * np.log(mean / variance)
+    may_be_nothing = log_of_nothing > math.log((1 - level) / 2)
+    return np.where(falls, np.where(may_be_nothing, np.inf, mean * (1 - low)), mean * (high - 1))

@@ -1,0 +1,132 @@
+"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with a decimal comma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+
+from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading.source import (
+    ALWAYS,
+    NUMBERS,
+    TIMES,
+    ColumnRefused,
+    Source,
+    SourceRefused,
+    columns_of,
+    plain_type,
+)
+from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec.row_queries import RowQuery
+from dphist_pipeline.sql_files import identifier
+
+READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
+
+
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, source: Source, query: RowQuery, written: str, unit: tuple[str, ...]
+) -> Source:
+    """What the query of a spec gives, refused unless it fits the columns that the source has; no record is read.
+
+    Args:
+        connection: can reach the source.
+        source: as it was opened.
+        query: judged row by row, or allowed by an operator.
+        written: name of the query's file, for messages.
+        unit: columns, as the query names them, that make up the privacy unit; only `row` where each row is its own.
+    """
+    by_name = {name.lower(): name for name in source.types}
+    for column in sorted(query.columns):
+        _check_readable(source, column, by_name, written)
+    made_of = [query.outputs.get(column, ()) for column in unit]
+    guarded = {by_name[column.lower()] for columns in made_of for column in columns}
+    rows = _with_safe_text(source, guarded, _passed_on(source, query, unit))
+    relation = f"WITH source AS NOT MATERIALIZED ({rows}) SELECT * FROM ({query.text}) AS given"
+    problem = "does not fit the columns of the source, or gives two columns of one name"
+    described = columns_of(connection, written, problem, relation, source.parameters)
+    types = {name: plain_type(kind) for name, kind in described.items()}
+    _check_names(source, query, types, written)
+    return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
+
+
+def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:
+    name = by_name.get(column.lower())
+    if name is None:
+        hint = "Check the header line." if source.is_csv else did_you_mean(column, source.types)
+        raise ColumnRefused(column, f"is read by {written} and is not in the source. {hint}")
+    kind = source.types[name]
+    if kind not in READ_BY_QUERIES:
+        raise ColumnRefused(column, f"has type {kind}, which a query cannot read row by row without failing")
+
+
+def _passed_on(source: Source, query: RowQuery, unit: tuple[str, ...]) -> set[str]:
+    """The unit's columns that the query gives as they are."""
+    starred = {*source.types} - {*query.excluded} if "*" in query.outputs else set()
+    return {column for column in unit if column in starred or query.bare.get(column) == column}
+
+
+def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> str:
+    """The source, with null for text that a query must not see.
+
+    That is text of more than `lengths.LONGEST_TEXT` bytes, of which functions would make copies beyond all memory, and
+    text that a unit is made of and that was not UTF-8: such bytes are read as '?', so that a unit made of them may be
+    that of somebody else, and what the query makes of the text would hide it.
+
+    `guarded`: the columns that a unit is made of; `passed_on`: those that the query leaves as they are, however long.
+    """
+    replaced = []
+    for column in (column for column, kind in source.types.items() if kind in lengths.TEXT):
+        name = identifier(column)
+        text = f"TRY_CAST({name} AS VARCHAR)"
+        unsafe = [f"strlen({text}) > {lengths.LONGEST_TEXT}"] if column not in passed_on else []
+        unsafe += [f"contains({text}, '?')"] if source.replaces_bytes and column in guarded else []
+        if unsafe:
+            replaced.append(f"CASE WHEN {' OR '.join(unsafe)} THEN NULL ELSE {name} END AS {name}")
+    return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({source.relation})" if replaced else source.relation
+
+
+def _check_names(source: Source, query: RowQuery, types: dict[str, str], written: str) -> None:
+    """Refuses a name that `*` and an item both give: DuckDB would rename one of them."""
+    if "*" in query.outputs:
+        left_out = {name.lower() for name in query.excluded}
+        starred = {name.lower() for name in source.types} - left_out
+        twice = sorted(starred & {name.lower() for name in query.outputs})
+        if twice:
+            raise SourceRefused(written, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
+
+
+def _as_in_source(source: Source, query: RowQuery, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
+    """Types of columns that are passed on unchanged: as in the source, so that unsupported types stay unsupported."""
+    if query.trusted:
+        return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
+    starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}
+    return starred | {name: source.types[by_name[column.lower()]] for name, column in query.bare.items()}
+
+
+def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Source, dict[str, str]]:
+    """The source with a column of numbers for each of `columns` that is text with decimal commas.
+
+    A text with a point is no number then, since nobody knows what the point parts.
+
+    Args:
+        source: that has all of `columns`.
+        columns: those that are read as numbers; empty where the spec declares no decimal commas.
+
+    Returns:
+        The source, and under which name each of those columns has its numbers.
+    """
+    texts = [column for column in dict.fromkeys(columns) if source.types[column] in lengths.TEXT]
+    if not texts:
+        return source, {}
+    taken = {name.lower() for name in source.types}
+    fresh = (name for number in range(len(taken) + len(texts)) if (name := f"number_{number}") not in taken)
+    names = dict(zip(texts, fresh, strict=False))
+    numbers = ", ".join(
+        f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS {identifier(name)}"
+        for column, name in names.items()
+        for text in [lengths.value_of(column, "VARCHAR")]
+    )
+    types = {**source.types, **dict.fromkeys(names.values(), "VARCHAR")}
+    relation = f"SELECT *, {numbers} FROM ({source.relation})"
+    return replace(source, types=types, relation=relation), names

@@ -1,0 +1,158 @@
+"""SQL that finds where a value lies along a declared axis; no expression here can raise on any value.
+
+A place along a binned axis is the number of declared edges at or below the value. On a regular axis it comes from a
+guess that is put right against the true ends of the guessed bin; else, and on a very short axis, from a binary search
+over the exact edges. Both are unrolled into SQL, a step a projection, before any join: DuckDB works them out once for
+each value of a column's dictionary then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.sql_files import identifier, literal, statement
+
+LONGEST_SEARCH = 7  # bins of a regular axis that is searched
+LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one out takes longer, the longer it is
+# A mark has a digit for each axis, to this base: the value is declared (0), does not parse, or is undeclared.
+MARKS = 3
+UNPARSED, UNDECLARED = 1, 2
+MARKS_A_WORD = 39  # digits that fit 63 bits
+
+
+@dataclass(frozen=True)
+class Positions:
+    """How one axis enters the query."""
+
+    value: str  # the column's value as a number or text, null where it does not parse
+    absent: str  # whether the column holds nothing that parses
+    cell: str  # the cell along the axis, over value and place; null where the row is to be dropped
+    steps: tuple[str, ...] = ()  # the place, first over the value, then each over the one before
+    joined: str = ""  # instead of steps: the place, over the value and `join`
+    join: str = ""  # a left join to declared values, or empty
+    table: str = ""  # the statement that declares them, or empty
+    parameters: Mapping[str, object] = field(default_factory=dict)  # what `table` or the steps take
+
+
+def mark_words(axes: int) -> dict[str, range]:
+    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit.
+
+    Args:
+        axes: how many the domain has.
+    """
+    starts = range(0, axes, MARKS_A_WORD)
+    return {
+        f"marks_{number}" if number else "marks": range(start, min(start + MARKS_A_WORD, axes))
+        for number, start in enumerate(starts)
+    }
+
+
+def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
+    """The SQL of one axis; its columns are `value_<number>` and `place_<number>`.
+
+    Args:
+        axis: declared; `column` is the one that is read.
+        number: of the axis in the domain, from 0.
+        kind: DuckDB type of that column, for `value` and `absent`; Spark uses neither, and gives none.
+    """
+    if isinstance(axis, CategoricalAxis):
+        return _categories(axis, number)
+    if axis.bins > LONGEST_SEARCH and _regular(axis):
+        return _guessed(axis, number, kind)
+    return _searched(axis, number, kind)
+
+
+def _categories(axis: CategoricalAxis, number: int) -> Positions:
+    table = f"categories_{number}"
+    # What is longer than every category matches none.
+    longest, text = max(len(value.encode()) for value in axis.values), f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
+    return Positions(
+        value=lengths.at_most(text, longest),
+        absent=f"{text} IS NULL",
+        cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
+        joined=f"{table}.position",
+        join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
+        table=statement("ingest/declare_categories", table=table),
+        parameters={"values": list(axis.values)},
+    )
+
+
+def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
+    value, place, compare = f"value_{number}", f"place_{number}", "<=" if axis.closed == "left" else "<"
+    steps = ["CAST(0 AS BIGINT)"]
+    for bit in reversed(range(len(axis.edges).bit_length())):
+        ahead = f"{place} + {1 << bit}"
+        # Past the last edge the list gives null, which compares as not below.
+        steps.append(
+            f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
+        )
+    return _binned(axis, number, kind, steps=tuple(steps), parameters={f"edges_{number}": list(axis.edges)})
+
+
+def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
+    value, place, table, edges = f"value_{number}", f"place_{number}", f"bins_{number}", f"edges_{number}"
+    first, last, width = axis.edges[0], axis.edges[-1], (axis.edges[-1] - axis.edges[0]) / axis.bins
+    # Cut off before the division: it cannot overflow, and the guess is a declared bin, at most one off.
+    guess = f"CAST(floor((greatest(least({value}, {last!r}), {first!r}) - {first!r}) / {width!r}) AS BIGINT)"
+    guess = f"least({guess}, {axis.bins - 1})"
+    past, short = (">=", "<") if axis.closed == "left" else (">", "<=")
+    right = f"{{}} + 1 + CAST({value} {past} {{}} AS INTEGER) - CAST({value} {short} {{}} AS INTEGER)"
+    if axis.bins <= LONGEST_LIST:
+        ends = [f"list_extract(${edges}, {place} + {end})" for end in (2, 1)]
+        steps = (guess, right.format(place, *ends))
+        return _binned(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
+    return _binned(
+        axis,
+        number,
+        kind,
+        joined=right.format(f"{table}.bin", f"{table}.upper", f"{table}.lower"),
+        join=f"LEFT JOIN {table} ON {table}.bin = {guess}",
+        table=statement("ingest/declare_bins", table=table),
+        parameters={"edges": list(axis.edges)},
+    )
+
+
+def _binned(axis: BinnedAxis, number: int, kind: str, **place: Any) -> Positions:
+    value = _value(axis, kind)
+    return Positions(value=value, absent=f"{value} IS NULL", cell=_cell_of_place(axis, number), **place)
+
+
+def _regular(axis: BinnedAxis) -> bool:
+    """Whether every edge lies so near to where equal widths would put it that a guess is at most one bin off."""
+    edges = np.array(axis.edges)
+    even = np.linspace(edges[0], edges[-1], edges.size)
+    return bool(np.abs(edges - even).max() <= 1e-3 * (edges[-1] - edges[0]) / axis.bins)
+
+
+def _value(axis: BinnedAxis, kind: str) -> str:
+    """A column as a double; NaN, which would sort above every number, becomes null. A date as days since 1970-01-01."""
+    column = lengths.value_of(axis.column, kind)
+    if isinstance(axis, CalendarAxis):
+        # The local day: text and times with an offset are moments, all else is in the session's zone already.
+        local = f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP WITH TIME ZONE) AS DATE)"
+        if axis.format is not None:
+            local = f"TRY_CAST(try_strptime({column}, {literal(axis.format)}) AS DATE)"
+        return f"CAST(date_diff('day', DATE '1970-01-01', {local}) AS DOUBLE)"
+    cast = f"TRY_CAST({column} AS DOUBLE)"
+    return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"
+
+
+def _cell_of_place(axis: BinnedAxis, number: int) -> str:
+    """Place 0 lies below the first edge, place bins + 1 above the last."""
+    other = _or_null(axis.other_cell)
+    below = "0" if axis.below else other
+    above = str(axis.below + axis.bins) if axis.above else other
+    return (
+        f"CASE WHEN value_{number} IS NULL THEN {other} WHEN place_{number} = 0 THEN {below} "
+        f"WHEN place_{number} > {axis.bins} THEN {above} ELSE place_{number} - {1 - axis.below} END"
+    )
+
+
+def _or_null(cell: int | None) -> str:
+    return "NULL" if cell is None else str(cell)

@@ -1,0 +1,290 @@
+"""Checks of the ledger, of its witness and of what they say is not finished."""
+
+from __future__ import annotations
+
+import grp
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import may
+from dphist_pipeline.health import _left_files as left_files
+from dphist_pipeline.health import _server as server
+from dphist_pipeline.health.finding import (
+    Examined,
+    Finding,
+    fault,
+    listed,
+    name_of,
+    not_looked_at,
+    ok,
+    quoted,
+    told,
+    warning,
+)
+from dphist_pipeline.ledger.clock import refuse_before_build
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.ledger.witness_file import witness_database
+from dphist_pipeline.publishing.statements import noted, statement_of
+from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.verifying import unrecorded
+
+NO_LEDGER = "the ledger could not be opened"
+# Longer than any release takes from its charge to its publication, and than people take to approve one.
+UNFINISHED_AFTER, FORGOTTEN_AFTER = timedelta(hours=6), timedelta(days=7)
+TOLERATED = timedelta(minutes=5)  # between the clocks of two machines that share a ledger
+RECENT = 100  # entries that are looked at for a clock that went back
+
+
+def ledger(seen: Examined) -> Finding:
+    """The ledger: there, intact, and not older than what was published.
+
+    Args:
+        seen: its ledger was verified as it was opened; where it is None, `refused` may say why.
+    """
+    if seen.ledger is None:
+        error = seen.refused.get("ledger")
+        return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
+    forgotten = unrecorded(seen.store, seen.ledger) if seen.store is not None else []
+    if forgotten:
+        return fault(
+            "ledger",
+            f"published, and the ledger at {seen.ledger.place} does not say so: "
+            f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
+            "Put the newer ledger back. If it is lost, release these again, for nothing: dphist release SPEC.",
+        )
+    generation, number, _ = seen.ledger.head()
+    return ok("ledger", f"{seen.ledger.place}: {number} entries, every hash holds; generation {generation}")
+
+
+def ledger_access(seen: Examined) -> Finding:
+    """Who can read and change the ledger: file permissions, or the database user and TLS.
+
+    Args:
+        seen: its ledger is a file or a database on a server; without one, nothing is looked at.
+    """
+    if seen.ledger is None:
+        return not_looked_at("ledger_access", NO_LEDGER)
+    place = seen.ledger.place
+    if isinstance(place, Path):
+        return _file_access("ledger_access", place)
+    return server.access("ledger_access", seen.ledger.url)
+
+
+def witness(seen: Examined) -> Finding:
+    """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger.
+
+    Args:
+        seen: without its store or its ledger, nothing is looked at.
+    """
+    check = "witness"
+    if seen.store is None or seen.ledger is None:
+        return not_looked_at(check, NO_LEDGER)
+    try:
+        held = _agreeing(seen.store, seen.ledger)
+        database = witness_database(seen.store.witness_file)
+    except DphistError as error:
+        return told(check, error)
+    place, beside = database.place, seen.ledger.place
+    if isinstance(place, Path) and isinstance(beside, Path) and place.stat().st_dev == beside.stat().st_dev:
+        return warning(
+            check,
+            f"{held.where} agrees with the ledger, and lies on the same disk: one failure takes both",
+            "Stop releases, move it to another disk, and set DPHIST_WITNESS for all who use this store.",
+        )
+    if isinstance(place, str) and isinstance(beside, str) and server.same(database.url, seen.ledger.url):
+        return warning(
+            check,
+            f"{held.where} agrees with the ledger, and is on the same server: one backup puts back both",
+            "Keep the witness's database on another server, or at least its backups apart.",
+        )
+    return ok(check, f"{held.where} agrees with the ledger")
+
+
+def witness_access(seen: Examined) -> Finding:
+    """Who can read and change the witness.
+
+    Args:
+        seen: without its store, nothing is looked at; its ledger may be None.
+    """
+    check = "witness_access"
+    if seen.store is None:
+        return not_looked_at(check, "the store could not be opened")
+    try:
+        place = witness_database(seen.store.witness_file)
+    except DphistError as error:
+        return told(check, error)
+    if isinstance(place.place, str):
+        return server.access(check, place.url, decisive=False)
+    if not place.place.exists():
+        return not_looked_at(check, f"there is no witness at {place.where}")
+    return _file_access(check, place.place)
+
+
+def clock(seen: Examined) -> Finding:
+    """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known.
+
+    Args:
+        seen: its `now` is compared with the last entries of its ledger, if there is one.
+    """
+    check, now = "clock", f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"
+    mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
+    refuse_before_build(now)
+    try:
+        ZoneInfo("Europe/Berlin")
+    except ZoneInfoNotFoundError:
+        return fault(check, "the time zones of specs are not known here", "pip install tzdata")
+    if seen.ledger is None:
+        return not_looked_at(check, NO_LEDGER)
+    entries = seen.ledger.entries()[-RECENT:]
+    last = _moment(entries[-1].made_at)
+    seen.ledger.books().refuse_wrong_clock(now, None)
+    if last - seen.now > TOLERATED:
+        late = last - seen.now > timedelta(days=1)
+        said = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
+        return (fault if late else warning)(check, said, f"{mend} Was it the entry that was wrong? Wait until then.")
+    for before, after in pairwise(entries):
+        if _moment(before.made_at) - _moment(after.made_at) > TOLERATED:
+            seen_back = f"the clock was set back between entries {before.number} and {after.number} of the ledger"
+            return warning(check, seen_back, "Keep the clocks of all machines by the network: timedatectl set-ntp true")
+    zone = datetime.now().astimezone().tzname()
+    return ok(check, f"{now}, after the ledger's last entry; this machine's zone is {zone}, specs name their own")
+
+
+def runs(seen: Examined) -> Finding:
+    """What killed runs left, which may hold exact counts, and what was charged and is not published.
+
+    Args:
+        seen: without its store or its ledger, nothing is looked at.
+    """
+    check = "runs"
+    if seen.store is None or seen.ledger is None:
+        return not_looked_at(check, NO_LEDGER)
+    left = left_files.left_runs(seen.confidential / "runs")
+    if left:
+        return warning(
+            check,
+            f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
+            "Run a release, such as one that is published already: the next run deletes them, for nothing.",
+        )
+    unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
+    if unmarked:
+        return warning(
+            check,
+            f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
+            "Run any release of this store, such as one that is published already: it marks them, for nothing.",
+        )
+    late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
+    late = [charge for charge in late if not is_doubted(seen.store, charge)]
+    if late:
+        names = [charge.title for charge in late]
+        period = "" if late[0].period == "all" else f" --period {late[0].period}"
+        return warning(
+            check,
+            f"charged and not published: {listed(names)}",
+            f"Finish it, for nothing more: dphist release SPEC{period}, with the spec of {late[0].release}.",
+        )
+    if not may(seen.confidential, os.R_OK | os.X_OK):
+        return ok(check, "all that was charged is published; files of runs are not this user's to see")
+    return ok(check, "no killed run left anything; all that was charged is published, or waits for a person")
+
+
+def approvals(seen: Examined) -> Finding:
+    """What waits for people: releases that `publish` holds back, and decisions that need a second signature.
+
+    Args:
+        seen: without its ledger, nothing is looked at; `now` says how long something waits.
+    """
+    check = "approvals"
+    if seen.ledger is None:
+        return not_looked_at(check, NO_LEDGER)
+    waiting = _charges(seen.ledger, "waits", "approved")
+    if seen.store is not None:  # in doubt, under `publish: if_plausible`
+        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if is_doubted(seen.store, charge)]
+    forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
+    if forgotten:
+        first = forgotten[0]
+        return warning(
+            check,
+            f"waiting for more than {FORGOTTEN_AFTER.days} days: {listed([charge.title for charge in forgotten])}",
+            f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
+        )
+    books = seen.ledger.books()
+    unsigned = [number for name in (EVERYWHERE, *books.accounts) for number in books.permissions.waiting_of(name)]
+    old = [entry for entry in seen.ledger.entries() if entry.number in unsigned]
+    old = [entry for entry in old if seen.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
+    if old:
+        names = [f"entry {entry.number}" for entry in old]
+        return warning(
+            check,
+            f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
+            f"Another operator signs: dphist ledger sign {old[0].number}",
+        )
+    named = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
+    said = f"{len(waiting)} releases wait for approval{named}, {len(unsigned)} decisions for a second signature"
+    return ok(check, said)
+
+
+def _agreeing(store: Store, ledger: Ledger) -> Witness:
+    """The witness, compared with the ledger as a release would before its charge."""
+    witness = store.witness(ledger)
+    witness.check(store.id, ledger.standing)
+    store.refuse_cut(ledger, witness)
+    return witness
+
+
+def _file_access(check: str, file: Path) -> Finding:
+    """Permissions of a database file and of its folder, in which the database makes files of its own."""
+    found, folder = file.stat(), file.parent
+    if found.st_mode & stat.S_IRWXO:
+        return fault(check, f"everybody may read or change {file}", f"chmod o= {quoted(file)}")
+    above = folder.stat()
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        return fault(check, f"everybody may replace files in {folder}", f"chmod o-w {quoted(folder)}")
+    if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
+        shared = f"chmod g+rw {quoted(file)}; chmod g+rwxs {quoted(folder)}"
+        return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
+    whose = f", and of group {_group(found.st_gid)}" if found.st_mode & stat.S_IRWXG else " alone"
+    return ok(check, f"{file} is {name_of(found.st_uid)}'s{whose} (mode {stat.S_IMODE(found.st_mode):o})")
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _charges(ledger: Ledger, *states: str) -> list[Charge]:
+    statements = [statement_of(ledger, account.name) for account in ledger.accounts()]
+    return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
+
+
+def _withdrawn(ledger: Ledger) -> list[Key]:
+    return [Key(*key) for key, _ in noted(ledger, "withdrawn")]
+
+
+def _says_nothing(store: Store, key: Key) -> bool:
+    """Whether a withdrawn publication lacks its mark: the user who withdrew it may not write it, or was killed."""
+    from dphist_pipeline.publishing.published_files import is_marked
+
+    return store.published(key).exists() and not is_marked(store.published(key))
+
+
+def _age(seen: Examined, charge: Charge) -> timedelta:
+    return seen.now - _moment(charge.charged_at)
+
+
+def _moment(written: str) -> datetime:
+    """A time as the ledger writes it; a lost charge is known by its year alone."""
+    if len(written) == 4:
+        return datetime(int(written), 1, 1, tzinfo=UTC)
+    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

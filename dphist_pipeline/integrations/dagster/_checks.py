@@ -1,0 +1,248 @@
+"""Checks of a publication, with numbers: made of published files, the ledger and the spec, never of records.
+
+They warn and stop nothing: what they look at is published already. The check that stops is `releasable`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+
+from dphist_pipeline.answering.period_totals import totals_of_periods
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.notes import CHANCE_NEVER
+from dphist_pipeline.integrations.dagster import _compared as compared
+from dphist_pipeline.integrations.dagster._periods import partitions_of
+from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.releasing.account_runway import runway_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
+
+FEW_RELEASES = 4
+LARGEST_CHANGE = 2
+MOST_LISTED = 20
+
+TEXTS = {
+    "copied": (
+        "The store's bucket, if it has one, has what is published; the next run mends it, or `dphist store publish`."
+    ),
+    "account_lasts": f"The account pays for at least {FEW_RELEASES} more releases.",
+    "cells_tell_something": compared.CELLS,
+    "total_like_last_period": (
+        f"By both intervals, the total may have changed by less than {LARGEST_CHANGE} times since the period before."
+    ),
+    compared.VALUES_LIKE_PAST: compared.TEXT,
+    "no_period_missing": "Every period between the first charged one and this one is published, or was withdrawn.",
+}
+WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check found for one period.
+
+    Attributes:
+        passed: whether all is well.
+        numbers: public numbers and words, by name.
+        said: what is wrong, in one sentence; empty where nothing is.
+        severity: of a failure.
+        blocking: whether later steps stop.
+    """
+
+    passed: bool
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
+    blocking: bool = False
+
+    def result(self, asset: dg.AssetKey, name: str) -> dg.AssetCheckResult:
+        """As an output of a step that works on one period.
+
+        Args:
+            asset: that was checked.
+            name: of the check.
+        """
+        return dg.AssetCheckResult(
+            passed=self.passed,
+            asset_key=asset,
+            check_name=name,
+            severity=self.severity,
+            metadata=dict(self.numbers),
+            description=self.said or None,
+        )
+
+    def evaluation(self, asset: dg.AssetKey, name: str, partition: str | None) -> dg.AssetCheckEvaluation:
+        """As an event that names its partition; a result of a run over many of them names none.
+
+        Args:
+            asset: that was checked.
+            name: of the check.
+            partition: key of the period; None for what speaks of several.
+        """
+        return dg.AssetCheckEvaluation(
+            asset_key=asset,
+            check_name=name,
+            passed=self.passed,
+            severity=self.severity,
+            metadata=dict(self.numbers),
+            description=self.said or None,
+            blocking=self.blocking,
+            partition=partition,
+        )
+
+
+def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    """The checks of a release's published asset, one evaluation for each period.
+
+    Args:
+        spec: checked; `period: none` leaves out the checks that compare periods.
+        published: key of the asset that shows the publication.
+    """
+    names = WITHOUT_PERIODS if spec.period == "none" else tuple(TEXTS)
+    return [check_spec(spec, name, published, TEXTS[name]) for name in names]
+
+
+def check_spec(
+    spec: ReleaseSpec, name: str, asset: dg.AssetKey, text: str, blocking: bool = False
+) -> dg.AssetCheckSpec:
+    """A check with the partitions of its release.
+
+    Args:
+        spec: checked.
+        name: of the check.
+        asset: that it looks at.
+        text: what must hold, for the page.
+        blocking: whether later steps stop where it fails.
+    """
+    with warnings.catch_warnings():
+        # Dagster calls partitions of checks a preview; without them the newest period hides what an earlier one found.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            name, asset=asset, description=text, blocking=blocking, partitions_def=partitions_of(spec)
+        )
+
+
+def checks_table(found: Mapping[str, Found]) -> dg.TableMetadataValue:
+    """What the checks of one period found, to stand beside its materialization for good.
+
+    Args:
+        found: by name of the check.
+    """
+    rows: list[dict[str, str | bool]] = [
+        {"check": name, "passed": one.passed, "found": one.said or "-"} for name, one in found.items()
+    ]
+    return dg.MetadataValue.table(records=[dg.TableRecord({**row}) for row in rows])
+
+
+class Totals:
+    """Answers for all cells of publications, each asked for once in a run; those of a folder at once, if asked to."""
+
+    def __init__(self, many: bool = False) -> None:
+        self._known: dict[str, Answer] = {}
+        self._many = many
+
+    def _ask_for_all(self, folder: Path) -> None:
+        """All publications in force that are there by now, by one query; later ones are asked for one by one."""
+        self._many = False
+        with suppress(DphistError):  # of another period's files; each is then asked for alone
+            self._known |= totals_of_periods(folder.parent, folder.name)
+
+    def of(self, made: Release) -> Answer:
+        """The answer for all cells of a publication."""
+        digest = str(made.audit["audit_digest"])
+        if self._many and made.first_table is made:
+            self._ask_for_all(made.path.parents[1])
+        if digest not in self._known:
+            self._known[digest] = made.first_table.answer()
+        return self._known[digest]
+
+
+def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, totals: Totals) -> dict[str, Found]:
+    """What each check of a publication finds.
+
+    Args:
+        spec: checked.
+        store: where it is published.
+        statement: of the account that paid.
+        made: the publication.
+        totals: known by now.
+    """
+    found = {
+        "account_lasts": _account(spec, statement),
+        "cells_tell_something": Found(*compared.cells_tell_something(made)),
+    }
+    if spec.period != "none":
+        found["total_like_last_period"] = _total(spec, store, made, totals)
+        found[compared.VALUES_LIKE_PAST] = Found(*compared.values_like_past(made))
+        found["no_period_missing"] = _periods(spec, statement, made)
+    return found
+
+
+def copied_of(store: Store, problem: str) -> Found:
+    """Whether the store's bucket has what was published.
+
+    Args:
+        store: that may have a bucket.
+        problem: why it lacks the publication; empty where it does not.
+    """
+    bucket = {"bucket": store.public_address or "none"}
+    return Found(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
+
+
+def _account(spec: ReleaseSpec, statement: Statement) -> Found:
+    runway = runway_of(spec, statement, datetime.now(UTC))
+    lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
+    numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
+    numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
+    numbers |= {"last_due": runway.until} if runway.until is not None else {}
+    return Found(lasts, numbers, runway.says)
+
+
+def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Found:
+    total = totals.of(made)
+    now = {"total": total.estimate, "lower": total.ci_lower, "upper": total.ci_upper}
+    before = spec.period_before(spec.period_named(made.audit["period"]))
+    try:
+        last = totals.of(Release.published(store, spec.release, before.key))
+    except DphistError:  # not published, or withdrawn
+        return Found(True, _finite(now), f"the period before, {before.key}, is not published")
+    numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})
+    if not {"lower", "last_lower"} <= numbers.keys():
+        return Found(True, numbers, "no intervals to compare")
+    shown: dict[str, Any] = {**numbers, "chance": CHANCE_NEVER}
+    fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
+    rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
+    word = "fell" if fell else "rose"
+    asks = (
+        "are all records there?" if fell else "was anything delivered twice, or were records missing the time before?"
+    )
+    said = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
+    return Found(not (fell or rose), shown, said)
+
+
+def _periods(spec: ReleaseSpec, statement: Statement, made: Release) -> Found:
+    ours = [charge for charge in statement.charges if charge.release == spec.release]
+    there = {charge.period for charge in ours if statement.states[charge.number] in ("published", "withdrawn")}
+    period, missing = spec.period_named(made.audit["period"]), []
+    first = min((charge.period for charge in ours), default=period.key)
+    while period.key > first:
+        period = spec.period_before(period)
+        missing += [period.key] if period.key not in there else []
+    listed = ", ".join(sorted(missing)[:MOST_LISTED])
+    return Found(
+        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {listed}" if missing else ""
+    )
+
+
+def _finite(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: number for name, number in numbers.items() if np.isfinite(number)}

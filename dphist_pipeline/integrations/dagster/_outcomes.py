@@ -1,0 +1,270 @@
+"""What a run did for each period, and how Dagster is told: an only period by outputs, each of several by events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import dagster as dg
+
+from dphist_pipeline.errors import first_of
+from dphist_pipeline.integrations.dagster._checks import Found
+from dphist_pipeline.integrations.dagster._periods import partitions_of
+from dphist_pipeline.integrations.dagster._tables import shown_of_table, table_results
+from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.store import Store
+
+GATE = "releasable"
+MOST_NAMED = 10
+CODE_VERSION, DATA_VERSION = "dagster/code_version", "dagster/data_version"
+INPUT_VERSION, INPUT_EVENT = "dagster/input_data_version", "dagster/input_event_pointer"
+INITIAL = "INITIAL"  # Dagster's version of what was never materialized
+NO_EVENT = "NULL"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The assets of a release."""
+
+    records: dg.AssetSpec
+    cube: dg.AssetSpec
+    sanitized: dg.AssetSpec
+    published: dg.AssetSpec
+    tables: tuple[dg.AssetSpec, ...] = ()
+
+    @property
+    def public(self) -> list[dg.AssetSpec]:
+        """The assets that exist once a release is published: the tables of a family are among them."""
+        return [self.published, *self.tables]
+
+    @property
+    def drawn(self) -> list[dg.AssetSpec]:
+        """The assets that exist once every door has answered."""
+        return [self.records, self.cube, self.sanitized]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did for one period.
+
+    Attributes:
+        key: of the partition; None where there are none.
+        version: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
+            rejected, and few values could be found from it.
+        found: what the check found; None where nothing was drawn.
+        made: the publication, where there is one.
+        statement: of the account, right after it.
+        store: where it is.
+        shown: the metadata of the publication.
+        checks: what the checks of the publication found.
+        doors: metadata of what was drawn: doors with their epsilon, and what paid for them.
+        not_copied: why the store's bucket lacks the publication; empty where it has it, or there is no bucket.
+        problem: why it stopped, in our own words; None if it did not.
+    """
+
+    key: str | None
+    version: str = ""
+    found: Mapping[str, bool] | None = None
+    made: Release | None = None
+    statement: Statement | None = None
+    store: Store | None = None
+    shown: Mapping[str, Any] | None = None
+    checks: Mapping[str, Found] = field(default_factory=dict)
+    not_copied: str = ""
+    doors: Mapping[str, Any] | None = None
+    problem: str | None = None
+
+
+def told(
+    spec: ReleaseSpec,
+    context: dg.AssetExecutionContext,
+    parts: Parts,
+    keys: Sequence[str | None],
+    work: Callable[[str | None], Outcome],
+    draws: bool = True,
+    publishes: bool = True,
+) -> Iterator[Any]:
+    """Works on one period after the other, and tells Dagster of each before the next one begins.
+
+    A run some of whose periods stopped fails at its end, and says which and why.
+
+    Args:
+        spec: checked; see `load_spec`.
+        context: of the step.
+        parts: the assets of the release.
+        keys: of the periods of the run, in order; at least one.
+        work: does one period.
+        draws: whether this step counts and draws; otherwise it publishes what another one drew.
+        publishes: whether this step publishes, too; otherwise a person approves first.
+    """
+    # One output speaks for one period, and only for one that the set of partitions holds.
+    apart = len(keys) > 1 or not _offered(spec, keys)
+    several, outcomes = len(keys) > 1, []
+    for key in keys:
+        outcome = work(key)
+        outcomes.append(outcome)
+        if apart:
+            yield from _events(spec, context, parts, outcome, several)
+        else:
+            yield from _results(spec, context, parts, outcome)
+    if several:
+        yield from _summaries(parts, outcomes)
+    stopped = [outcome for outcome in outcomes if outcome.problem is not None]
+    if stopped:
+        named = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
+        many = "" if not several else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
+        raise dg.Failure(many + "\n".join(named), allow_retries=False)
+    if apart and _offered(spec, keys) and _others_wait(context):
+        yield from _outputs(spec, context, parts, outcomes, draws, publishes)
+
+
+def _offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
+    """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
+    partitions = partitions_of(spec)
+    return partitions is None or all(partitions.has_partition_key(str(key)) for key in keys)
+
+
+def _results(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome
+) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
+    """What was done for the only period of a run, as outputs: steps that depend on them go on in the same run."""
+    yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
+    for key, name, [(_, found)] in _checked(parts, [outcome]):
+        yield found.result(key, name)
+
+
+def _outputs(
+    spec: ReleaseSpec,
+    context: dg.AssetExecutionContext,
+    parts: Parts,
+    outcomes: Sequence[Outcome],
+    drawn: bool,
+    published: bool,
+) -> Iterator[dg.MaterializeResult[Any]]:
+    """One result an asset for all periods; each partition has metadata of its own."""
+    if drawn:
+        marks = [_mark(spec, outcome) for outcome in outcomes]
+        for asset in (parts.records, parts.cube):
+            yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
+        versions = [outcome.version for outcome in outcomes]
+        yield _result(context, parts.sanitized, _one_version(versions), [(one.key, one.doors) for one in outcomes])
+    if not published:
+        return
+    digests = _one_version([_digest(outcome) for outcome in outcomes])
+    yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
+    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield from table_results(context, parts.tables, made)
+
+
+def _result(
+    context: dg.AssetExecutionContext,
+    asset: dg.AssetSpec,
+    version: dg.DataVersion,
+    shown: Sequence[tuple[str | None, Mapping[str, Any] | None]],
+) -> dg.MaterializeResult[Any]:
+    """The result of one asset; each partition has metadata of its own."""
+    for key, metadata in shown:
+        if key is not None:
+            context.add_asset_metadata(metadata or {}, asset.key, key)
+    whole = shown[0][1] if shown[0][0] is None else None
+    return dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=whole)
+
+
+def _events(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome, several: bool
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation | dg.AssetCheckResult]:
+    """What was done for one of several periods, or for one that is not offered yet: events that name it."""
+    versions: dict[dg.AssetKey, str] = {}
+    done: list[tuple[dg.AssetSpec, str, Mapping[str, Any] | None]] = []
+    if outcome.found is not None:
+        done += [(part, _mark(spec, outcome), None) for part in (parts.records, parts.cube)]
+        done += [(parts.sanitized, outcome.version, outcome.doors)]
+    if outcome.made is not None:
+        tables = outcome.made.tables
+        done += [(parts.published, _digest(outcome), outcome.shown)]
+        done += [(each, _digest(outcome), shown_of_table(tables[each.key.path[-1]])) for each in parts.tables]
+    for asset, version, shown in done:
+        versions[asset.key] = version[:32]
+        tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
+        yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)
+    for key, name, [(_, found)] in _checked(parts, [outcome]):
+        yield found.evaluation(key, name, outcome.key) if several else found.result(key, name)
+
+
+def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCheckResult]:
+    """Each check for all periods of a run: one that failed for any of them ends as a failed one.
+
+    Without a partition: Dagster would put a second evaluation of a partition in the place of the first, which is older
+    than those of later periods.
+    """
+    for key, name, found in _checked(parts, outcomes):
+        failed = [(outcome, one) for outcome, one in found if not one.passed]
+        named = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
+        said = f"failed for {len(failed)} of {len(found)} periods: {first_of(named, MOST_NAMED)}" if failed else ""
+        numbers = {"failed": len(failed), "periods": len(found)}
+        yield Found(not failed, numbers, said, found[0][1].severity).result(key, name)
+
+
+def _checked(
+    parts: Parts, outcomes: Sequence[Outcome]
+) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, Found]]]]:
+    """Each check with what it found for each period; at least one."""
+    drawn = [(one, gate_of(one)) for one in outcomes if one.found is not None]
+    if drawn:
+        yield parts.sanitized.key, GATE, drawn
+    for name in dict.fromkeys(name for outcome in outcomes for name in outcome.checks):
+        yield parts.published.key, name, [(one, one.checks[name]) for one in outcomes if name in one.checks]
+
+
+def gate_of(outcome: Outcome) -> Found:
+    """What the check that stops publishing found.
+
+    Args:
+        outcome: of a period that was drawn.
+    """
+    found = dict(outcome.found or {})
+    return Found(all(found.values()), found, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
+
+
+def _others_wait(context: dg.AssetExecutionContext) -> bool:
+    """Whether other steps of this run wait for an output of this one."""
+    graph = context.job_def.graph.dependency_structure
+    return bool(graph.output_to_downstream_inputs_for_node(context.op_execution_context.op.name))
+
+
+def _inputs(
+    context: dg.AssetExecutionContext, asset: dg.AssetSpec, versions: Mapping[dg.AssetKey, str], partition: str | None
+) -> dict[str, str]:
+    """The tags that say from which versions an asset was made; without them its page would call it out of date."""
+    tags = {}
+    for key in (dep.asset_key for dep in asset.deps):
+        if key in versions:
+            wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
+            (made,) = context.instance.fetch_materializations(wanted, limit=1).records
+            version, event = versions[key], made.storage_id
+        else:
+            known = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)
+            version = known.data_version.value if known and known.data_version else INITIAL
+            event = known.storage_id if known else None
+        tags[f"{INPUT_VERSION}/{key.to_user_string()}"] = version
+        tags[f"{INPUT_EVENT}/{key.to_user_string()}"] = NO_EVENT if event is None else str(event)
+    return tags
+
+
+def _mark(spec: ReleaseSpec, outcome: Outcome) -> str:
+    return f"{spec.digest[:16]}-{outcome.key or 'all'}"
+
+
+def _digest(outcome: Outcome) -> str:
+    return str(outcome.made.audit["values_digest"]) if outcome.made is not None else ""
+
+
+def _one_version(versions: Sequence[str]) -> dg.DataVersion:
+    """The data version of several periods together; of one, its own."""
+    if len(versions) == 1:
+        return dg.DataVersion(versions[0][:32])
+    return dg.DataVersion(sha256("\n".join(versions).encode()).hexdigest()[:32])

@@ -1,0 +1,325 @@
+"""Dagster: a component that turns one release spec into assets, checks, a job and a schedule.
+
+    deps → records → cube → sanitized → published         all but `deps` in the group of the release
+           └ confidential ┘ └───── public ──────┘
+
+One step makes all four, by the functions that `dphist release` runs: a step of its own for each would start a process
+for each wherever a project's executor does that, and a run that was killed could not go on from its middle, because the
+cube is gone by then. Confidential assets give Dagster nothing that depends on records: no counts, no samples, no
+engine's message. Running a partition again replays what was published. The ledger, not Dagster, says what was spent.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dphist_pipeline.integrations.dagster import _base as base
+from dphist_pipeline.integrations.dagster import _components as components
+from dphist_pipeline.integrations.dagster._checks import (
+    Totals,
+    check_spec,
+    check_specs,
+    checks_table,
+    copied_of,
+    findings,
+)
+from dphist_pipeline.integrations.dagster._due_check import due_check
+from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, told
+from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
+from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
+from dphist_pipeline.integrations.dagster._tables import table_assets
+from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
+from dphist_pipeline.integrations.dagster._yaml_schema import release_schema
+from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.release import nothing_charged
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attributes
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.code_list_files import Decided
+from dphist_pipeline.spec.loading import Problems
+from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.unfolding import FOR_EACH
+
+WITHHELD = (
+    "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
+    "that nothing has been paid for yet."
+)
+HELD = "values from records"
+FEW_PERIODS = 3
+JOB_TEXT = (
+    "Releases {}. Each {} costs epsilon {} of account '{}', once, whatever happens; so does each missing one that a "
+    "backfill or a schedule asks for. Running a released one again costs nothing."
+)
+GATE_TEXT = "Every declared cell has an estimate, the ledger holds the charge, and the digest matches."
+
+
+@dg.scaffold_with(ReleaseScaffolder)
+class HistogramRelease(components.SpecComponent):
+    """Differentially private releases: records → cube → sanitized → published, with a job and a schedule.
+
+    Subclass it and override `get_asset_spec` to change how its assets look, or `store_of` for code lists of another
+    store than the project's own.
+    """
+
+    attributes = components.attributes_model("HistogramRelease", ReleaseSpec, ["neighbors", FOR_EACH], release_schema)
+
+    @classmethod
+    def store_of(cls, resource: str) -> Store:
+        """A hook for subclasses: the store of a `store_resource`, whose operator says which code lists are public.
+
+        Code lists are read while definitions are loaded, when there are no resources yet.
+
+        Args:
+            resource: its key.
+        """
+        raise ValueError(
+            f"is read while definitions are loaded, when there is no resource `{shortened(resource)}` yet: write "
+            "`values`, or say in a subclass of HistogramRelease, by `store_of`, whose operator decides"
+        )
+
+    @classmethod
+    def checked(
+        cls, attributes: Mapping[str, Any], folder: Path, problems: Problems, variables: Mapping[str, object]
+    ) -> Sequence[ReleaseSpec]:
+        """The release specs; their code lists may lie where the operator of their store allowed it."""
+
+        def code_lists_of(given: Mapping[str, object]) -> Decided:
+            resource = given.get("store_resource")
+            return declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
+
+        return specs_from_attributes(attributes, folder, problems, code_lists_of, variables)
+
+    def definitions_of(self, spec: ReleaseSpec) -> dg.Definitions:
+        """Assets, the check that gates publishing, one job and one schedule."""
+        return release_definitions(spec, self.get_asset_spec)
+
+
+def release_definitions(
+    spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec] = lambda asset: asset
+) -> dg.Definitions:
+    """The assets, checks, job and schedule of a release, without a component.
+
+    Args:
+        spec: checked; see `load_spec`.
+        change: is given every AssetSpec and returns the one to use.
+    """
+    parts, storage = _parts(spec, change), base.Storage(spec.store_resource)
+    group = base.Group(spec.release, spec, change, partitions_of(spec))
+    # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
+    by_hand = spec.publish == "manual"
+    steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
+    made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
+    checks = [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
+    alone = [key for check in checks for key in check.check_keys]
+    job = group.job(made, _job_text(spec), without=alone)
+    # A condition asks for periods itself; a schedule beside it would ask twice.
+    scheduled = spec.schedule and not spec.automation
+    schedules = [schedule_of(spec, job, storage)] if scheduled else []
+    return dg.Definitions(assets=steps, jobs=[job], schedules=schedules, asset_checks=checks)
+
+
+def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) -> dg.AssetSpec:
+    """The asset of a publication; of a family, its tables have columns and addresses, and this one has none."""
+    text = described(spec)
+    if spec.family is not None:
+        return group.asset("published", "parquet", text, "sanitized", tags, skippable=True)
+    return group.table("published", spec.first_grid, text, "sanitized", tags, spec.release, skippable=True)
+
+
+def _job_text(spec: ReleaseSpec) -> str:
+    return JOB_TEXT.format(spec.release, _period_word(spec), spec.epsilon, spec.account)
+
+
+def _period_word(spec: ReleaseSpec) -> str:
+    return "release" if spec.period == "none" else spec.period
+
+
+def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
+    group, condition = base.Group(spec.release, spec, change, partitions_of(spec)), condition_of(spec)
+    private = {"dp/zone": "confidential"}
+    public = {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon)}
+    sanitized = (
+        f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
+        "Drawn once and kept in the journal."
+    )
+    counted = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
+    texts = {
+        "records": f"Rows of one period in declared cells. {WITHHELD}",
+        "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
+    }
+    asked: dict[str, Any] = {"automation_condition": condition, "skippable": True}
+    return Parts(
+        records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **asked),
+        cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
+        sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
+        published=_published_asset(spec, group, public),
+        tables=table_assets(spec, group, public),
+    )
+
+
+def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:
+    """The step that makes everything, for one period or many."""
+    assets = [*parts.drawn, *parts.public] if publishes else parts.drawn
+    gate = check_spec(spec, GATE, parts.sanitized.key, GATE_TEXT, blocking=True)
+
+    @dg.multi_asset(
+        name=f"{spec.release}_release",
+        specs=assets,
+        check_specs=[gate, *(check_specs(spec, parts.published.key) if publishes else [])],
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=base.POOL,
+        required_resource_keys=storage.keys,
+    )
+    def run(context: dg.AssetExecutionContext) -> Any:
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
+
+        yield from told(spec, context, parts, keys, work, publishes=publishes)
+
+    return run
+
+
+def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str | None]:
+    """The periods of a run; one that says none of a release that has them is refused."""
+    if spec.period == "none":
+        return [None]
+    if not (context.has_partition_key or context.has_partition_key_range):
+        base.never_run_again(context)
+        raise dg.Failure(
+            f"release '{spec.release}' has periods: choose one, as a partition; nothing was read or spent",
+            allow_retries=False,
+        )
+    return [context.partition_key] if context.has_partition_key else list(context.partition_keys)
+
+
+def _released(
+    spec: ReleaseSpec,
+    storage: base.Storage,
+    context: dg.AssetExecutionContext,
+    key: str | None,
+    publishes: bool,
+) -> Outcome:
+    """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
+    charged, found, doors = "", None, None
+    try:
+        drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
+        charged, found, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
+        if not all(found.values()):
+            wrong = ", ".join(name for name, holds in found.items() if not holds)
+            problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
+            return Outcome(key, charged, found, doors=doors, problem=problem)
+        if not publishes:
+            return Outcome(key, charged, found, doors=doors)
+        publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, found)  # noqa: E731
+        return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
+    except dg.Failure as failure:
+        return Outcome(key, charged, found, doors=doors, problem=failure.description)
+
+
+def _drawn(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> release.Drawn:
+    attempt = _attempt(spec, storage, context, key)
+
+    def before() -> None:
+        if "partitions" in spec.requires:
+            refuse_missing(context, spec.release, spec.deps, attempt.period)
+        if "checks" in spec.requires:
+            refuse_failed_checks(context, spec.release, spec.required_checks, attempt.period)
+
+    return release.draw_apart(attempt, before)
+
+
+def _checked(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: release.Drawn
+) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
+    waiting = release.what_it_waits_for(drawn) if spec.publish == "manual" else None
+    if waiting is not None:
+        context.log.info(waiting)
+    charge = drawn.attempt.charge
+    return charge.hash if charge else "", release.releasable(drawn), drawn_metadata(spec, drawn)
+
+
+def _published(
+    spec: ReleaseSpec,
+    attempt: release.Attempt,
+    key: str | None,
+    drawn: release.Drawn | None = None,
+    charged: str = "",
+    found: Mapping[str, bool] | None = None,
+) -> Outcome:
+    made = release.make_public(attempt, drawn)
+    try:
+        base.tried(lambda: release.refresh_catalogue(attempt))
+    except NotCopied as error:
+        not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
+    else:
+        not_copied = ""
+    statement = statement_of(attempt.ledger, spec.account)
+    return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
+
+
+def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
+    """The same outcome, with what Dagster shows of the publication, and what its checks found."""
+    try:
+        return base.withheld("answering", partial(_shown, spec, outcome, totals), HELD, context)
+    except dg.Failure as failure:
+        return replace(outcome, problem=failure.description)
+
+
+def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
+    made, statement, store = outcome.made, outcome.statement, outcome.store
+    if made is None or statement is None or store is None:
+        return outcome
+    checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
+    shown = {**published_metadata(made, totals.of(made), statement, spec.deps), "checks": checks_table(checks)}
+    return replace(outcome, shown=shown, checks=checks)
+
+
+def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
+    try:
+        publishing = lambda: _published(spec, _attempt(spec, storage, context, key), key)  # noqa: E731
+        return base.withheld("publishing", publishing, HELD, context)
+    except dg.Failure as failure:
+        return Outcome(key, problem=failure.description)
+
+
+def _attempt(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> release.Attempt:
+    with nothing_charged():
+        return release.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+
+
+def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:
+    """The step that publishes what a person approved."""
+
+    @dg.multi_asset(
+        name=f"{spec.release}_publish",
+        specs=parts.public,
+        check_specs=check_specs(spec, parts.published.key),
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        pool=base.POOL,
+        required_resource_keys=storage.keys,
+    )
+    def run(context: dg.AssetExecutionContext) -> Any:
+        keys = _keys(spec, context)
+        totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+        def work(key: str | None) -> Outcome:
+            return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
+
+        yield from told(spec, context, parts, keys, work, draws=False)
+
+    return run

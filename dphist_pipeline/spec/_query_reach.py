@@ -1,0 +1,164 @@
+"""Checks that a query reads only its records and tables that it makes itself, and calls only listed functions.
+
+The check works on DuckDB's parse. It holds for every query, also for one that an operator allowed. Names of tables
+resolve by scope, as DuckDB resolves them: a table made by WITH is visible in later tables of the same WITH, in the body
+of its query, and below. A part of the parse that is not known here is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from dphist_pipeline.spec._row_functions import CHANGING, ROW_BY_ROW, SQL_VALUES
+from dphist_pipeline.spec._row_nodes import Node, NotAccepted
+from dphist_pipeline.spec.refusals import listed_words, shown
+
+SOURCE = "source"
+ALLOWED = listed_words("query_functions") | ROW_BY_ROW
+TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
+MOST_LEVELS = 420  # of the parse, three of which are about one of the query
+
+_QUERIES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE")
+_TABLES = ("JOIN", "SUBQUERY", "PIVOT", "EXPRESSION_LIST", "EMPTY")
+_PARTS = frozenset(
+    [
+        *("ORDER_MODIFIER", "LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER", "DISTINCT_MODIFIER"),
+        *("ORDER_DEFAULT", "ASCENDING", "DESCENDING"),
+    ]
+)
+_EXPRESSIONS = frozenset(
+    [
+        *("BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION"),
+        *("LAMBDA", "OPERATOR", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE", "WINDOW"),
+    ]
+)
+# A name that DuckDB can take for no file, no address and no qualified name.
+_PLAIN = re.compile(r"\w[\w ]{0,62}")
+
+
+def check_reach(node: Node) -> None:
+    """Refuses a query that reads anything but `source` and tables of its own making, or takes parameters.
+
+    Args:
+        node: of the SELECT, see `select_of`.
+
+    Raises:
+        NotAccepted: naming the part; no decision of an operator lets it pass.
+    """
+    reads = _Reads()
+    _visit(node, frozenset(), reads)
+    if not reads.source:
+        raise _refused(f"a query reads its records `FROM {SOURCE}`", node)
+
+
+@dataclass
+class _Reads:
+    """Whether the records were read, and the depth of the part that is checked."""
+
+    source: bool = False
+    level: int = 0
+
+
+def _visit(part: Any, visible: frozenset[str], reads: _Reads) -> None:
+    """Checks a part of the parse and everything below it."""
+    reads.level += 1
+    if reads.level > MOST_LEVELS:
+        raise _refused("it is nested too deep; write less", {})
+    if isinstance(part, list):
+        for below in part:
+            _visit(below, visible, reads)
+    elif isinstance(part, dict) and part.get("type") in _QUERIES:
+        _visit_query(part, visible, reads)
+    elif isinstance(part, dict):
+        _check(part, visible, reads)
+        for below in part.values():
+            _visit(below, visible, reads)
+    reads.level -= 1
+
+
+def _visit_query(node: Node, visible: frozenset[str], reads: _Reads) -> None:
+    """Checks a query node; tables that its WITH makes are visible to later ones and to its body."""
+    for entry in (node.get("cte_map") or {}).get("map", []):
+        name = _made(entry["key"], node)
+        _visit(entry["value"], visible, reads)
+        visible |= {name}
+    for key, below in node.items():
+        if key == "right" and node["type"] == "RECURSIVE_CTE_NODE":
+            _visit(below, visible | {_made(node["cte_name"], node)}, reads)
+        elif key != "cte_map":
+            _visit(below, visible, reads)
+
+
+def _made(name: str, node: Node) -> str:
+    """The name of a table that a query makes, in lower case."""
+    if name.lower() == SOURCE:
+        raise _refused(f"`{SOURCE}` is the records; a query makes no other table of that name", node)
+    if not _PLAIN.fullmatch(name):
+        raise _refused("a table that a query makes has a plain name of letters, digits and _", node)
+    return _folded(name)
+
+
+def _folded(name: str) -> str:
+    """The name as DuckDB compares it: without regard to case, of ASCII letters alone."""
+    return name.lower() if name.isascii() else name
+
+
+def _check(part: Node, visible: frozenset[str], reads: _Reads) -> None:
+    kind = part.get("class") or part.get("type")
+    if "function_name" in part:
+        _check_function(part)
+    if not isinstance(kind, str):
+        return
+    if "class" in part:
+        _check_expression(part, kind)
+    elif kind == "BASE_TABLE":
+        _check_table(part, visible, reads)
+    elif kind == "TABLE_FUNCTION":
+        name = str((part.get("function") or {}).get("function_name", ""))
+        if name.lower() not in TABLE_FUNCTIONS:
+            raise _refused(f"a query reads `{SOURCE}` alone, not {shown(name)}", part)
+    elif kind == "SHOW_REF":
+        raise _refused(f"a query reads `{SOURCE}` alone; DESCRIBE, SHOW and SUMMARIZE are no part of it", part)
+    elif kind not in _TABLES and kind not in _PARTS:
+        raise _refused(f"{kind.replace('_', ' ').lower()} is not known", part)
+
+
+def _check_expression(part: Node, kind: str) -> None:
+    if kind == "PARAMETER":
+        raise _refused("there is nothing to fill in a parameter", part)
+    if kind not in _EXPRESSIONS:
+        raise _refused(f"{kind.replace('_', ' ').lower()} is not known", part)
+    names = part.get("column_names") or []
+    if kind == "COLUMN_REF" and len(names) == 1 and str(names[0]).lower() in SQL_VALUES:
+        raise _refused(f"{shown(names[0])} is no column of a record", part)
+
+
+def _check_function(part: Node) -> None:
+    name = str(part["function_name"])
+    path = (part.get("qualified_name") or {}).get("path", [])
+    if part.get("schema") or part.get("catalog") or len(path) > 1:
+        raise _refused("functions are named without a schema", part)
+    if name.lower() in CHANGING:
+        raise _refused(f"{name.lower()}() gives something else every time", part)
+    if name.lower() not in ALLOWED:
+        near = get_close_matches(name[:60].lower(), ALLOWED, n=1, cutoff=0.8)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise _refused(f"the function {shown(name)} is not on the list of those that a query may call{hint}", part)
+
+
+def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
+    name = str(part.get("table_name", ""))
+    path = (part.get("qualified_name") or {}).get("path", [])
+    qualified = part.get("schema_name") or part.get("catalog_name") or len(path) > 1
+    if qualified or _folded(name) not in visible | {SOURCE}:
+        raise _refused(f"there is no table {shown(name)}: the records are `FROM {SOURCE}`", part)
+    if part.get("at_clause"):
+        raise _refused("AT is not known", part)
+    reads.source |= _folded(name) == SOURCE
+
+
+def _refused(problem: str, node: Node) -> NotAccepted:
+    return NotAccepted(problem, node, allowable=False)

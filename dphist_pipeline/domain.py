@@ -104,11 +104,7 @@ def day_of(number: float) -> date:
 
 
 def number_of_day(day: date) -> int:
-    """The number of days since 1970-01-01.
-
-    Args:
-        day: a date.
-    """
+    """The number of days since 1970-01-01."""
     return (day - EPOCH).days
 
 
@@ -237,11 +233,7 @@ class Family:
     most_cells: int
 
     def grid(self, axes: Collection[int]) -> Domain:
-        """The cells of a marginal: its axes in declared order.
-
-        Args:
-            axes: numbers in `domain`.
-        """
+        """The cells of a marginal: its axes in declared order."""
         return Domain(tuple(self.domain.axes[axis] for axis in sorted(axes)))
 
     @cached_property
@@ -261,7 +253,6 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
     """For each position along an axis, its position along one of its levels.
 
     Args:
-        axis: of categories.
         level: an axis of its groups; `other` is a group of its own.
 
     Raises:
@@ -274,11 +265,7 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
 
 
 def finest(domains: Iterable[Domain]) -> Domain:
-    """All axes of some tables but those that are levels of others.
-
-    Args:
-        domains: of the tables.
-    """
+    """All axes of some tables but those that are levels of others."""
     every = {axis.name: axis for domain in domains for axis in domain.axes}
     found: dict[str, Axis] = {}
     # The finest first: a level with the groups of another one is as fine, and one of them is enough.
@@ -302,11 +289,7 @@ class Figures:
 
 
 def with_words(axis: Axis) -> dict[str, str]:
-    """What pages and terminals call each category: its text, and its label where it has another one; empty for bins.
-
-    Args:
-        axis: any.
-    """
+    """What pages and terminals call each category: its text, and its label where it has another one; empty for bins."""
     if not isinstance(axis, CategoricalAxis):
         return {}
     named = zip(axis.values, axis.labels or axis.values, strict=True)
@@ -317,7 +300,6 @@ def texts_at(axis: Axis, level: str) -> list[str]:
     """What the positions of an axis are called at a level.
 
     Args:
-        axis: any.
         level: the name of the axis, or of one of its levels; nothing is returned if it has no such level.
     """
     if not isinstance(axis, CategoricalAxis) or level not in (axis.name, *axis.levels):

@@ -67,7 +67,6 @@ def ask(process: Process, task: object) -> str:
     """Gives a process a task, and returns its answer: a line of JSON, or nothing if it failed.
 
     Args:
-        process: that waits.
         task: of types that JSON has.
     """
     assert process.stdin is not None and process.stdout is not None
@@ -83,11 +82,7 @@ def ask(process: Process, task: object) -> str:
 
 
 def end(process: Process) -> int:
-    """Ends a process, and returns its exit code.
-
-    Args:
-        process: that this process started.
-    """
+    """Ends a process, and returns its exit code."""
     process.kill()
     with suppress(OSError, ValueError):  # a task that it never read
         process.communicate()

@@ -63,10 +63,6 @@ MOST_NAMED = 20
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """A sentence that suggests known words: the nearest ones, else the first twenty.
 
-    Args:
-        word: the unknown word.
-        known: the known words.
-
     Returns:
         Empty if there are no known words.
     """
@@ -83,7 +79,6 @@ def first_of(names: Sequence[str], most: int) -> str:
 
     Args:
         names: in order.
-        most: how many to name.
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"

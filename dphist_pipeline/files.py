@@ -21,7 +21,6 @@ def write_durably(path: Path, *parts: bytes | memoryview) -> None:
     """Writes a new private file (mode 0600) and waits until it is on the disk.
 
     Args:
-        path: of the new file.
         parts: of its content, one after the other.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -36,10 +35,7 @@ def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) 
     """Replaces a private file, whole or not at all; one process at a time.
 
     Args:
-        path: of the file.
         draft: beside it; what a killed process left there is deleted.
-        content: of the new file.
-        mode: permissions of the new file.
     """
     draft.unlink(missing_ok=True)
     write_durably(draft, content)
@@ -53,7 +49,6 @@ def read_own(path: Path, most: int) -> bytes:
 
     Args:
         path: of the file, which need not be there.
-        most: how many bytes.
     """
     with suppress(OSError):
         # Opening must not follow a link, nor wait for whoever writes to a pipe.
@@ -81,12 +76,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:
-    """Makes a folder and its missing parents durably; other processes may make them at the same time.
-
-    Args:
-        folder: to make.
-        mode: permissions of new folders.
-    """
+    """Makes a folder and its missing parents durably; other processes may make them at the same time."""
     missing = [folder, *folder.parents]
     there = next(place for place, path in enumerate(missing) if path.is_dir())
     # A process that was killed may have made the deepest existing folder without making its entry durable.
@@ -108,11 +98,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until the entries of a folder are on the disk.
-
-    Args:
-        folder: that exists.
-    """
+    """Waits until the entries of a folder are on the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -135,12 +121,7 @@ def state_folder() -> Path | None:
 
 
 def may(path: Path, mode: int) -> bool:
-    """Whether this user may read, write or enter a file or folder.
-
-    Args:
-        path: of the file or folder.
-        mode: `os.R_OK | os.W_OK | os.X_OK`.
-    """
+    """Whether this user may read, write or enter a file or folder."""
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -157,12 +138,7 @@ def network_disk(path: Path) -> str | None:
 
 
 def network_type(device: int, mounts: str) -> str | None:
-    """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo.
-
-    Args:
-        device: as `stat` gives it.
-        mounts: content of the mount table.
-    """
+    """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         named, kind = before.split()[2:3], after.partition(" ")[0]

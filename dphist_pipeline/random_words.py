@@ -32,9 +32,6 @@ class NoiseSelfTestFailed(DphistError):
 def random_words(size: int) -> NDArray[np.uint64]:
     """Uniform 64-bit words from ChaCha20 with a new key of the operating system.
 
-    Args:
-        size: number of words.
-
     Returns:
         uint64, shape (size,).
     """

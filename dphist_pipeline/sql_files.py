@@ -28,11 +28,7 @@ def statement(name: str, **parts: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as a quoted SQL identifier.
-
-    Args:
-        name: any text.
-    """
+    """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -46,9 +42,5 @@ def schema_prefix(schema: str | None) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a quoted SQL string, for statements that take no parameters.
-
-    Args:
-        text: any text.
-    """
+    """A text as a quoted SQL string, for statements that take no parameters."""
     return "'" + text.replace("'", "''") + "'"

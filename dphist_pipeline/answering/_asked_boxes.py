@@ -42,12 +42,7 @@ def asked_boxes(boxes: Mapping[str, str]) -> str:
 
 
 def piece(name: str, **parts: str) -> str:
-    """The SQL of a piece, without its opening comment.
-
-    Args:
-        name: of its file.
-        parts: see `statement`.
-    """
+    """The SQL of a piece, without its opening comment."""
     lines = statement(f"answering/pieces/{name}", **parts).splitlines()
     while lines[0].startswith("--"):
         del lines[0]

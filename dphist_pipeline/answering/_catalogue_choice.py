@@ -47,10 +47,6 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) 
 
     Each is a multiple of the cells of its table, so that the position of a cell along an axis follows from its number
     as in the table itself.
-
-    Args:
-        connection: to DuckDB.
-        places: the schemas of the catalogue.
     """
     better, releases = places.table("dph_better"), places.table("dph_releases")
     connection.execute(f"""
@@ -72,12 +68,7 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) 
 
 
 def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
-    """The tables that answer for others, in order.
-
-    Args:
-        connection: to DuckDB.
-        places: see `number_better_tables`.
-    """
+    """The tables that answer for others, in order."""
     found: dict[str, list[tuple[str, int]]] = {}
     asked = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
     for release, best, first in connection.execute(asked).fetchall():
@@ -91,10 +82,7 @@ def make_asked_views(
     """Makes the views that macros read.
 
     Args:
-        connection: to DuckDB.
-        places: see `number_better_tables`.
         releases: whose views are made; their cells are there, and those of the tables that answer for them.
-        others: see `answering_tables`.
     """
     if not releases:
         return

@@ -57,11 +57,7 @@ class _Moved:
 
 
 def ringing(found: Sequence[AxisChanges]) -> Iterator[dict[str, Any]]:
-    """Every sum that rings: its axis (empty for the total) and value, and what it was and is, in records.
-
-    Args:
-        found: see `sudden_changes`.
-    """
+    """Every sum that rings: its axis (empty for the total) and value, and what it was and is, in records."""
     for axis in found:
         for moved in _moved(axis):
             label = axis.sums.labels[moved.place]
@@ -72,7 +68,6 @@ def changes_in_words(found: Sequence[AxisChanges], numbers: bool = True) -> str:
     """One sentence about all sums that ring; empty if none does.
 
     Args:
-        found: see `sudden_changes`; the total first.
         numbers: whether it says from what to what; without, it may be told of a period that is not published.
     """
     said = _sentence(found)

@@ -21,7 +21,6 @@ def write_xlsx(exported: Exported, file: Path) -> None:
 
     Args:
         exported: what to write.
-        file: a new file.
 
     Raises:
         ImportError: xlsxwriter is not installed.

@@ -106,7 +106,6 @@ class FamilyChoice:
         """The table that answers a question: the named one, or another that is better for these names.
 
         Args:
-            named: the name of a table.
             by: axes or levels for whose groups rows are asked.
             boxed: axes or levels that have conditions, or are summed along with weights.
         """
@@ -241,11 +240,7 @@ class FamilyChoice:
 
 
 def names_of_table(domain: Domain) -> Names:
-    """The axes of a table, and their levels.
-
-    Args:
-        domain: of the table.
-    """
+    """The axes of a table, and their levels."""
     return frozenset(name for axis in domain.axes for name in _names_of(axis))
 
 

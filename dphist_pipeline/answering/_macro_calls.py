@@ -77,8 +77,6 @@ def call_macro(
     """The rows of a macro about publications that have one name.
 
     Args:
-        sources: the publications.
-        macro_name: of the macro.
         columns: of its rows, as SQL.
         arguments: by position, after the name of the release.
         named: arguments by name.

@@ -141,7 +141,6 @@ def macro(name: str, schema: str | None = None) -> str:
 
     Args:
         name: one of `MACROS`.
-        schema: of the catalogue; see `Places`.
     """
     parts = _parts(name)
     if name in _AROUND_MARGINALS:

@@ -81,7 +81,6 @@ def sums_of_publication(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
     """As `sums_of_estimate`, from published files.
 
     Args:
-        folder: of the publication.
         audit: of the publication, whose files were checked; see `read_audit`.
     """
     if "tables" not in audit:

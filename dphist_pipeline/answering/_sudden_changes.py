@@ -69,10 +69,8 @@ def sudden_changes(
     """The changes of all sums, the total first.
 
     Args:
-        now: the sums of the new period.
         last: those of the last periods, the latest first; at most `LAST` of them count.
         seasons: periods of last year at the same time; empty where there is none.
-        periods_a_year: how often a period begins.
     """
     values = sum(len(one.labels) for axis, one in now.items() if axis != TOTAL)
     found = []
@@ -84,12 +82,7 @@ def sudden_changes(
 
 
 def level_for(values: int, periods_a_year: float) -> Fraction:
-    """The level of one comparison.
-
-    Args:
-        values: that are compared in every period.
-        periods_a_year: how often.
-    """
+    """The level of one comparison."""
     outside = ALARMS_A_YEAR / max(1.0, values * periods_a_year)
     return min(HIGHEST_LEVEL, max(LEVEL, 1 - Fraction(outside).limit_denominator(10**7)))
 

@@ -93,8 +93,6 @@ def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[
     """The statements that make the views of a release, and the comments on its views and table.
 
     Args:
-        places: the schemas of the catalogue.
-        of: the release.
         taken: names of releases; a release keeps its name where another one's view of every revision would have it.
     """
     about = f"What views read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
@@ -112,8 +110,6 @@ def asked_statements(
     """The statements that make the view that macros read: the cells of a release, then those of other tables.
 
     Args:
-        places: the schemas of the catalogue.
-        release: its name.
         columns: of its table; the view has the same.
         others: tables that may answer for it: name, number of the first cell, and columns.
     """
@@ -137,14 +133,7 @@ def _as_in(column: Column, kind: str, first: int) -> str:
 
 
 def title_comments(places: Places, release: str, title: str, taken: set[str]) -> Iterator[str]:
-    """The comments on the views of a release.
-
-    Args:
-        places: the schemas of the catalogue.
-        release: its name.
-        title: for readers.
-        taken: see `view_statements`.
-    """
+    """The comments on the views of a release."""
     for name, rows in ((release, "the latest revision"), (release + EVERY_REVISION, "every revision")):
         if name == release or name not in taken:
             about = f"{title}: {rows} of each period, one row for each cell."
@@ -164,12 +153,7 @@ def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterat
 
 
 def macro_comment(places: Places, name: str) -> str:
-    """The comment on a macro: the one that opens its file.
-
-    Args:
-        places: the schemas of the catalogue.
-        name: of the macro.
-    """
+    """The comment on a macro: the one that opens its file."""
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening)
     return f"COMMENT ON MACRO TABLE {places.users}{name} IS {literal(about)}"

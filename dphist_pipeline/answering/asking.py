@@ -75,9 +75,6 @@ class Publication:
     def answer(self, box: Box) -> Answer:
         """The estimated count in a box, whose ends may cut bins: `dph_box`.
 
-        Args:
-            box: see `boxes.answer_box`.
-
         Raises:
             QuestionRefused: an axis or category is unknown, an end lies beyond the edges, or the box holds no cells.
         """
@@ -89,7 +86,6 @@ class Publication:
         """The estimated count in a half-open range of an axis, whether or not its ends are edges: `dph_range`.
 
         Args:
-            axis: name of a binned axis.
             ends: (low, high) in axis units, or as days; None for an open end.
             box: conditions on the other axes; see `boxes.answer_box`.
 
@@ -105,10 +101,6 @@ class Publication:
 
     def marginal(self, by: Sequence[str], box: Box) -> pa.Table:
         """The estimated counts by some axes or levels, summed over the others: `dph_marginal`.
-
-        Args:
-            by: axes or levels.
-            box: see `boxes.answer_box`.
 
         Returns:
             One row per combination: the columns of the axes, then the columns of an answer.
@@ -126,7 +118,6 @@ class Publication:
 
         Args:
             part: a box; the part is the cells that lie in both boxes.
-            whole: a box; see `boxes.answer_box`.
 
         Raises:
             QuestionRefused: part and whole have no cells in common, or see `chosen_cells`.
@@ -138,9 +129,7 @@ class Publication:
         """The bins of an axis that contain some quantiles: `dph_quantile`. Their intervals hold together.
 
         Args:
-            axis: name of a binned axis.
             shares: each between 0 and 1.
-            box: see `boxes.answer_box`.
 
         Raises:
             QuestionRefused: the axis is not a binned axis, a share is not between 0 and 1, or see `chosen_cells`.
@@ -154,10 +143,8 @@ class Publication:
         """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
 
         Args:
-            axis: name of a binned axis.
             low: no value lies below it; only used for an open bin.
             high: no value lies above it; only used for an open bin.
-            box: see `boxes.answer_box`.
 
         Raises:
             QuestionRefused: the axis is not a binned axis, the end of an open bin is not given, or see `chosen_cells`.
@@ -168,10 +155,8 @@ class Publication:
         """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`.
 
         Args:
-            axis: name of a binned axis.
             low: no value lies below it; only used for an open bin.
             high: no value lies above it; only used for an open bin.
-            box: see `boxes.answer_box`.
         """
         return self._moment("dph_sum", axis, (low, high), box)
 
@@ -185,7 +170,6 @@ class Publication:
 
         Args:
             level: between 0 and 1.
-            box: see `boxes.answer_box`.
 
         Returns:
             One row per cell: the columns of the axes, then the columns of an answer.
@@ -207,10 +191,8 @@ class Publication:
         """The estimated counts by some axes or levels for each `per` people of a public population: `dph_rate`.
 
         Args:
-            by: axes or levels.
             population: the columns of the axes, as in `marginal`, and `population`.
             per: number of people, above 0.
-            box: see `boxes.answer_box`.
 
         Returns:
             One row per combination: the columns of the axes, `population`, then the columns of an answer.
@@ -235,7 +217,6 @@ class Publication:
             over: the axis or level to standardise over, such as age.
             population: as in `rate`, with the columns of `over`, too, and `standard`.
             per: number of people, above 0.
-            box: see `boxes.answer_box`.
 
         Returns:
             One row per combination: the columns of the axes, `population`, then the columns of an answer.
@@ -251,10 +232,6 @@ class Publication:
     def ranks(self, axis: str, box: Box) -> pa.Table:
         """The ranks of the categories or bins of an axis by their counts, which hold together: `dph_ranks`.
 
-        Args:
-            axis: an axis or a level.
-            box: see `boxes.answer_box`.
-
         Returns:
             One row per category, the largest first: the columns of the axis, ranks, then the columns of an answer.
 
@@ -268,10 +245,6 @@ class Publication:
     def difference(self, first: Box, second: Box) -> Answer:
         """The count in one box less that in another: `dph_difference`.
 
-        Args:
-            first: a box; see `boxes.answer_box`.
-            second: a box.
-
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
@@ -281,10 +254,6 @@ class Publication:
     def ratio(self, first: Box, second: Box) -> Answer:
         """The count in one box divided by that in another: `dph_ratio`; its upper end may be infinite.
 
-        Args:
-            first: a box; see `boxes.answer_box`.
-            second: a box.
-
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
@@ -293,9 +262,6 @@ class Publication:
 
     def changes(self, box: Box) -> pa.Table:
         """The change of a count from each period of the release to the next one: `dph_changes`.
-
-        Args:
-            box: see `boxes.answer_box`.
 
         Returns:
             One row per period but the first: both periods and their estimates, then the columns of an answer.
@@ -311,7 +277,6 @@ class Publication:
         Args:
             first: first day of the first period; None for no limit.
             last: first day of the last period; None for no limit.
-            box: see `boxes.answer_box`.
 
         Raises:
             QuestionRefused: no period lies within, or see `chosen_cells`.
@@ -324,7 +289,6 @@ class Publication:
 
         Args:
             earlier: the other publication, which may be of another release of the same account.
-            box: see `boxes.answer_box`.
 
         Raises:
             QuestionRefused: the publications are of other accounts or units, or see `chosen_cells`.

@@ -20,7 +20,6 @@ def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence
     The axes and levels that the question names decide, not the values in boxes; see `family_choice`.
 
     Args:
-        named: any publication.
         by: axes or levels whose combinations are asked for.
         boxes: all that are asked about; see `boxes.answer_box`.
     """
@@ -40,11 +39,6 @@ def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence
 
 def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Publication:
     """The same for a folder, which may be that of a family: then any of its tables may answer.
-
-    Args:
-        folder: of a publication.
-        by: see `best_publication`.
-        boxes: see `best_publication`.
 
     Raises:
         FamilyNamed: no table of the family has all axes of the question.

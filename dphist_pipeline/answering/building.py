@@ -53,7 +53,6 @@ def build(public: Path, scratch: Path) -> None:
 
     Args:
         public: the store's public folder, with `current.json` as it shall be.
-        scratch: see `build_apart`.
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.publishing.latest_cells import write_latest_cells

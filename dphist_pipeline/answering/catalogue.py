@@ -100,7 +100,6 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
 
     Args:
         public: the store's public folder.
-        folder: of the publication.
     """
     tables = list(folder.glob(f"{TABLES_OF_FAMILY}/*"))
     digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}

@@ -109,7 +109,6 @@ def group_rows(audit: Audit, sums: Any) -> Any:
     """The rows of `dph_groups` for one publication.
 
     Args:
-        audit: of a publication that names `sums.parquet`.
         sums: the content of that file, an Arrow table.
     """
     variances = {scale: noise_law.variance(Fraction(scale)) for scale in set(sums["noise_scale"].to_pylist())}
@@ -121,11 +120,7 @@ def group_rows(audit: Audit, sums: Any) -> Any:
 
 
 def width_table(audit: Audit) -> str:
-    """The table with the half widths of sums of a publication's estimates.
-
-    Args:
-        audit: of the publication.
-    """
+    """The table with the half widths of sums of a publication's estimates."""
     return "dph_half_widths" if audit.get("unbiased_covariance") is None else "dph_linear_widths"
 
 
@@ -134,7 +129,6 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
 
     Args:
         table: which of them.
-        scale: of the noise, as a fraction.
         draws: the largest number of draws in an answer; see `most_draws`.
     """
     _, schema = TABLES[table]
@@ -182,8 +176,6 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
     """The whole table of a publication: fitted now, or as it was published with the other tables of its family.
 
     Args:
-        folder: of the publication.
-        audit: of the publication.
         rows: its published cells, in declared order.
     """
     domain: Domain = domain_of(audit["axes"])
@@ -241,7 +233,6 @@ def day_of_period(audit: Audit, end: str) -> date | None:
     """The local day of an end of the period; audits of version 0.1 and releases without periods have none.
 
     Args:
-        audit: of a publication.
         end: `period_start`, or `period_end`, which is the day after the last; or `published_on`.
     """
     return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None

@@ -66,7 +66,6 @@ def create_tables(
     """Creates all tables, views and macros of the catalogue.
 
     Args:
-        connection: to DuckDB.
         publications: ordered by release, period and revision.
         schema: an existing, empty schema for all of it; see `Places`.
         macros: the names of those to create, each some 25 ms of CPU.
@@ -91,10 +90,8 @@ def add_publications(
     """Adds publications to a catalogue that does not hold them.
 
     Args:
-        connection: to DuckDB.
         publications: ordered by release, period and revision; of a release that is there, with axes that it had before.
             A publication of a family comes with all its tables.
-        schema: of the catalogue; see `Places`.
     """
     places = Places(schema)
     there, answered = releases_in(connection, places), answering_tables(connection, places)
@@ -115,12 +112,7 @@ def add_publications(
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
-    """Removes the cells, views and publications of a release; bins and widths stay, for other releases.
-
-    Args:
-        connection: to DuckDB.
-        release: its name.
-    """
+    """Removes the cells, views and publications of a release; bins and widths stay, for other releases."""
     places, names = Places(), [release]
     if release + EVERY_REVISION not in releases_in(connection, places):
         names.append(release + EVERY_REVISION)
@@ -133,12 +125,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
 
 
 def releases_in(connection: duckdb.DuckDBPyConnection, places: Places) -> set[str]:
-    """The releases that a catalogue holds.
-
-    Args:
-        connection: to DuckDB.
-        places: the schemas of the catalogue.
-    """
+    """The releases that a catalogue holds."""
     found = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
     return {release for (release,) in found}
 

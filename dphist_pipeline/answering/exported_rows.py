@@ -64,10 +64,8 @@ class Exported:
 
         Args:
             public: the store's public folder.
-            release: its name.
             period: its first day, or its week as 2026-W10.
             revision: instead of the latest one.
-            decimals: see `Exported`.
 
         Raises:
             NotPublished: there is no such release, period or revision.
@@ -138,7 +136,6 @@ def in_places(value: Any, places: int | None) -> Any:
     """A number as text with some decimals and no commas, for a file; everything else as it is.
 
     Args:
-        value: of a cell.
         places: see `places_of`; None for a column that holds no numbers with noise.
     """
     return in_decimals(value, places).replace(",", "") if isinstance(value, float) and places is not None else value

@@ -30,8 +30,6 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
 
     Args:
         exported: what to write.
-        to: the format.
-        file: where to.
         overwrite: replace the file if it is there.
 
     Raises:

@@ -62,7 +62,6 @@ def compare_estimate(public: Path, facts: Mapping[str, Any], made: AnyEstimate) 
 
     Args:
         public: the store's public folder.
-        facts: of its audit.
         made: what the mechanism returned.
     """
     return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))

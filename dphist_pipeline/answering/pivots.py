@@ -59,12 +59,6 @@ class Pivot:
 def pivot(publication: Publication, rows: Sequence[str], column: str, box: Box) -> Pivot:
     """Counts by some axes and one more, whose categories or bins become columns.
 
-    Args:
-        publication: that is asked.
-        rows: axes or levels.
-        column: another axis or level.
-        box: see `boxes.answer_box`.
-
     Raises:
         QuestionRefused: no axis is left for the rows, the column is among them, or see `Publication.marginal`.
     """

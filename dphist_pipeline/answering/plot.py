@@ -54,10 +54,7 @@ def write_picture(
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
     Args:
-        folder: of the publication.
-        box: see `estimates.boxes.answer_box`.
         where: the condition that gave the box, as its author wrote it.
-        file: its ending says the format.
         overwrite: replace the file if it is there.
         decimals: of numbers in the picture; None for as many as their noise justifies.
 
@@ -91,7 +88,6 @@ def check_output(file: Path, overwrite: bool) -> None:
     """Refuses an unknown format, and a file that is there already, before any work.
 
     Args:
-        file: to be written.
         overwrite: whether it may be there.
 
     Raises:

@@ -74,7 +74,6 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
 
     Args:
         public: the store's public folder.
-        release: name of the release.
         period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
         family: whether a family of tables may be named.
 
@@ -102,11 +101,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
 
 
 def is_family(folder: Path) -> bool:
-    """Whether a publication is a family of tables.
-
-    Args:
-        folder: of the publication.
-    """
+    """Whether a publication is a family of tables."""
     return (folder / TABLES_OF_FAMILY).is_dir()
 
 

@@ -60,13 +60,7 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, list[Cut]]:
-    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis.
-
-    Args:
-        folder: of the publication.
-        audit: of the publication.
-        rows: of its quality table; see `read_rows`.
-    """
+    """As `cuts`, for a published folder; for that of a family, whose tables agree, by the smallest that has an axis."""
     tables = {folder / "tables" / name: table for name, table in audit.get("tables", {}).items()} or {folder: audit}
     known = sorted(
         ((path, domain_of(table["axes"])) for path, table in tables.items()), key=lambda table: table[1].cells
@@ -86,7 +80,6 @@ def say_of_rows(folder: Path, audit: Row) -> list[str]:
 
     Args:
         folder: of a publication whose files were checked.
-        audit: of the publication.
     """
     rows = read_rows(folder)
     return sentences(audit, rows, published_cuts(folder, audit, rows)) if rows else []
@@ -97,7 +90,6 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
 
     Args:
         folder: of a publication, or of one table of a family, whose files were checked.
-        audit: of the publication or table.
     """
     if audit.get("model") == "local" or audit["privacy_unit"] == EVERY_ROW:
         return ""

@@ -124,9 +124,6 @@ class Blocking:
         """The query for DuckDB that adds the blocks to an owner's register; some 10 s for 10⁶ records.
 
         Columns of the register are named as the axes.
-
-        Args:
-            register: name of the table, or `read_parquet('…')`.
         """
         axes = {axis.name: axis for part in self.partitions.values() for axis in part.axes}
         places = {name: f"_position_{number}" for number, name in enumerate(axes, 1)}
@@ -189,7 +186,6 @@ def blocking(
 
     Args:
         one: whole counts of an owner's release.
-        other: of the other owner's.
         by: for each partition its axes.
         pairs: of each partition.
         least: of each box.
@@ -209,7 +205,6 @@ def blocks(
     Args:
         one: whole counts of an owner's release.
         other: of the other owner's, with the same bins or categories on these axes.
-        by: axes.
         pairs: cut until no more pairs are expected in the same blocks; by default 100 for each record of the larger
             register.
         least: expected records of both owners together that each box keeps; small boxes follow the noise.
@@ -236,11 +231,6 @@ def blocks(
 
 def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tuple[Axis, ...]:
     """The axes of these names, which both releases must have with the same cells.
-
-    Args:
-        one: an owner's release.
-        other: the other owner's.
-        by: names of axes.
 
     Raises:
         ApplicationRefused: an axis is unknown or differs between the releases.
@@ -272,7 +262,6 @@ def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
     """Whole counts summed over all other axes, in the order of these.
 
     Args:
-        whole: an owner's release.
         axes: of this release, by their names.
     """
     names = [axis.name for axis in whole.domain.axes]

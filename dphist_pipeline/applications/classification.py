@@ -86,7 +86,6 @@ def train(whole: WholeRelease, target: str, features: Sequence[str] | None = Non
 
     Args:
         whole: the whole counts.
-        target: an axis of categories.
         features: axes; all others by default.
         estimator: with `fit(features, classes, sample_weight)` and `predict`; a decision tree by entropy by default.
 
@@ -102,10 +101,8 @@ def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, es
     """Fits an estimator to weighted examples; see `train`.
 
     Args:
-        goal: the axis to predict.
         axes: of the features, in the order of their columns.
         examples: of at least two classes; see `examples_of`.
-        estimator: see `train`.
 
     Raises:
         ApplicationRefused: there is only one class, or scikit-learn is missing.
@@ -137,7 +134,6 @@ def chosen_axes(
 
     Args:
         whole: the whole counts, whose axes may be named.
-        target: name of an axis of categories.
         features: names of axes, in the order that is wanted; None for all but the target, as declared.
 
     Raises:
@@ -161,7 +157,6 @@ def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ..
 
     Args:
         whole: its whole counts weigh the examples.
-        goal: the axis to predict.
         axes: of the features, in any order; the goal is not among them.
     """
     order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}
@@ -176,7 +171,6 @@ def encoded(axes: Sequence[Axis], places: Sequence[NDArray[np.int64]]) -> NDArra
     """Positions along axes as features, float64, shape (examples, numbers); see `Examples`.
 
     Args:
-        axes: of the features.
         places: for each axis the position of each example, from 0, shape (examples,); `NOWHERE` where no bin holds it.
     """
     parts = []

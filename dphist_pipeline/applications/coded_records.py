@@ -45,7 +45,6 @@ def places_of(axes: Sequence[Axis], records: Any) -> list[Places]:
     """The position of each record along some axes, by the rules by which a release counts.
 
     Args:
-        axes: of the grid.
         records: an Arrow table, or a frame of any engine that Arrow reads; a column is named as the axis, or as the
             column of the source.
 

@@ -51,7 +51,6 @@ def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.in
 
     Args:
         one: whole counts of an owner's release.
-        other: of the other owner's.
         groups: of the first release, as `published_groups` reads them.
 
     Raises:

@@ -20,7 +20,6 @@ def check_output(file: Path, overwrite: bool) -> None:
     """Refuses a file that cannot be written, before any work.
 
     Args:
-        file: to write.
         overwrite: whether it may be there.
 
     Raises:

@@ -65,10 +65,8 @@ class SyntheticRecords:
         """Checks everything before any row is drawn.
 
         Args:
-            whole: the counts to draw from.
             rows: how many; as many as the release counts by default.
             seed: from 0 to 2^63; a fresh one by default, which the file names.
-            spread: how values lie within bins.
 
         Raises:
             ApplicationRefused: too many rows or none, a table without records, or see `Spread`.
@@ -145,7 +143,6 @@ class SyntheticRecords:
         """Draws the rows into a Parquet file, in flat memory; its metadata say what it is.
 
         Args:
-            file: ends in .parquet.
             overwrite: whether it may be there.
 
         Raises:
@@ -175,11 +172,7 @@ class SyntheticRecords:
 
 
 def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
-    """The facts in the metadata of a file or table of synthetic records; None for other files.
-
-    Args:
-        metadata: of its schema.
-    """
+    """The facts in the metadata of a file or table of synthetic records; None for other files."""
     found: dict[str, Any] | None = json.loads(metadata[METADATA]) if metadata and METADATA in metadata else None
     return found
 

@@ -75,9 +75,7 @@ class PublicTest:
         """Reads public records; refuses what cannot be tested before anything is drawn.
 
         Args:
-            whole: of the release.
             file: CSV or Parquet, with a column for each axis.
-            target: an axis of categories.
 
         Raises:
             ApplicationRefused: see `train`; the file cannot be read or lacks a column.
@@ -123,7 +121,6 @@ def report_on(whole: WholeRelease, file: Path, test: PublicTest | None = None) -
     """Reads a file of synthetic records back and compares it with its release.
 
     Args:
-        whole: of the release.
         file: that `write_synthetic` wrote; read in batches, in memory of one count a cell.
         test: public records.
     """

@@ -38,9 +38,6 @@ class Spread:
     def check(self, domain: Domain) -> None:
         """Refuses names that are no binned axes, and ends for bins that are not open.
 
-        Args:
-            domain: the declared grid.
-
         Raises:
             ApplicationRefused: names the option.
         """
@@ -58,8 +55,6 @@ def columns_of(axis: Axis, spread: Spread, counts: NDArray[np.int64]) -> NumberC
     """Prepares the columns of an axis.
 
     Args:
-        axis: of the grid.
-        spread: how values lie within bins; checked.
         counts: whole counts along the axis, shape (size,); for interpolation.
 
     Raises:
@@ -104,7 +99,6 @@ class NumberColumn:
 
         Args:
             places: positions along the axis, shape (records,).
-            random: of this post-processing.
         """
         other = places == self.axis.other_cell if self.axis.other else None
         inside = np.where(other, 0, places) if other is not None else places

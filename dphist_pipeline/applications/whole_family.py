@@ -43,9 +43,6 @@ class WholeFamily:
     def read(cls, folder: Path) -> WholeFamily:
         """Reads the records of a published family.
 
-        Args:
-            folder: of the family.
-
         Raises:
             ApplicationRefused: an older version published it, without records.
             PublishedFilesDamaged: a published file is missing or altered.

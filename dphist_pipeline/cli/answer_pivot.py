@@ -28,9 +28,7 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     """The pivot that was asked for.
 
     Args:
-        publication: that is asked.
         asked: with `pivot` and `by`.
-        box: the cells.
 
     Raises:
         QuestionRefused: another question was asked, too, or see `pivots.pivot`.
@@ -51,9 +49,6 @@ def print_pivot(
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
 
     Args:
-        publication: that was asked.
-        facts: about the question.
-        found: the pivot.
         as_json: True for JSON: a row for each row of the pivot, and one for the totals.
         decimals: of numbers; None for as many as their noise justifies.
     """

@@ -108,11 +108,7 @@ class Asked:
         ]
 
     def boxes(self, box: Box) -> list[Box]:
-        """All boxes that are asked about, with the axis that is summed along, if there is one.
-
-        Args:
-            box: that of `--where`.
-        """
+        """All boxes that are asked about, with the axis that is summed along, if there is one."""
         from dphist_pipeline.answering.grammar import parse_where
 
         along = self.mean or self.sum or (_shares(self.quantile)[0] if self.quantile else "")
@@ -134,9 +130,6 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
     """The rows that answer a question, as JSON values.
 
     Args:
-        publication: that is asked.
-        asked: the question.
-        box: the cells.
         other: what is subtracted, if another release was asked for.
     """
     from dphist_pipeline.answering.grammar import parse_where
@@ -184,9 +177,6 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
-        publication: that was asked.
-        asked: the question.
-        rows: see `answer_rows`.
         decimals: of numbers; None for as many as their noise justifies.
     """
     from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
@@ -241,22 +231,13 @@ def _head(told: Sequence[ToldNumber | None]) -> str:
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
-    """Prints rows of answers as JSON.
-
-    Args:
-        facts: about the question.
-        rows: see `answer_rows`.
-    """
+    """Prints rows of answers as JSON."""
     infinite = {math.inf: None, -math.inf: None}
     print_json({**facts, "rows": [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]})
 
 
 def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
-    """An answer as JSON values: null for nan and for an empty note.
-
-    Args:
-        found: the answer.
-    """
+    """An answer as JSON values: null for nan and for an empty note."""
     facts = asdict(found) | {"note": found.note or None}
     facts = {name: fact for name, fact in facts.items() if fact != "" or name not in ("capped", "chance")}
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
@@ -292,7 +273,6 @@ def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -
     """The same rows, with one column in words for the two ends of every bin.
 
     Args:
-        publication: that was asked.
         rows: with columns for the ends of the bins of some axes.
     """
     from dphist_pipeline.domain import BinnedAxis
@@ -345,12 +325,7 @@ def _in_digits(
 
 
 def mark_of(row: Mapping[str, Any], column: str) -> str:
-    """The mark of reliability after an estimate; empty after other columns.
-
-    Args:
-        row: see `answer_rows`.
-        column: its name.
-    """
+    """The mark of reliability after an estimate; empty after other columns."""
     return MARKS.get(row.get("reliability") or "", "") if column == "estimate" else ""
 
 
@@ -358,8 +333,6 @@ def cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     """The text of a column in a row.
 
     Args:
-        row: see `answer_rows`.
-        column: its name.
         notes: all notes of the rows; one is shown as its number in this list, from 1.
     """
     value = row[column]

@@ -35,11 +35,7 @@ class SeveralEpsilons(TyperCommand):
 
 
 def expand_epsilons(words: list[str]) -> list[str]:
-    """The same words, with `--epsilon` before every further number of a list.
-
-    Args:
-        words: of the command line.
-    """
+    """The same words, with `--epsilon` before every further number of a list."""
     named, in_list = list[str](), False
     for word in words:
         given = bool(named) and named[-1] == EPSILON

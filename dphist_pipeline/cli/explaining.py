@@ -34,12 +34,7 @@ QUALITY_NUMBERS = {
 
 
 def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
-    """The facts of a release before it is made, as JSON values.
-
-    Args:
-        spec: already checked.
-        store: as on the command line.
-    """
+    """The facts of a release before it is made, as JSON values."""
     return {
         "release": spec.release,
         "axes": [_axis(axis) for axis in spec.domain.axes],
@@ -86,11 +81,7 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """The tables of a family for a terminal.
-
-    Args:
-        spec: checked, of a family.
-    """
+    """The tables of a family for a terminal."""
     told = tables_of(spec)
     named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
     errors: Mapping[str, float] = told["errors_of_cells"]
@@ -104,11 +95,7 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
-    """From how many rows on cells are not poor, as JSON values; of one grid under plain noise.
-
-    Args:
-        spec: checked.
-    """
+    """From how many rows on cells are not poor, as JSON values; of one grid under plain noise."""
     if spec.family is not None:
         sizes = {
             name: spec.family.grid(of).cells for name, of in zip(spec.family.names, spec.family.tables, strict=True)
@@ -119,11 +106,7 @@ def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """When most cells will be poor, for a terminal.
-
-    Args:
-        spec: checked.
-    """
+    """When most cells will be poor, for a terminal."""
     plain = "" if spec.family is not None or spec.mechanism == "geometric" else " (by plain noise)"
     return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
 
@@ -153,11 +136,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def remarks_of(spec: ReleaseSpec) -> list[str]:
-    """What to know of a spec before it is released, its quality table included.
-
-    Args:
-        spec: checked.
-    """
+    """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
     where = f"where a {per} holds {rows:,} rows, enough for most cells not to be poor"
     return [*spec.remarks, *small_share(spec, rows, where)]
@@ -178,12 +157,7 @@ def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
-    """Prints a table of the axes, and what a release costs and publishes.
-
-    Args:
-        spec: already checked.
-        facts: see `explain_spec`.
-    """
+    """Prints a table of the axes, and what a release costs and publishes."""
     rows = [
         (str(axis["name"]), str(axis["column"]), f"{axis['cells']:,}", _bins_and_levels(axis)) for axis in facts["axes"]
     ]

@@ -323,7 +323,6 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     """Declares a folder of code lists public.
 
     Args:
-        store: whose ledger keeps the decision.
         folder: of the lists; its files may be read by any release.
 
     Returns:
@@ -375,7 +374,6 @@ def exact_option(text: str, option: str) -> Fraction:
 
     Args:
         text: as written: '0.5' or '1/3'.
-        option: its name, for the message.
 
     Raises:
         typer.BadParameter: it is no number.

@@ -31,20 +31,12 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def per_period(spec: ReleaseSpec) -> str:
-    """The unit of time of a release: its period, or `release` if it has no periods.
-
-    Args:
-        spec: already checked.
-    """
+    """The unit of time of a release: its period, or `release` if it has no periods."""
     return "release" if spec.period == "none" else spec.period
 
 
 def promise(spec: ReleaseSpec) -> str:
-    """The privacy unit, bound, neighbours and sensitivity of a spec in words.
-
-    Args:
-        spec: already checked.
-    """
+    """The privacy unit, bound, neighbours and sensitivity of a spec in words."""
     if spec.privacy_unit == "row":
         return f"each row ({spec.neighbours})"
     rows = "row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
@@ -76,7 +68,6 @@ def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Shows a progress bar on standard error.
 
     Args:
-        total: number of steps.
         quiet: True to show nothing.
     """
     from rich.progress import Progress
@@ -105,12 +96,8 @@ def print_release(
     """Prints what was published, what it cost, and how to query it.
 
     Args:
-        audit: of the publication.
         replayed: True if it was published before.
-        path: folder of the publication.
-        statement: of the account.
         charged: True if this command charged the account, unless it was a replay.
-        copied_to: the bucket that has it, too.
         says: what changed suddenly since the periods before; see `past_periods`.
     """
     from dphist_pipeline.releasing.locations import store_folder
@@ -155,7 +142,6 @@ def print_statement(statement: Statement, as_json: bool) -> None:
     """Prints the statement of an account.
 
     Args:
-        statement: of the account.
         as_json: True for JSON.
     """
     if as_json:
@@ -214,11 +200,7 @@ def _read_by(statement: Statement) -> dict[str, str]:
 
 
 def decision_facts(decision: Decision) -> dict[str, Any]:
-    """A decision as JSON values.
-
-    Args:
-        decision: of an operator.
-    """
+    """A decision as JSON values."""
     facts: dict[str, Any] = {"entry": decision.number, "account": decision.account, "kind": decision.kind}
     facts |= {"name": decision.name, "at": decision.made_at, "by": list(decision.by), "reason": decision.reason}
     facts |= {"source": decision.reading.facts()} if decision.reading is not None else {}
@@ -256,11 +238,7 @@ def _text_of_note(note: Note) -> str:
 
 
 def statement_facts(statement: Statement) -> dict[str, Any]:
-    """The statement of an account as JSON values.
-
-    Args:
-        statement: of the account.
-    """
+    """The statement of an account as JSON values."""
     account = statement.account
     return {
         "account": account.name,

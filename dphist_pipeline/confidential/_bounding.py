@@ -41,7 +41,6 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
 
     Args:
         staged: Parquet with `unit` and `code`; rows without a code are in no cell.
-        cells: how many the domain has.
         max_rows: R, the most rows that are kept of a unit.
         key: `KEY_BYTES` secret bytes, fresh for every run.
 
@@ -61,7 +60,6 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
         staged: Parquet with `unit` and a column for each word; rows where a word is null do not count.
         words: names of those columns, put into SQL as they stand: `code`, or our own of marks or packed rows.
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
-        key: see `count_bounded`.
     """
     names = ", ".join(words)
     with staged_rows(staged, words) as connection:
@@ -100,7 +98,6 @@ def count_rows(staged: Path, cells: int) -> Numbers:
 
     Args:
         staged: Parquet with `code` and `rows`, how many rows have it; rows without a code are in no cell.
-        cells: how many the domain has.
     """
     counts = np.zeros(cells, dtype=np.int64)
     (codes,), rows = counted_rows(staged, ["code"])
@@ -113,7 +110,6 @@ def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
 
     Args:
         staged: Parquet with `rows` and a column for each word; rows where a word is null do not count.
-        words: see `kept_words`.
     """
     with staged_rows(staged, words, "rows") as connection:
         found = connection.sql("FROM staged").fetchnumpy()

@@ -21,9 +21,6 @@ def whole_number(value: object, what: str, low: int, high: int) -> int:
 
     Args:
         value: of a mechanism, so of any class; True and False are refused.
-        what: the value's name in messages.
-        low: the smallest allowed.
-        high: the largest allowed.
     """
     if type(value) is not int or not low <= value <= high:
         raise DoorMisuse(f"{what} must be a whole number, a plain int from {low} to {high}")
@@ -37,7 +34,6 @@ def whole_numbers(values: object, what: str) -> NDArray[np.int64]:
 
     Args:
         values: of a mechanism, so of any class; `DoorMisuse` unless an array of integers, signed or not, of any width.
-        what: their name in messages.
     """
     if not issubclass(type(values), np.ndarray):
         raise DoorMisuse(f"{what} must be a NumPy array of whole numbers")

@@ -22,7 +22,6 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     Args:
         plan: with `marginals`.
         staged: Parquet with the words of each row, and `unit` unless each row is its own unit.
-        key: see `bounding.count_bounded`.
     """
     words = words_of(plan.domain)
     counts = [np.zeros(marginal.cells, dtype=np.int64) for marginal in plan.marginals]

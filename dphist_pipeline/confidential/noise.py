@@ -87,7 +87,6 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
 
     Args:
         scale: sensitivity over epsilon, at most 10^7.
-        size: how many.
 
     Returns:
         int64 noise, shape (size,), each within ±2^53.
@@ -101,7 +100,6 @@ def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
 
     Args:
         scale: sensitivity over epsilon, in the unit of the scores or costs that it covers; at most 10^7.
-        size: how many.
     """
     _self_test()
     noise = np.empty(size, dtype=np.int64)

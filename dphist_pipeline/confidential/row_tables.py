@@ -30,7 +30,6 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
         staged: Parquet with `code`, or the words of each row, null for rows in no cell; the columns of
             `positions.mark_words`; and `unit` unless each row is its own.
         counts: what the bound leaves of the grid, by the same key; of tables nothing is read here.
-        key: of bounding.
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
@@ -97,18 +96,13 @@ def save(observed: ObservedRows, folder: Path) -> None:
     """Leaves the numbers in a private folder.
 
     Args:
-        observed: exact, so confidential.
         folder: of this run; the file is `FILE`.
     """
     np.savez(folder / FILE, **vars(observed))
 
 
 def load(folder: Path) -> ObservedRows:
-    """The numbers that `save` left, and deletes their file.
-
-    Args:
-        folder: of the run that counted.
-    """
+    """The numbers that `save` left, and deletes their file."""
     with np.load(folder / FILE, allow_pickle=False) as arrays:
         observed = ObservedRows(**{name: arrays[name] for name in arrays.files})
     (folder / FILE).unlink()

@@ -41,11 +41,7 @@ class Score(ABC):
 
     @abstractmethod
     def candidates(self, size: int) -> int:
-        """How many candidates a group of so many cells has, by declaration; refuses sizes that it does not serve.
-
-        Args:
-            size: cells of the group.
-        """
+        """How many candidates a group of so many cells has, by declaration; refuses sizes that it does not serve."""
 
     @abstractmethod
     def scores(self, exact: Numbers) -> Numbers:

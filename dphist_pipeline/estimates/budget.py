@@ -60,7 +60,6 @@ class Budget:
 
         Args:
             sensitivity: largest change of the counts by one privacy unit, in records.
-            shares: see `split`.
 
         Raises:
             BudgetMisuse: as in `split`, or the noise scale of a share exceeds 10^7.

@@ -133,7 +133,6 @@ class Law:
 
         Args:
             k: at least 1.
-            probability: exact.
         """
         for bits in count(64, 64):
             threshold = self.threshold(k, bits)

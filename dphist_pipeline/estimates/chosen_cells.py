@@ -38,7 +38,6 @@ def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> Positions:
     """The positions along each axis that a box selects.
 
     Args:
-        domain: the declared grid.
         box: condition by name of axis or level; conditions on an axis and on its levels must all hold.
 
     Returns:
@@ -53,10 +52,6 @@ def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> Positions:
 
 def overlapped_cells(domain: Domain, box: Mapping[str, Condition]) -> tuple[Positions, list[NDArray[np.float64]]]:
     """The positions along each axis that a box overlaps; its ends may cut bins.
-
-    Args:
-        domain: the declared grid.
-        box: see `chosen_cells`.
 
     Returns:
         For each axis rising positions, and the share of each that lies in the box, shape (positions,) both.
@@ -93,12 +88,7 @@ def _shares_of_cut_bins(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.
 
 
 def box_as_json(domain: Domain, box: Mapping[str, Condition]) -> str:
-    """A box as the macros read it: ends as numbers or days, an open end and `other` as null.
-
-    Args:
-        domain: the declared grid.
-        box: as `overlapped_cells` takes it.
-    """
+    """A box as the macros read it: ends as numbers or days, an open end and `other` as null."""
     return json.dumps({axis: _as_json(domain, axis, wanted) for axis, wanted in box.items()})
 
 
@@ -112,12 +102,7 @@ def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
 
 
 def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
-    """One end of a range as the macros read it: a number, a day as text, null for an open end.
-
-    Args:
-        axis: of the range.
-        end: as `end_of` takes it.
-    """
+    """One end of a range as the macros read it: a number, a day as text, null for an open end."""
     number = end_of(axis, end, math.inf)
     if math.isinf(number):
         return None
@@ -126,10 +111,6 @@ def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
 
 def check_axes(domain: Domain, names: Iterable[str]) -> None:
     """Refuses names that are neither an axis nor a level of one.
-
-    Args:
-        domain: the declared grid.
-        names: of axes and levels.
 
     Raises:
         QuestionRefused: with the nearest known names.
@@ -194,9 +175,7 @@ def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
     """One end of a range as a number in axis units; on a calendar axis, days since 1970-01-01.
 
     Args:
-        axis: of the range.
         end: a number or a day; None for an open end.
-        open_end: the result for an open end.
 
     Raises:
         QuestionRefused: the end is neither a number nor, on a calendar axis, a day.
@@ -218,7 +197,6 @@ def listed_categories(name: str, wanted: Condition) -> tuple[list[object], bool]
     """The categories that a condition lists, and whether all cells but theirs are asked for.
 
     Args:
-        name: of the axis or level.
         wanted: a category, a list of them, or `{"not": …}` of these.
 
     Raises:
@@ -303,18 +281,13 @@ def written_end(axis: BinnedAxis, end: float) -> str:
     """The text of an end of a bin: a date on a calendar axis, else a number.
 
     Args:
-        axis: of the bin.
         end: in axis units, or days since 1970-01-01; may be infinite.
     """
     return day_of(end).isoformat() if isinstance(axis, CalendarAxis) and math.isfinite(end) else written(end)
 
 
 def written(number: float) -> str:
-    """The shortest text of a number that reads back as the same double, without a final `.0`.
-
-    Args:
-        number: any double.
-    """
+    """The shortest text of a number that reads back as the same double, without a final `.0`."""
     return repr(number).removesuffix(".0")
 
 

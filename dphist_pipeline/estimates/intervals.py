@@ -79,7 +79,6 @@ def half_width_grid(scale: Fraction, cells: int, level: Fraction = LEVEL) -> lis
     Args:
         scale: of the discrete Laplace noise in each cell, in records.
         cells: the largest number of cells in a sum.
-        level: of the interval.
 
     Returns:
         (number of cells, half width in records), rising.
@@ -91,9 +90,7 @@ def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], l
     """Half the width of the interval for a box of cells, in records.
 
     Args:
-        unbiased: the cells.
         chosen: positions of the box along each axis, shape (positions,) each; may be empty.
-        level: of the interval.
     """
     if isinstance(unbiased, NoisyCells):
         cells = math.prod(len(positions) for positions in chosen)
@@ -106,11 +103,7 @@ def half_width_of_box(unbiased: Unbiased, chosen: Sequence[NDArray[np.int64]], l
 
 
 def half_width_of_cell(unbiased: Unbiased) -> float:
-    """Half the width of the 95 % interval of a cell, in records; of the widest one if they differ.
-
-    Args:
-        unbiased: the cells.
-    """
+    """Half the width of the 95 % interval of a cell, in records; of the widest one if they differ."""
     if isinstance(unbiased, ReportedCells):
         return float(half_widths_of_cells(unbiased, normal_factor(LEVEL)).max())
     if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
@@ -124,7 +117,6 @@ def half_width_of_linear(scale: Fraction, variance: float, level: Fraction = LEV
     Args:
         scale: of the discrete Laplace noise in each draw; no draw may have a weight above 1.
         variance: of the estimate, in records squared.
-        level: of the interval.
     """
     # SQL adds in another order, so a rounding error must not decide which entry of the table is used.
     draws = max(1.0, variance / noise_law.variance(scale) * (1 + 1e-9))
@@ -138,7 +130,6 @@ def linear_reach(scale: Fraction, draws: int, level: Fraction = LEVEL) -> float:
     Args:
         scale: of the discrete Laplace noise in each draw.
         draws: the estimate has at least the variance of so many independent draws.
-        level: of the interval.
     """
     calibrated = (exact_half_width(scale, draws, level) + 1) / math.sqrt(draws * noise_law.variance(scale))
     return min(calibrated, math.sqrt(1 / (1 - level)))
@@ -149,8 +140,6 @@ def linear_reach_grid(scale: Fraction, draws: int, level: Fraction = LEVEL) -> l
 
     Args:
         scale: of the discrete Laplace noise in each draw.
-        draws: the largest number of draws.
-        level: of the interval.
 
     Returns:
         (draws, half width in standard deviations), rising.

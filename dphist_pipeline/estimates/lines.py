@@ -111,7 +111,7 @@ def weighted_line(weights: NDArray[np.int64]) -> WeightedLine:
     """The line of some weights, the same one for equal weights, so that what is known of it is computed once.
 
     Args:
-        weights: see `WeightedLine`.
+        weights: see `WeightedLine`; shape (1 + sums, positions).
     """
     return _line_of(weights.astype("<i8").tobytes(), weights.shape[1])
 

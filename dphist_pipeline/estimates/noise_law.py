@@ -85,7 +85,6 @@ def bound_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]], aim: flo
     Args:
         scale: of each draw.
         weights: absolute weight and number of draws that have it.
-        aim: see `bound_of_draws`.
     """
     return bound_of_draws([(scale, weight, number) for weight, number in weights], aim)
 
@@ -138,7 +137,6 @@ def bound_of_weights(law: Scales, places: NDArray[np.int64], weights: Reals, cou
         places: which scale draws have, shape (kinds of draws,).
         weights: absolute weight, likewise.
         counts: number of draws that have both, likewise.
-        aim: see `bound_of_draws`.
     """
     q, most = law.q[places], float((law.scale[places] * weights).max())
     return _chernoff(most, lambda rate: float(counts @ _log_moment(q, rate * weights)), aim)
@@ -155,7 +153,6 @@ def bound_of_variance(total: float, law: Scales, weights: Reals, aim: float = 1e
         total: variance of the sum, in records squared.
         law: of all scales.
         weights: the largest absolute weight of a draw of each scale, above 0.
-        aim: see `bound_of_draws`.
     """
     squares, most = law.variance * weights**2, float((law.scale * weights).max())
     return _chernoff(most, lambda rate: total * float((_log_moment(law.q, rate * weights) / squares).max()), aim)

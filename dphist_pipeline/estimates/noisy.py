@@ -118,11 +118,7 @@ class NestedCells:
         return reduce(np.multiply, along, np.asarray(self.shared[0].coefficient))
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
-        """Variance of the noise in a sum of cells, in records squared.
-
-        Args:
-            chosen: see `NoisyCells.variance_of_sum`.
-        """
+        """Variance of the noise in a sum of cells, in records squared."""
         if self.lines:
             along = (line.variance_of_sum(positions) for line, positions in zip(self.lines, chosen, strict=True))
             return self.shared[0].coefficient * math.prod(along)
@@ -383,11 +379,7 @@ class ReportedCells:
         return float(self.law.variance(*self.sum_of(chosen)))
 
     def sum_of(self, chosen: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Number of atoms and estimated count in a sum of cells, each of shape ().
-
-        Args:
-            chosen: see `variance_of_sum`.
-        """
+        """Number of atoms and estimated count in a sum of cells, each of shape ()."""
         (positions,) = chosen
         return np.asarray(self.atoms[positions].sum()), np.asarray(exact_sum(self.values[positions]))
 

@@ -39,8 +39,6 @@ def note_of(estimate: float, lower: float, upper: float) -> str:
 
     Args:
         estimate: of the mechanism, in records.
-        lower: lower end of the interval.
-        upper: upper end of the interval.
     """
     if not lower - ROUNDING <= estimate <= upper + ROUNDING:
         return SMOOTHED

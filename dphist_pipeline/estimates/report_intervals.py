@@ -52,7 +52,6 @@ def report_reach(factor: float, variance: ArrayLike, slope: ArrayLike, step: flo
     """Half widths of intervals, in records, shape of `variance`.
 
     Args:
-        factor: z, from `normal_factor` or `bernstein_factor`.
         variance: at the estimated counts, in records squared, any shape.
         slope: change of the variance per record in the estimate, same shape.
         step: largest change of an estimate by one report, in records.
@@ -65,9 +64,7 @@ def half_width_of_reports(cells: ReportedCells, chosen: Sequence[NDArray[np.int6
     """Half the width of the interval for a sum of cells, in records.
 
     Args:
-        cells: estimates from reports.
         chosen: one array, the positions along the only axis, shape (positions,); at least one position.
-        level: of the interval.
     """
     atoms, count = cells.sum_of(chosen)
     law = cells.law
@@ -75,10 +72,5 @@ def half_width_of_reports(cells: ReportedCells, chosen: Sequence[NDArray[np.int6
 
 
 def half_widths_of_cells(cells: ReportedCells, factor: float) -> Reals:
-    """Half the width of each cell's interval, in records, shape (cells,).
-
-    Args:
-        cells: estimates from reports.
-        factor: see `report_reach`.
-    """
+    """Half the width of each cell's interval, in records, shape (cells,)."""
     return report_reach(factor, cells.variances, cells.law.slope(cells.atoms), cells.law.step)

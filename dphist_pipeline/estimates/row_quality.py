@@ -151,7 +151,6 @@ def along(axis: str | None, domain: Domain, counted: NDArray[np.float64]) -> NDA
 
     Args:
         axis: its name; None for the total.
-        domain: of a table.
         counted: its estimated counts, shape of the domain.
     """
     others = tuple(number for number, name in enumerate(_names(domain)) if name != axis)
@@ -166,7 +165,6 @@ def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64
     """What the bound cut: under None of all rows, under an axis by position along it; empty where nothing was bought.
 
     Args:
-        rows: of a quality table.
         counted: gives the estimated counts by position along an axis, or for None their total; see `along`.
     """
     found: dict[str | None, list[Cut]] = {}
@@ -191,7 +189,6 @@ def tells(rows: Sequence[Row], count: float) -> bool:
     """Whether no interval of some rows of a quality table is wider than the count they speak of.
 
     Args:
-        rows: of the table.
         count: all that they tell the parts of, in rows or units; below 0 there is none.
     """
     return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
@@ -202,7 +199,6 @@ def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
 
     Args:
         row: of a quality table, about an axis.
-        rows: of that table.
     """
     reach = _reach_together(row, sum(one["axis"] is not None for one in rows))
     return row["estimate"] - reach, row["estimate"] + reach
@@ -214,11 +210,7 @@ def _reach_together(row: Row, lines: int) -> int:
 
 
 def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
-    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
-
-    Args:
-        found: see `cuts`.
-    """
+    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told."""
     others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
     named = [axis for axis, made in others.items() if made]
     if not named:
@@ -236,7 +228,6 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
 
     Args:
         audit: of a publication that bought a quality table.
-        rows: of that table.
         found: see `cuts`; None stands for all rows.
     """
     said = [failed] if (failed := failed_nearly_all(rows)) else []
@@ -262,11 +253,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
 
 
 def seen(rows: Sequence[Row]) -> int:
-    """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows.
-
-    Args:
-        rows: of the table.
-    """
+    """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows."""
     return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
 
 
@@ -283,9 +270,6 @@ def points_of(cut: Cut) -> str:
 def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:
     """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
 
-    Args:
-        rows: of a quality table.
-
     Returns:
         Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
     """
@@ -298,7 +282,6 @@ def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) 
     """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
 
     Args:
-        numbers: of a quality table.
         lines: how many numbers are told together.
         called: what the sentence calls them.
         counted: what they count.

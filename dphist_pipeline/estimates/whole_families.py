@@ -84,7 +84,6 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
 
     Args:
         tables: of the family, by name.
-        figures: met exactly, whatever the tables say.
 
     Returns:
         Its rows sum to the rounded total of the tables, or to that of the figures. Some seconds for ten axes, half a

@@ -73,7 +73,6 @@ def whole_table(domain: Domain, values: Reals, unbiased: Unbiased | None, sums: 
     """Non-negative whole counts near the published estimates, with sums near the unbiased ones.
 
     Args:
-        domain: the declared grid.
         values: published estimates, shape of the domain.
         unbiased: unbiased estimates of the cells; without them, sums are those of `values`.
         sums: noisy sums of groups of cells; the total is taken from them if its variance is smaller.
@@ -94,10 +93,7 @@ def with_distances(domain: Domain, counts: NDArray[np.int64], values: Reals, unb
     """Whole counts that were published, with their distances from the estimates.
 
     Args:
-        domain: the declared grid.
-        counts: shape of the domain.
-        values: see `whole_table`.
-        unbiased: see `whole_table`.
+        counts, values: whole counts and estimates, shape of the domain.
     """
     basis = values if unbiased is None else unbiased.values
     return WholeTable(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
@@ -129,11 +125,7 @@ class _Widths:
     shape: tuple[int, ...]
 
     def of(self, kept: tuple[int, ...]) -> float:
-        """Of the sums over all axes but some; infinite where the noise is not of independent draws.
-
-        Args:
-            kept: these axes.
-        """
+        """Of the sums over all axes but some; infinite where the noise is not of independent draws."""
         if self.unbiased is None or isinstance(self.unbiased, ReportedCells):
             return math.inf
         sums = math.prod(self.shape[axis] for axis in kept)

@@ -23,8 +23,6 @@ def access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
     """How a server's database is reached, and whether its user could undo what only grows.
 
     Args:
-        check: its name.
-        url: of the ledger or the witness.
         decisive: whether it is the ledger, in which rows are of kinds that one user may enter and another may not.
     """
     try:

@@ -46,7 +46,6 @@ def examine(root: Path, releases_only: bool = False) -> list[Finding]:
     """What every check finds of the store in a folder, one finding a check, in the order of `CHECKS`.
 
     Args:
-        root: folder of the store.
         releases_only: whether this user must release, and must not be able to decide.
     """
     seen = opened(root.absolute(), releases_only)
@@ -57,7 +56,6 @@ def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
     """Findings for a script; names and states stay the same from version to version, texts may change.
 
     Args:
-        root: folder of the store.
         findings: what `examine` found, in its order.
     """
     return {

@@ -55,8 +55,6 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     """What is due in a store, for longer than its releases say that it may be.
 
     Args:
-        store: open.
-        ledger: of the store.
         now: the present, with its time zone.
     """
     periods, left_out, unknown = [], [], []

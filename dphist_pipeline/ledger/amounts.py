@@ -13,9 +13,6 @@ def as_text(amount: Fraction) -> str:
     """A fraction for people: '0.5', '26' where a decimal of at most 15 digits is exact, else '1/3'.
 
     Sums whose fraction would fill a line are rounded, and say so: 'about 0.123456789'.
-
-    Args:
-        amount: of epsilon, exact.
     """
     with localcontext(prec=_LONGEST_FRACTION):
         decimal = Decimal(amount.numerator) / amount.denominator

@@ -129,7 +129,6 @@ class Books:
         """What was spent of an account, an exact epsilon; 0 for an unknown account.
 
         Args:
-            account: its name.
             year: calendar year in which charges count; None for all years.
         """
         sums = self._spent.get(account, {}).items()
@@ -159,7 +158,6 @@ class Books:
         """Refuses a new total that is not larger, or not explained.
 
         Args:
-            name: of an open account.
             total: exact epsilon, in all or for each calendar year, within (0, 10^6].
             reason: 1 to 2000 characters.
         """
@@ -324,8 +322,6 @@ class Books:
         """Adds to what was spent of an account.
 
         Args:
-            account: its name.
-            year: calendar year of the charges.
             epsilon: exact; for many charges at once, their sum.
             before: how many adoptions came before them; all that are known when left out.
         """
@@ -372,7 +368,6 @@ def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
     """The account that an entry of kind 'opened' states; nothing is judged here.
 
     Args:
-        entry: gives the name.
         facts: those of the entry; `total` is epsilon as text, see `read_exact`.
     """
     return Account(

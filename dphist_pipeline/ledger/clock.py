@@ -52,9 +52,7 @@ def refuse_behind(where: str, now: str, year: int) -> None:
     """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts.
 
     Args:
-        where: the ledger, for the message.
         now: UTC, to the second; up to a day behind the ledger's year, for two machines' clocks on 31 December.
-        year: of the ledger's latest entry.
     """
     if year > (_moment(now) + timedelta(days=1)).year:
         raise errors.ClockBehind(where=where, year=year, now=now)
@@ -64,7 +62,6 @@ def refuse_far_ahead(where: str, now: str, attested: str, days: int | None) -> N
     """Refuses to charge long after the newest time that anything but this clock attests.
 
     Args:
-        where: the ledger, for the message.
         now: UTC, to the second, like the next one.
         attested: newest time by the ledger.
         days: length of the period that is released; None without periods.

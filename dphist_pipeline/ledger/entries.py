@@ -200,21 +200,13 @@ def lost_charge(facts: Mapping[str, Any]) -> Charge:
 
 
 def note_of(entry: Entry) -> Note:
-    """The note that an entry states.
-
-    Args:
-        entry: of kind 'approved', 'rejected' or 'withdrawn'.
-    """
+    """The note that an entry states."""
     kind: Any = entry.kind
     return Note(kind, entry.facts["text"], entry.made_at, entry.number, entry.hash)
 
 
 def exact_text(amount: Fraction) -> str:
-    """A fraction as entries spell it: '1/2', '26/1'.
-
-    Args:
-        amount: epsilon.
-    """
+    """A fraction as entries spell it: '1/2', '26/1'."""
     return f"{amount.numerator}/{amount.denominator}"
 
 

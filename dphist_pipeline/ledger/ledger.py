@@ -85,7 +85,6 @@ class Ledger(OpenedLedger):
 
         Args:
             account: with its total, an exact epsilon, in all or for each calendar year.
-            operator: who decides.
             source: that its releases may read, if it is known.
             also_of: other accounts that the source belongs to.
         """
@@ -109,10 +108,8 @@ class Ledger(OpenedLedger):
         """Gives an account a larger total, and writes down why.
 
         Args:
-            name: of the account.
             total: exact epsilon, larger than the old one, at most 10^6.
             reason: 1 to 2000 characters.
-            operator: who decides.
         """
         text_of("account", name)
         with self._writing() as writing:
@@ -133,7 +130,6 @@ class Ledger(OpenedLedger):
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
             what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
                 {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
-            operator: who decides.
             reason: required for a query, and for what is decided by its name alone.
             also_of: other accounts that the source belongs to.
 
@@ -200,7 +196,6 @@ class Ledger(OpenedLedger):
             reason: 1 to 2000 characters.
             carried: charges that the witness holds and this ledger does not, which count as spent.
             elsewhere: exact epsilon, at least 0, that was spent and that neither holds, by account.
-            operator: who decides.
         """
         with self._writing() as writing:
             books = writing.books

@@ -112,7 +112,6 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
     """Text of a sane length without control or formatting characters, which could disguise a message.
 
     Args:
-        what: the value is, for the message.
         value: of any type; returned as it is.
         longest: most characters; the least is 1.
 

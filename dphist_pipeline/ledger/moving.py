@@ -27,7 +27,6 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
     Args:
         source: address of the ledger; its database stays, and takes no entry from then on.
         expected_id: that a store remembers its ledger by.
-        target: address of the other database.
         operator: signs the entry that says where it went.
 
     Raises:

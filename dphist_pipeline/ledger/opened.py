@@ -221,7 +221,6 @@ def verified(file: Database, whole: bool = False) -> Books:
     """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`.
 
     Args:
-        file: where it is.
         whole: judge every entry again, whatever this user's note says.
 
     Raises:

@@ -31,8 +31,6 @@ def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
 
     Args:
         field: name of a field of a reading in which both differ.
-        allowed: as the operator decided.
-        asked: as the spec says now.
     """
     if field == "folder":
         return "folder is as it was then there, elsewhere now here"

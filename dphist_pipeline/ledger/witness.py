@@ -164,8 +164,6 @@ class Witness:
 
         Args:
             store_id: that the store was made with, 32 hexadecimal digits.
-            charge_hash: of the ledger's entry, in hex.
-            step: name of the door's step.
             digest: SHA-256 of the answer and a nonce, in hex.
 
         Raises:
@@ -196,7 +194,6 @@ class Witness:
             store_id: that the store was made with, 32 hexadecimal digits.
             generation: from 1, see `Standing`.
             number: of the entry, from 1.
-            entry_hash: of the entry, in hex.
         """
         with self._file.session("write") as connection:
             self._refuse_generation(connection, store_id, generation)

@@ -43,11 +43,7 @@ class Chance:
     exponent: Fraction
 
     def floor(self, bits: int) -> int:
-        """The exact floor of 2^bits · P: its first binary digits.
-
-        Args:
-            bits: how many of them.
-        """
+        """The exact floor of 2^bits · P: its first binary digits."""
         return _floor(self, bits)
 
     def __float__(self) -> float:
@@ -72,7 +68,6 @@ def coins(chance: Chance, size: int) -> Bytes:
 
     Args:
         chance: of a 1 in each coin.
-        size: in bytes.
     """
     _self_test()
     return _coins(chance, size)
@@ -83,7 +78,6 @@ def uniform_below(bound: int, size: int) -> NDArray[np.int64]:
 
     Args:
         bound: 1 to 2^62.
-        size: how many numbers to draw.
     """
     check_random_words()
     fair = (1 << 64) - (1 << 64) % bound  # a multiple of the bound: below it, every remainder is equally frequent

@@ -177,7 +177,6 @@ class CollectionSpec(BaseModel):
         """A spec from the mapping under `attributes`, which holds no templates.
 
         Args:
-            attributes: the fields of the spec.
             base: folder that relative paths start from.
             where: what messages call the mapping.
 
@@ -249,8 +248,6 @@ def collection_from_attributes(
 
     Args:
         attributes: fields of the spec by name.
-        base: see `spec.loading.from_templates`.
-        problems: see `spec.loading.from_templates`.
 
     Raises:
         SpecError: with every mistake that was found.

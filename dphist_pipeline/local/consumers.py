@@ -64,7 +64,6 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
     """The consumers as declared, whose intervals cover the range exactly.
 
     Args:
-        value: a list of mappings.
         info: holds `collection`, `start` and `stop`, where they are valid.
 
     Raises:

@@ -133,7 +133,6 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
     """Costs and errors of a collection with this number of contributors.
 
     Args:
-        spec: of the collection, checked; see `load_collection`.
         contributors: how many will answer, at least 1.
     """
     asked = _way(spec, contributors)
@@ -142,12 +141,7 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
 
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
-    """What a spec asks, of whom and at what price, as JSON values.
-
-    Args:
-        spec: of the collection, checked.
-        question: that it asks; see `question_of`.
-    """
+    """What a spec asks, of whom and at what price, as JSON values."""
     declared = spec.normalised()
     return {name: declared[name] for name in DECLARED} | {
         "consumers": [
@@ -230,7 +224,6 @@ def write_question(question: Question, path: Path) -> bool:
     """Writes the question for the contributors' program; False where the same one is there already.
 
     Args:
-        question: see `question_of`.
         path: of a JSON file; its folder exists, and no file is overwritten.
 
     Raises:

@@ -63,7 +63,6 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
     """One report for each row of values, or one for each value where they are separate.
 
     Args:
-        question: to answer.
         values: shape (contributors, values of the question), nan for a missing value.
 
     Returns:
@@ -106,7 +105,6 @@ def sent(question: Question, reports: int) -> NDArray[np.bool_]:
 
     Args:
         question: says the probability.
-        reports: how many there are.
     """
     share = question.participation
     if share == 1:
@@ -116,11 +114,7 @@ def sent(question: Question, reports: int) -> NDArray[np.bool_]:
 
 
 def report_ids(reports: int) -> Bytes:
-    """Random 16 bytes for each report, so that a curator notices a report that is sent twice; shape (reports, 16).
-
-    Args:
-        reports: how many ids to draw.
-    """
+    """Random 16 bytes for each report, so that a curator notices a report that is sent twice; shape (reports, 16)."""
     return random_words(2 * reports).view(np.uint8).reshape(reports, 16)
 
 

@@ -30,7 +30,6 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
 
     Args:
         question: says with which probability reports are sent.
-        part: of this question.
         vectors: how many were counted, or are expected.
     """
     chances = odds(part.encoding, part.intervals, part.epsilon)
@@ -53,7 +52,6 @@ def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
     """Unbiased estimates of the number of values in each interval of a part, float64, shape (intervals,).
 
     Args:
-        tally: the counted reports.
         number: of the part in the question, from 0.
     """
     part = tally.question.parts[number]
@@ -70,7 +68,6 @@ def projected(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
 
     Args:
         values: shape (m,).
-        total: the sum of the result.
     """
     falling = np.sort(values)[::-1]
     lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)

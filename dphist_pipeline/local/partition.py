@@ -67,7 +67,6 @@ def spans_of(spec: CollectionSpec, protocol: Protocol | None = None) -> tuple[Sp
     """Where each consumer's intervals lie, in order of the consumers.
 
     Args:
-        spec: of the collection.
         protocol: instead of the declared one, to compare.
     """
     if (protocol or spec.protocol) == "split_budget":
@@ -87,7 +86,6 @@ def question_of(
     go to the first of `ENCODINGS`. Summed values are bits that are added up, which excludes grr.
 
     Args:
-        spec: of the collection.
         protocol: instead of the declared one, to compare.
         encoding: instead of the declared one, to compare.
     """

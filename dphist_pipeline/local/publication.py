@@ -123,8 +123,6 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     """Counts the reports in Parquet files.
 
     Args:
-        spec: of the collection.
-        files: of reports.
         left_out: number of refused reports that are in no file, by reason.
 
     Raises:
@@ -143,7 +141,6 @@ def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate
     """The estimated histogram of a consumer: unbiased, or made non-negative if the spec says so.
 
     Args:
-        spec: of the collection, checked.
         counted: the reports to the question of this spec.
         number: of the consumer in the spec, from 0.
     """
@@ -171,9 +168,7 @@ def publish_collection(
     """Publishes the histogram of every consumer, or gives back what was published.
 
     Args:
-        spec: of the collection.
         store: where to publish; made by `dphist init`.
-        counted: its reports.
         reason: makes a new revision of all consumers; the same reason again gives that revision back.
         only: name of the one consumer to publish, for an orchestrator that publishes them one by one.
         progress: told the name of each step as it begins.

@@ -115,7 +115,6 @@ class RecordFolder:
         """The reports of contributors to a question: drawn for those who did not answer it before, and kept durably.
 
         Args:
-            question: to answer.
             names: of the contributors, for each value; a contributor may have several values, or nan for none.
             values: shape (names,).
 
@@ -155,7 +154,6 @@ class RecordFolder:
 
         Args:
             file: its name without a folder, as in 'row 1 of FILE'.
-            rows: how many it has now.
 
         Raises:
             RecordUnusable: nothing was answered.

@@ -105,7 +105,6 @@ def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str,
     Reads all files twice: first for the ids that are repeated, then for the reports.
 
     Args:
-        question: that the reports must answer.
         files: read in this order.
 
     Returns:
@@ -191,11 +190,7 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
 
 
 def questions_named(files: Sequence[Path]) -> set[str]:
-    """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred.
-
-    Args:
-        files: see `tallied`.
-    """
+    """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred."""
     found = set[str]()
     for file in files:
         problem, opened = None, _opened(file)
@@ -218,7 +213,6 @@ def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Byt
     """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`.
 
     Args:
-        question: that the reports answer.
         path: of the new file; a file that is there is overwritten.
     """
     kinds = [pa.string(), pa.binary(ID_BYTES), pa.binary(question.report_bytes)]
@@ -239,9 +233,7 @@ def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
     """Copies reports from lines of text into a new Parquet file, in batches of bounded memory.
 
     Args:
-        question: that the reports must answer.
         lines: open in bytes; read to its end. Empty lines do not count.
-        path: of the new file.
 
     Returns:
         The number of lines that are no report to this question, by reason.

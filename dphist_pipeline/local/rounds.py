@@ -61,7 +61,6 @@ def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
     Args:
         spec: of the collection; its name and round name the folder.
         store: whose public folder holds it; the file may not be there yet.
-        name: `QUESTION` or `TALLY`.
     """
     return store.public / FOLDER / str(spec.collection) / spec.round / name
 
@@ -70,7 +69,6 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
     """Writes the question for contributors, or finds that it is there.
 
     Args:
-        spec: of the collection, checked.
         store: whose public folder takes the question.
 
     Raises:
@@ -119,7 +117,6 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
 
     Args:
         spec: of the collection; a tally of another question is refused.
-        store: that `count` wrote to.
 
     Raises:
         TallyUnusable: it is missing, damaged, or of another question.
@@ -142,12 +139,7 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
 
 
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
-    """The conditions for publishing, by name, judged by the files that consumers' steps will read.
-
-    Args:
-        spec: of the collection, checked.
-        store: that `ask` and `count` wrote to.
-    """
+    """The conditions for publishing, by name, judged by the files that consumers' steps will read."""
     counted, asked = read_tally(spec, store), file_of(spec, store, QUESTION)
     made = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
     return {

@@ -29,7 +29,6 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
 
     Args:
         path: Parquet or CSV with a line of names.
-        column: of the values.
         contributor: the column that names the contributors; or `row` where every row is another contributor, who is
             named in the record by the file's name and the row's number.
 

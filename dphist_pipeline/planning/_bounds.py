@@ -120,7 +120,6 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
     """How many units hold how many rows; None where nothing public says so, or every row is a unit.
 
     Args:
-        spec: of the release.
         file: public counts of one axis, whose first cell is the number of units with one row.
         releases: to look for a quality table in, one after the other.
         public: the store's public folder; None without a store.

@@ -20,7 +20,6 @@ def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[st
     Boxes are no larger than the cube. The theory has Laplace noise; whole-number noise is near it at small epsilons.
 
     Args:
-        spec: already checked.
         contenders: mechanisms with their settings.
     """
     lines = list[str]()

@@ -70,7 +70,6 @@ def questions_of(written: str, shape: tuple[int, ...]) -> Question:
     """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps.
 
     Args:
-        written: see `workloads.parse_workloads`.
         shape: cells along each axis.
     """
     (workload,) = parse_workloads([written], shape)

@@ -57,7 +57,6 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
     """Records with the columns that a spec reads; always the same ones.
 
     Args:
-        spec: already checked.
         period: most rows lie in it.
         rows: number of records.
 
@@ -83,8 +82,6 @@ def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) ->
 
     Args:
         invented: the records.
-        spec: already checked.
-        folder: of the new file.
 
     Returns:
         Path of the file.

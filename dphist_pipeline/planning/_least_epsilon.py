@@ -47,7 +47,6 @@ def least_epsilon(
     Exact to two digits if the errors are; within a tenth if they are simulated, because simulated errors vary.
 
     Args:
-        forecaster: computes the errors.
         contender: the mechanism with its settings.
         target: error in records.
         progress: called with the name of the step.

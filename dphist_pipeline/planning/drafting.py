@@ -73,7 +73,6 @@ def draft(
     """The text of a draft, as YAML with comments.
 
     Args:
-        release: name of the release, already checked.
         output: path of the spec; paths of sources are relative to its project.
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
@@ -108,12 +107,7 @@ def draft(
 
 
 def undecided_fields(text: str, output: Path) -> list[str]:
-    """The fields of a draft that `check` refuses, by the names in its messages.
-
-    Args:
-        text: of the draft.
-        output: path of the spec.
-    """
+    """The fields of a draft that `check` refuses, by the names in its messages."""
     content = read_yaml(text)
     attributes = content.get("attributes") if isinstance(content, dict) else None
     try:
@@ -125,10 +119,6 @@ def undecided_fields(text: str, output: Path) -> list[str]:
 
 def write_draft(text: str, output: Path) -> None:
     """Writes a new file; never overwrites one.
-
-    Args:
-        text: of the draft.
-        output: path of the spec.
 
     Raises:
         DraftRefused: the file exists, or cannot be written.

@@ -17,11 +17,7 @@ MOST_SHARE = Fraction(1, 2)
 
 
 def rows_for_quality(spec: ReleaseSpec) -> int | None:
-    """The rows of a period below which the quality table cannot tell what it is bought for; None without a table.
-
-    Args:
-        spec: checked.
-    """
+    """The rows of a period below which the quality table cannot tell what it is bought for; None without a table."""
     widths = half_widths(spec)
     return 2 * widths.get("cut", widths["rows"]) if widths else None
 
@@ -30,7 +26,6 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
     """From how many rows on the quality table tells something, in words; empty without one.
 
     Args:
-        spec: checked.
         per: what a period is called.
     """
     needed = rows_for_quality(spec)
@@ -41,8 +36,6 @@ def small_share(spec: ReleaseSpec, rows: float, where: str) -> list[str]:
     """What to know of a share that tells nothing of so many rows, a sentence or two; nothing where it tells something.
 
     Args:
-        spec: checked.
-        rows: of a period.
         where: a period that holds so many, as in "where a week holds 700 rows".
     """
     needed = rows_for_quality(spec)
@@ -62,7 +55,6 @@ def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
     """What a forecast says of the quality table; nothing without one.
 
     Args:
-        spec: checked.
         rows: that a period is expected to hold.
     """
     per = "release" if spec.period == "none" else spec.period

@@ -32,7 +32,6 @@ def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: 
     Args:
         cells: of each table.
         errors: standard deviation of the noise in a cell of each, in rows.
-        records: in a period.
     """
     return [name for name, size in cells.items() if records / size * MOST_FAIR < errors[name]]
 
@@ -56,11 +55,7 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
 
 
 def middle_table(told: Mapping[str, Mapping[str, int]]) -> int:
-    """The rows of a period below which most cells of half of the tables are poor.
-
-    Args:
-        told: see `rows_for_reliability`.
-    """
+    """The rows of a period below which most cells of half of the tables are poor."""
     return sorted(told["average_cell_poor_below"].values())[(len(told["average_cell_poor_below"]) - 1) // 2]
 
 

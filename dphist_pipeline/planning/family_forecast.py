@@ -145,11 +145,9 @@ def forecast_family(
     """The errors of every table, and the smallest epsilon that reaches wanted ones.
 
     Args:
-        spec: of a family, checked.
         epsilons: of releases; if empty half, once and twice the spec's.
         targets: wanted standard errors of a cell by table, in rows, beside and before those of the spec.
         every: wanted for all other tables; None if they do not matter.
-        records: expected in a period.
 
     Raises:
         UnknownTable: a target names no table, or is not reached by the largest epsilon.
@@ -175,11 +173,7 @@ def forecast_family(
 
 
 def errors_of_tables(spec: ReleaseSpec) -> dict[str, float]:
-    """The standard error of a cell of each table at the spec's epsilon, in rows.
-
-    Args:
-        spec: of a family, checked.
-    """
+    """The standard error of a cell of each table at the spec's epsilon, in rows."""
     assert spec.family is not None
     return _errors(spec.family, _moved(spec), spec.epsilon)
 

@@ -253,7 +253,6 @@ def prepare(
     """A forecast that is fully checked before its first simulation.
 
     Args:
-        spec: already checked.
         epsilons: of releases; if empty half, once and twice the spec's epsilon.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the release.
         stand_in: see `stand_ins.read_stand_in`; None for invented shapes.
@@ -288,11 +287,7 @@ def prepare(
 
 
 def enough_repeats(cells: int) -> int:
-    """The default number of simulated releases, 1 to 5; one release of a large grid averages over many cells.
-
-    Args:
-        cells: of the grid.
-    """
+    """The default number of simulated releases, 1 to 5; one release of a large grid averages over many cells."""
     return max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
 
 

@@ -81,7 +81,6 @@ def rehearse(
     """Runs a whole release on invented records, in a store of its own.
 
     Args:
-        spec: already checked.
         rows: number of records to invent.
         period: key of the period; None for the latest finished one.
         keep: a new folder for records and store; None to delete them.

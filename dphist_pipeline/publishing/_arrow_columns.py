@@ -60,7 +60,6 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
 
     Args:
         rows: a value for each column.
-        schema: of the batch.
     """
     columns = []
     for field in schema:

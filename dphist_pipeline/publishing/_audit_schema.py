@@ -159,11 +159,7 @@ def _adapter() -> TypeAdapter[Any]:
 
 
 def is_audit(told: object) -> bool:
-    """Whether a JSON value has the facts of an audit, each of its type; whether they are true is not asked.
-
-    Args:
-        told: as it was read.
-    """
+    """Whether a JSON value has the facts of an audit, each of its type; whether they are true is not asked."""
     try:
         _adapter().validate_python(told)
     except (ValidationError, ValueError, TypeError, ArithmeticError, RecursionError):

@@ -19,7 +19,6 @@ def superseded(card: str, revision: int) -> str:
 
     Args:
         card: the page's HTML, marked already or not.
-        revision: the latest of its period.
     """
     if BEFORE + WITHDRAWN in card:
         return card

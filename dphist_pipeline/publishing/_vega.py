@@ -27,9 +27,6 @@ def draw_chart(chart: Chart) -> str:
     The process that was started early draws it, if there is one. The engine is a thread, so a process that was forked
     after its start has none, and starts a process too.
 
-    Args:
-        chart: as Vega-Lite describes it.
-
     Raises:
         ValueError: it cannot be drawn.
     """

@@ -42,7 +42,6 @@ def columns_beside(axis: Axis, axes: Iterable[Axis]) -> dict[str, tuple[str, str
     """The columns of an axis for readers whose names no other axis has; see `reader_columns`.
 
     Args:
-        axis: as declared.
         axes: all that are published beside it; it may be among them, or have other forms there under its name.
     """
     taken = {name for other in axes if other.name != axis.name for name in axis_columns(other)}
@@ -50,11 +49,7 @@ def columns_beside(axis: Axis, axes: Iterable[Axis]) -> dict[str, tuple[str, str
 
 
 def other_of(axis: Axis) -> str:
-    """What the cell for everything else is called: `other`, unless a declared category has that name.
-
-    Args:
-        axis: as declared.
-    """
+    """What the cell for everything else is called: `other`, unless a declared category has that name."""
     taken = () if isinstance(axis, BinnedAxis) else (*axis.values, *axis.labels)
     return OTHER_BESIDE_ONE if OTHER in taken else OTHER
 
@@ -63,7 +58,6 @@ def labels_of(axis: Axis, closed: bool = False) -> list[str]:
     """The label of every position along an axis, in declared order; where two are alike, the categories lead them.
 
     Args:
-        axis: as declared.
         closed: whether both ends of the last bin belong to it, as in local collections.
     """
     if isinstance(axis, BinnedAxis):
@@ -86,9 +80,7 @@ def reader_values(axis: Axis, place: NDArray[np.intp], closed: bool = False) -> 
     """The columns of `reader_columns` of some cells, as Arrow arrays.
 
     Args:
-        axis: as declared.
         place: the position along it of each cell.
-        closed: see `labels_of`.
     """
     labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(labels_of(axis, closed)))
     made: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
@@ -102,8 +94,6 @@ def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
     """SQL for the label of a cell from the published columns of its axis.
 
     Args:
-        axis: as declared.
-        closed: see `labels_of`.
         table: alias of the table that has the columns.
     """
     other, name = literal(other_of(axis)), axis.name

@@ -91,7 +91,6 @@ def found_in(objects: ObjectStore, ledger: str, publisher: str) -> Found:
     """The state of a bucket.
 
     Args:
-        objects: the bucket, at its prefix.
         ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
         publisher: id of the host that wants to write there; see `publisher_id`.
 
@@ -114,7 +113,6 @@ def damaged(objects: ObjectStore, manifest: Manifest) -> set[str]:
 
     Args:
         objects: the bucket, at its prefix; the content of every object is downloaded.
-        manifest: of that bucket.
     """
 
     def is_damaged(path: str) -> bool:
@@ -191,7 +189,6 @@ def unsent(public: Path, manifest: Manifest) -> list[str]:
 
     Args:
         public: the store's public folder, of which audits, cards and the files made from them are read.
-        manifest: of the bucket.
     """
     found = [place for place, folder in publications(public) if not _is_there(public, folder, manifest)]
     for path, source in derived_files(public):
@@ -205,7 +202,6 @@ def lacking(public: Path, manifest: Manifest) -> list[str]:
 
     Args:
         public: the store's public folder.
-        manifest: of the bucket.
     """
     return sorted(place for place in manifest.publications() if not (public / place / AUDIT).is_file())
 
@@ -214,7 +210,6 @@ def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, 
     """Uploads what a bucket lacks, under names that nobody reads yet.
 
     Args:
-        objects: the bucket, at its prefix.
         planned: see `plan`; only its `sources` are uploaded.
         before: the manifest that was planned from; its number goes into new names.
 
@@ -238,7 +233,6 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
     """Writes the next manifest, unless the bucket has another one than `found` by now.
 
     Args:
-        objects: the bucket.
         found: what it was when these files were chosen.
         files: by path; all their objects are there.
         now: the present; what was retired long ago is deleted.
@@ -278,12 +272,7 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
 
 
 def is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
-    """Whether the files of a manifest are there under their plain names too; the catalogue, copied last, tells.
-
-    Args:
-        objects: the bucket, at its prefix.
-        manifest: of that bucket.
-    """
+    """Whether the files of a manifest are there under their plain names too; the catalogue, copied last, tells."""
     named = manifest.files.get(CATALOGUE)
     return named is None or objects.digest(CATALOGUE) == named.sha256
 
@@ -292,7 +281,6 @@ def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> No
     """Copies files that are replaced to their plain names, the catalogue last.
 
     Args:
-        objects: the bucket, at its prefix.
         manifest: as it was committed; all its objects are there.
         paths: in the public folder, of files to be copied; those that are never replaced are passed over.
     """

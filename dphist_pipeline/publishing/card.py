@@ -108,7 +108,6 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
     """What is promised to some people together, each of whom is promised epsilon.
 
     Args:
-        people: how many of them.
         epsilon: of the release, for each of them.
     """
     together = epsilon * people
@@ -232,8 +231,6 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
 
     Args:
         tables: what is published; several tables agree.
-        rows: of the quality table.
-        audit: of the release.
     """
     if not rows:
         return None
@@ -313,11 +310,7 @@ def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
 
 
 def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
-    """What the contributors of a release of the local model were asked; see `local.publication`.
-
-    Args:
-        audit: of that release.
-    """
+    """What the contributors of a release of the local model were asked; see `local.publication`."""
     settings, reports = audit["settings"], audit["reports"]
     participation, accepted = Fraction(settings.get("participation", 1)), int(reports["accepted"])
     report_epsilon, part_epsilon = (Fraction(settings[name]) for name in ("report_epsilon", "part_epsilon"))

@@ -52,11 +52,7 @@ def grid_of(audit: Mapping[str, Any]) -> str:
 
 
 def is_listed(published: Path) -> bool:
-    """Whether `current.json` lists a publication as it is now, or a later revision of its period.
-
-    Args:
-        published: its folder.
-    """
+    """Whether `current.json` lists a publication as it is now, or a later revision of its period."""
     entry = _listed(published.parents[1]).get(published.parent.name.removeprefix("period="))
     if entry is None:
         return False

@@ -30,8 +30,6 @@ def family_card(
     Args:
         family: what is published.
         audit: its facts with charges and versions; digests of files need not be in it.
-        rows: see `card.release_card`.
-        rendered: see `card.release_card`.
     """
     rows = list(rows_of(family.quality)) if rows is None else rows
     name, first = next(iter(family.tables.items()))
@@ -85,8 +83,6 @@ def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: 
 
     Args:
         family: what is published.
-        audit: its facts.
-        rendered: see `card.release_card`.
     """
     when = "" if audit["period"] == "all" else f", {audit['period']}"
     title = f"{audit.get('title') or audit['release']}{when}"

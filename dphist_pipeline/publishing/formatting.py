@@ -91,12 +91,7 @@ def decimals_of(error: float) -> int:
 
 
 def in_decimals(value: float, decimals: int) -> str:
-    """A number with commas and some decimals; 0 never has a sign.
-
-    Args:
-        value: finite or infinite.
-        decimals: how many; see `decimals_of`.
-    """
+    """A number with commas and some decimals; 0 never has a sign."""
     text = f"{value:,.{decimals}f}"
     return text if text.strip("-0.") else text.removeprefix("-")
 

@@ -76,11 +76,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
 
 
 def told_of(decision: Decision) -> str:
-    """What a decision allows, by its name; of a source with how it is read: one file may be allowed in several ways.
-
-    Args:
-        decision: of any kind.
-    """
+    """What a decision allows, by its name; of a source with how it is read: one file may be allowed in several ways."""
     return decision.name if decision.reading is None else _read(decision.reading)
 
 

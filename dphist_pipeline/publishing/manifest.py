@@ -129,7 +129,6 @@ def read_manifest(content: bytes, address: str) -> Manifest:
 
     Args:
         content: of the object, not checked yet.
-        address: of the bucket, for the message.
 
     Raises:
         ManifestDamaged: it is none, or of another version.
@@ -162,11 +161,7 @@ def is_path(path: str) -> bool:
 
 
 def publisher_id(folder: str) -> str:
-    """The id under which a host publishes; it tells nobody the id of its confidential folder.
-
-    Args:
-        folder: the id of its confidential folder.
-    """
+    """The id under which a host publishes; it tells nobody the id of its confidential folder."""
     return hashlib.sha256(f"publisher {folder}".encode()).hexdigest()[:32]
 
 

@@ -122,8 +122,6 @@ class ObjectStore:
         """Writes an object into a file; False if the object is not there, or is larger than it should be.
 
         Args:
-            name: of the object.
-            path: of the file.
             size: that it should have; not more is written, whatever the server sends.
         """
 
@@ -152,7 +150,6 @@ class ObjectStore:
         """The SHA-256 of what an object holds, whatever it states; None if it is not there or of another size.
 
         Args:
-            name: of the object.
             size: that it should have; not more is read, whatever the server sends.
         """
 
@@ -173,8 +170,6 @@ class ObjectStore:
         """Writes an object, whatever is there.
 
         Args:
-            name: of the object.
-            file: its content.
             digest: its SHA-256 in hexadecimal, which the server checks.
         """
         if file.stat().st_size > MOST_IN_ONE_REQUEST:
@@ -254,7 +249,6 @@ class ObjectStore:
         """The answer of the server.
 
         Args:
-            ask: sends the request.
             done: what cannot be done if it fails.
             absent: None where there is no such object.
             changed: None where a condition does not hold.

@@ -74,11 +74,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def ledger_page(report: Mapping[str, Any]) -> str:
-    """The privacy officer's report as HTML.
-
-    Args:
-        report: see `ledger_report.report`.
-    """
+    """The privacy officer's report as HTML."""
     return render("ledger.html.j2", report=report)
 
 
@@ -89,7 +85,6 @@ def picture_page(picture: Picture, title: str, back: str = "", rendered: str = "
         picture: of a publication, or of a box in it.
         title: above the picture, plain text.
         back: address of the card, relative to the page; empty for a page by itself.
-        rendered: see `card.release_card`.
     """
     return render("picture.html.j2", title=title, picture=picture_facts(picture), back=back, rendered=rendered)
 

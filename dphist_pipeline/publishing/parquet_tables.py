@@ -166,7 +166,6 @@ def write_population(population: Population, path: Path) -> None:
     """Writes `population.parquet`: a row for each distinct record behind whole tables, and how many `rows` it has.
 
     Args:
-        population: of a family; see `fit_population`.
         path: of the file, in a folder that nobody reads yet.
     """
     axes = population.domain.axes
@@ -213,11 +212,7 @@ def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> 
 
 
 def rounded_up(value: Fraction) -> float:
-    """The least double that is not below a fraction: a cost is never shown too small.
-
-    Args:
-        value: an epsilon, exact.
-    """
+    """The least double that is not below a fraction: a cost is never shown too small."""
     near = float(value)
     return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))
 

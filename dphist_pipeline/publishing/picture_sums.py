@@ -46,9 +46,7 @@ class Grid:
         """A grid of which every cell is shown.
 
         Args:
-            domain: the declared grid.
             values: estimates, in records, shape of the domain.
-            unbiased: see `Grid`.
         """
         return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
 
@@ -121,7 +119,6 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     """Sums the cells over all axes that are not shown.
 
     Args:
-        grid: the cells.
         shown: numbers of the shown axes, in the order of the picture.
         most: the largest readable number of groups for each shown axis.
     """
@@ -214,9 +211,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     Neighbours are summed if there are more. The cells below, above and other are always groups of their own.
 
     Args:
-        axis: of the grid.
         chosen: positions along it, shape (n,), rising.
-        most: the largest readable number of groups.
         closed: whether the last bin includes its upper end, as in reports of contributors.
     """
     other = bool(chosen.size) and int(chosen[-1]) == axis.other_cell
@@ -285,9 +280,7 @@ def range_in_words(
     """A range of an axis in words, and in few letters; no two neighbours seem to share an end.
 
     Args:
-        axis: of the range.
-        lower: its lower end; nan for `other`.
-        upper: its upper end.
+        lower: nan for `other`.
         closed: whether both ends of the last bin belong to it.
         separated: whether long numbers have commas, as people read them; without, as files have them.
     """

@@ -194,7 +194,6 @@ def chart(picture: Picture, heading: str = "") -> Chart:
 
     Args:
         picture: what to draw.
-        heading: see `draw`.
     """
     sums = picture.sums
     drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
@@ -266,9 +265,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
 
     Args:
         sums: the numbers of all panels, whose colours agree.
-        shown: the index of the panel.
         room: for labels beside each other, in pixels.
-        step: height of a row, in pixels.
     """
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))

@@ -22,7 +22,6 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
 
     Args:
         folder: of a publication, or of a table of a family, whose files were checked.
-        audit: of it.
 
     Raises:
         KeyError: the version that published it wrote less than is needed.
@@ -47,7 +46,6 @@ def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
 
     Args:
         folder: of a publication whose files were checked.
-        audit: of it.
     """
     places = {name: folder / TABLES_OF_FAMILY / name for name in audit["tables"]}
     tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}

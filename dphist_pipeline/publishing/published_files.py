@@ -50,9 +50,6 @@ def read_audit(published: Path) -> dict[str, Any]:
     Only files of our own names are opened, whatever the audit names. What a check found is kept for as long as the
     process runs and every file keeps its size and times.
 
-    Args:
-        published: its folder.
-
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or the audit does not say what is in the files.
     """
@@ -126,8 +123,6 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
     """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
 
     Args:
-        published: its folder.
-        note: reason, time (`at`) and ledger `entry`.
         scratch: a private folder on the same file system.
     """
     for name in read_audit(published).get("tables", {}):
@@ -146,8 +141,6 @@ def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
     """Replaces a public file, whole or not at all, and waits until the disk has it.
 
     Args:
-        path: of the file.
-        content: of the new file.
         scratch: a private folder on the same file system.
     """
     draft = scratch / path.name
@@ -159,11 +152,7 @@ def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
 
 
 def release_folder(published: Path) -> Path:
-    """The folder of the release that a publication, or a table of a family, belongs to; `public` is above it.
-
-    Args:
-        published: its folder.
-    """
+    """The folder of the release that a publication, or a table of a family, belongs to; `public` is above it."""
     return published.parents[3] if published.parent.name == TABLES_OF_FAMILY else published.parents[1]
 
 
@@ -171,9 +160,6 @@ def stated_digest(published: Path) -> str:
     """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
 
     `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
-
-    Args:
-        published: its folder; nothing need be there.
     """
     with suppress(OSError), (published / "audit.json").open("rb") as file:
         file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
@@ -184,9 +170,6 @@ def stated_digest(published: Path) -> str:
 
 def is_marked(published: Path) -> bool:
     """Whether a publication says that it is withdrawn, on its card too.
-
-    Args:
-        published: its folder.
 
     Raises:
         PublishedFilesDamaged: a file is missing or altered.
@@ -210,12 +193,7 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
 
 
 def without_marks(card: str, audit: Mapping[str, Any]) -> str:
-    """A card without marks of a withdrawal or of a later revision.
-
-    Args:
-        card: the page's HTML.
-        audit: of its publication.
-    """
+    """A card without marks of a withdrawal or of a later revision."""
     return superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card)
 
 
@@ -230,11 +208,7 @@ def audit_digest(audit: dict[str, Any]) -> str:
 
 
 def digest_of(path: Path) -> str | None:
-    """SHA-256 of a file; None when there is none to read.
-
-    Args:
-        path: of the file.
-    """
+    """SHA-256 of a file; None when there is none to read."""
     if not path.is_file():
         return None
     with path.open("rb") as file:

@@ -80,7 +80,6 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
 
     Args:
         family: what the mechanism returned.
-        scales: see `write_release`.
         facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
     """

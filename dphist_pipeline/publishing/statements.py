@@ -46,7 +46,6 @@ def statement_of(ledger: Ledger, name: str) -> Statement:
 
     Args:
         ledger: open and verified.
-        name: of the account.
 
     Raises:
         UnknownAccount: it was never opened.
@@ -108,7 +107,6 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
 
     Args:
         ledger: open and verified.
-        release: its name.
     """
     named = (made.name.partition("/") for made in ledger.decisions(EVERYWHERE) if made.kind == "waiver")
     periods = {period for name, _, period in named if name == release}

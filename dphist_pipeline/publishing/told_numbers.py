@@ -45,11 +45,7 @@ class ToldNumber(NamedTuple):
         return f"{self.text(self.value)}{ends}"
 
     def text(self, number: float) -> str:
-        """A number of the same unit, with the same decimals.
-
-        Args:
-            number: finite or infinite.
-        """
+        """A number of the same unit, with the same decimals."""
         return in_decimals(number, self.decimals)
 
 
@@ -74,11 +70,7 @@ def told_number(answer: Mapping[str, Any], decimals: int | None = None) -> ToldN
 
 
 def decimals_justified(answer: Mapping[str, Any]) -> int:
-    """How many decimals the noise of an answer justifies: by its standard deviation, else by the width of its interval.
-
-    Args:
-        answer: see `told_number`; of a quantile, too.
-    """
+    """How many decimals the noise of an answer justifies: by its deviation, else by the width of its interval."""
     error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
     if error is None or not error > 0:
         error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE

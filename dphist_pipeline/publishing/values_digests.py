@@ -52,7 +52,6 @@ def digest_of_files(histogram: Path, quality: Path | None) -> str:
     """SHA-256 of the released values that two Parquet files hold.
 
     Args:
-        histogram: `histogram.parquet` of a table.
         quality: `quality.parquet` of the same publication; None where it has none.
 
     Raises:

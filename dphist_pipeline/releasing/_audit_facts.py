@@ -19,11 +19,8 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records.
 
     Args:
-        spec: as released.
         ledger: that holds the charge and the decisions that it rests on.
         period: of the release; its ends are kept in the spec's time zone.
-        key: of the release.
-        charge: that paid for it.
     """
     return {
         "schema_version": 2,

@@ -33,7 +33,6 @@ def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
 
     Args:
         spec: checked; its `require` says whether all files must be there, or one is enough.
-        period: whose days fill the placeholders.
 
     Raises:
         FilesMissing: with each that is not there.

@@ -54,7 +54,6 @@ def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgemen
 
     Args:
         public: the store's public folder.
-        facts: of its audit.
         made: what the mechanism returned.
     """
     first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
@@ -67,7 +66,6 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     """What the audit of a release will say, beside its charges.
 
     Args:
-        attempt: see `release.begin`.
         paid: as `release.draw` gave it for that attempt.
 
     Raises:

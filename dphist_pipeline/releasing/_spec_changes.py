@@ -25,12 +25,7 @@ Change = tuple[str, str, str]  # the field, as charged, as asked
 
 
 def keep_spec(store: Store, spec: ReleaseSpec) -> None:
-    """Keeps the fields that are in a spec's digest; the same spec is kept once.
-
-    Args:
-        store: that holds the release's charge.
-        spec: that is charged.
-    """
+    """Keeps the fields that are in a spec's digest; the same spec is kept once."""
     keep_cadence(store, spec)
     path = _place(store, spec.digest)
     if path.exists():
@@ -42,13 +37,7 @@ def keep_spec(store: Store, spec: ReleaseSpec) -> None:
 
 
 def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
-    """The first fields in which a spec differs from the one of a digest; empty if that one was not kept.
-
-    Args:
-        store: that holds the charge.
-        digest: of the spec that was charged.
-        spec: that is asked for now.
-    """
+    """The first fields in which a spec differs from the one of a digest; empty if that one was not kept."""
     with suppress(OSError, ValueError):
         kept = json.loads(_place(store, digest).read_bytes())
         if sha256(kept) == digest:

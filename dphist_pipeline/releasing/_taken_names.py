@@ -38,9 +38,6 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
     """Refuses a name that the catalogue would need twice; a release that is there already keeps its names.
 
     Args:
-        store: where to publish.
-        release: the name.
-        tables: of a family.
         charged: whether they are paid for already, so that a family that is there is finished with all of them.
 
     Raises:

@@ -46,12 +46,7 @@ class AccountRunway:
 
 
 def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
-    """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing.
-
-    Args:
-        spec: already checked.
-        store: as on the command line.
-    """
+    """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
     try:
         statement = statement_of(Store.open(store_folder(store)).ledger(), spec.account)
     except UnknownAccount as error:
@@ -65,23 +60,13 @@ def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
 
 
 def text_of_rest(statement: Statement) -> str:
-    """The rest of an account's total in words, such as `3 of 26 left this year`.
-
-    Args:
-        statement: of the account.
-    """
+    """The rest of an account's total in words, such as `3 of 26 left this year`."""
     year = " this year" if statement.account.renews else ""
     return f"{as_text(statement.left)} of {as_text(statement.total)} left{year}"
 
 
 def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> AccountRunway:
-    """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing.
-
-    Args:
-        spec: already checked.
-        store: as on the command line.
-        now: the present; for tests.
-    """
+    """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing."""
     statement = account_statement(spec, store)
     if isinstance(statement, str):
         return AccountRunway(spec.account, f"cannot be used: {statement}", known=False)

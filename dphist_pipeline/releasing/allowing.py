@@ -58,7 +58,6 @@ def reading_of_options(base: Path, source: str, **fields: object) -> SourceReadi
     Args:
         base: the folder that relative addresses start from.
         source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
-        fields: the other fields of `RecordSource`.
 
     Raises:
         DecisionRefused: naming the option.
@@ -218,7 +217,6 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     """The release spec in a YAML file, checked whole; no record is opened.
 
     Args:
-        path: of the file.
         store: whose ledger declares folders of code lists public; the one of the working folder when left out. Without
             a store no code list is read.
 
@@ -232,9 +230,6 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
     """Compares the columns that a spec names with those of its source; opens only a source that the ledger allows.
 
     Args:
-        spec: checked.
-        store: as on the command line.
-        now: the present.
         named: key of the period whose source is opened; the latest finished one when left out.
 
     Returns:
@@ -263,7 +258,6 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
     """Refuses the name of a release that the catalogue of the store would need twice.
 
     Args:
-        spec: checked.
         store: as on the command line; there may be none yet.
 
     Raises:

@@ -75,13 +75,7 @@ class WithdrawnOtherwise(DphistError):
 
 
 def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
-    """Raises Withdrawn where the ledger says so.
-
-    Args:
-        ledger: that holds the charge.
-        charge: that paid for the release.
-        key: of the release, for the message.
-    """
+    """Raises Withdrawn where the ledger says so."""
     note = ledger.notes(charge).get("withdrawn")
     if note is not None:
         raise Withdrawn(key, note.made_at, note.text)
@@ -92,8 +86,6 @@ def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
 
     Args:
         store: where the journal of that release is.
-        ledger: that holds the charge.
-        charge: that paid for the release.
     """
     note = ledger.notes(charge).get("rejected")
     if note is not None:
@@ -105,7 +97,6 @@ def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
     """Whether a person must approve a release before it is published: by its charge, or by its spec as it is now.
 
     Args:
-        spec: as it is now.
         charge: that paid; None before it is made.
     """
     return spec.publish == "manual" or (charge is not None and charge.held)
@@ -115,7 +106,6 @@ def may_wait(spec: ReleaseSpec, charge: Charge | None) -> bool:
     """Whether a person may have to approve a release: as `waits`, or where its numbers are in doubt.
 
     Args:
-        spec: as it is now.
         charge: that paid; None before it is made.
     """
     return spec.publish == "if_plausible" or waits(spec, charge)
@@ -127,10 +117,6 @@ def approval(
     """What the audit says of the approval; nothing where a release was published by itself.
 
     Args:
-        spec: as released.
-        ledger: that charged it.
-        charge: that paid for it.
-        key: of the release.
         remark: what whoever decides should know of its noisy numbers.
         doubt: why it may be wrong, by published and drawn numbers; empty if nothing is odd.
 
@@ -151,8 +137,6 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
     """Period and revision that an approval is about: as named, else of the only one that waits, as far as there is one.
 
     Args:
-        spec: as released.
-        ledger: that holds its charges.
         period: its key, if somebody named it.
         revision: if somebody named one.
 
@@ -180,10 +164,7 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
     """Says that what waits will not be published, and deletes what was drawn for it; the same again changes nothing.
 
     Args:
-        store: that holds it.
-        release: its name.
         period: its key, the first day or `all`.
-        reason: why; the ledger keeps it.
         revision: which one, where several wait.
 
     Raises:
@@ -211,10 +192,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     """Takes back all publications of a release's period that still stand; the same again changes nothing.
 
     Args:
-        store: that holds them.
-        release: its name.
         period: its key, the first day or `all`.
-        reason: why; everybody can read it.
 
     Returns:
         The folders of all its publications that are withdrawn, and there. Who calls builds the catalogue anew.
@@ -275,7 +253,6 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
 
     Args:
         store: whose public folder this host sees.
-        ledger: of that store.
 
     Raises:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
@@ -302,10 +279,6 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
 
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
-
-    Args:
-        store: whose journal this host holds.
-        ledger: of that store.
     """
     for named, note in noted(ledger, "rejected"):
         key = Key(*named)
@@ -328,8 +301,6 @@ def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str)
 
     Args:
         store: whose public folder this host sees.
-        ledger: of that store.
-        release: its name.
         period: its key, the first day or `all`.
     """
     charges = ledger.charges(release, period)

@@ -44,7 +44,6 @@ def deciding(store: Store, ledger: Ledger) -> Iterator[Operator]:
     A ledger of an older version knows no operator and no witness: its first decision brings both.
 
     Args:
-        store: whose witness notes it.
         ledger: of that store; the decision is entered while the context is open.
     """
     first = not ledger.operators()
@@ -65,7 +64,6 @@ def move_ledger(store: Store, address: str) -> Ledger:
     """Moves a store's ledger to another database, and closes the old one; after a crash, the same call finishes it.
 
     Args:
-        store: whose ledger it is.
         address: of a database without a ledger that is not the witness's either.
     """
     witness, operator = Witness.at(store.witness_file), Operator.load()
@@ -81,8 +79,6 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
 
     Args:
-        store: its own copy.
-        reason: why.
         elsewhere: what was spent that neither ledger nor witness holds, by account.
 
     Returns:

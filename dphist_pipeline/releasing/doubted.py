@@ -12,12 +12,7 @@ from dphist_pipeline.releasing.store import Store
 
 
 def keep_doubted(store: Store, charge: Charge) -> None:
-    """Keeps that what a charge paid for waits for a person.
-
-    Args:
-        store: that holds the release.
-        charge: that paid.
-    """
+    """Keeps that what a charge paid for waits for a person."""
     place = store.root / "specs" / "waiting" / charge.hash
     if not place.exists():
         make_folder(place.parent)
@@ -25,10 +20,5 @@ def keep_doubted(store: Store, charge: Charge) -> None:
 
 
 def is_doubted(store: Store, charge: Charge) -> bool:
-    """Whether a charge that is not published waits for a person, not for another run.
-
-    Args:
-        store: that holds the release.
-        charge: that paid.
-    """
+    """Whether a charge that is not published waits for a person, not for another run."""
     return (store.root / "specs" / "waiting" / charge.hash).exists()

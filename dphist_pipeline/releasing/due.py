@@ -39,7 +39,6 @@ class Due:
         """The periods to run that have been due for longer than that, each with the day from which it was due.
 
         Args:
-            today: where the release is.
             slack_days: that a period may be due without anybody wondering.
         """
         return {key: day for key in self.keys if (day := self.ready.get(key, today)) + timedelta(slack_days) < today}
@@ -57,10 +56,7 @@ def due_of(release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: da
     charged period is the one that the ledger charged first: history that is released later makes nothing else due.
 
     Args:
-        release: its name.
         rule: how it cuts time, with its delay.
-        store: that holds it.
-        ledger: of the store.
         now: the present, with its time zone.
     """
     charges = charges_of(ledger, release)
@@ -89,9 +85,6 @@ def due_periods(spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, 
 
     Args:
         spec: checked; with periods.
-        store: that holds the release.
-        ledger: of the store.
-        now: the present.
         first: no earlier period is due.
     """
     if not charges_of(ledger, spec.release):

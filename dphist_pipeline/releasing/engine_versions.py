@@ -14,11 +14,7 @@ SUITE = {"duckdb": "2.0", "polars": "2.1", "pyarrow": "26.0"}
 
 
 def installed_minor(name: str) -> str:
-    """The major and minor version of an installed package, such as `2.0`; empty where there is none.
-
-    Args:
-        name: of the package.
-    """
+    """The major and minor version of an installed package, such as `2.0`; empty where there is none."""
     try:
         found = re.match(r"\d+\.\d+", metadata.version(name))
     except metadata.PackageNotFoundError:

@@ -45,7 +45,6 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
     """Reads, bounds and counts the records of a plan into a private file.
 
     Args:
-        plan: of a release.
         decisions: that it rests on; one about a server means that Spark counts there.
         folder: private.
         progress: told each step as it begins.
@@ -72,7 +71,6 @@ def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> No
     """Refuses columns as `count` would, from names and types of columns alone; no record is read.
 
     Args:
-        plan: of a release.
         decisions: that it rests on; one about a server means that Spark looks there.
         folder: private.
     """

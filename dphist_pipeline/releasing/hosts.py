@@ -37,11 +37,6 @@ class PublishedElsewhere(DphistError):
 def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     """Refuses to draw for a charge that another host made.
 
-    Args:
-        store: of this host.
-        charge: that it came upon.
-        published: whether the ledger says so.
-
     Raises:
         PublishedElsewhere, ChargedElsewhere: naming the host.
     """
@@ -59,7 +54,6 @@ def join(root: Path, public_address: str | None = None) -> Store:
     """Makes a store of this host for a ledger and a witness that other hosts use, which the environment names.
 
     Args:
-        root: its folder.
         public_address: of a copy of its public folder, which hosts of one store share.
 
     Raises:

@@ -32,11 +32,7 @@ class Cadence:
 
 
 def cadence_of(spec: ReleaseSpec) -> Cadence:
-    """The cadence that a spec declares.
-
-    Args:
-        spec: checked.
-    """
+    """The cadence that a spec declares."""
     return Cadence(spec.period_rule, spec.freshness if spec.freshness is not None else _between_ticks(spec.schedule))
 
 
@@ -51,12 +47,7 @@ def _between_ticks(schedule: str | None) -> int:
 
 
 def keep_cadence(store: Store, spec: ReleaseSpec) -> None:
-    """Keeps the cadence of a release that is charged; the same again changes nothing.
-
-    Args:
-        store: that holds the release's charge.
-        spec: that is charged.
-    """
+    """Keeps the cadence of a release that is charged; the same again changes nothing."""
     path, written = _place(store, spec.release), canonical_json(asdict(cadence_of(spec))).encode("ascii")
     with suppress(OSError):
         if path.read_bytes() == written:
@@ -71,7 +62,6 @@ def kept_cadence(store: Store, release: str) -> Cadence | None:
     """The cadence of a release as it was last charged; None where no charge by this version kept it.
 
     Args:
-        store: that holds the release.
         release: its name, as the ledger has it.
     """
     with suppress(OSError, ValueError, TypeError, KeyError):

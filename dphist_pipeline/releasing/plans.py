@@ -25,7 +25,6 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
     """What reading and counting need of a spec, for one period.
 
     Args:
-        spec: checked.
         period: whose rows to take.
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
     """
@@ -47,12 +46,7 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
 
 
 def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
-    """What is counted for a family of tables: the marginals that its mechanism measures.
-
-    Args:
-        family: the tables.
-        declared: the axes of the spec.
-    """
+    """What is counted for a family of tables: the marginals that its mechanism measures."""
     return tuple(
         Marginal(
             tuple(family.sources[axis] for axis in sorted(chosen)),
@@ -67,7 +61,6 @@ def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
     """For each position along an axis its position along one of its levels; None where the level is the axis.
 
     Args:
-        declared: axis of the spec.
         level: the same axis, or one of its levels.
     """
     return None if declared is level else groups_along(declared, level)
@@ -90,9 +83,6 @@ def request_of(
     """What one release of one period asks of the ledger.
 
     Args:
-        spec: checked.
-        store_id: of the store that publishes it.
-        period: its key.
         revision: from 1.
         reason: of a revision; else empty.
         engine: that was charged for; that of the spec when left out.
@@ -129,9 +119,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
     """How a source is opened.
 
     Args:
-        records: the source as declared.
         folder: that an operator allowed; files must lie in it.
-        query: over the source, judged.
     """
     return SourcePlan(
         written=records.source,

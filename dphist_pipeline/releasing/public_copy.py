@@ -101,7 +101,6 @@ def with_bucket(store: Store, address: str) -> Store:
     What was sent to an earlier bucket stays there.
 
     Args:
-        store: its `store.json` is replaced.
         address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
@@ -128,7 +127,6 @@ def copy_to_bucket(
 
     Args:
         store: with a public address; its catalogue is built.
-        key: of a release that changed.
         progress: told the name of the step, if there is something to send.
         check: read every object, and send again what is missing or altered.
         drop: take publications that the public folder lacks out of the bucket's manifest.

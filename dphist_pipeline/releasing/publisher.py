@@ -93,8 +93,6 @@ def published(store: Store, key: Key, expected: Mapping[str, object], differs: D
     """A release as it was published, None where it is not there.
 
     Args:
-        store: that holds it.
-        key: of the release.
         expected: facts that its audit must state, such as the digest of its values.
         differs: what to raise where the audit states something else.
 
@@ -117,11 +115,7 @@ def publish(
     """Writes all files of a release and moves them into place, or gives back those of whoever was first.
 
     Args:
-        store: where to publish.
-        key: of the release.
-        estimate: its values.
         scales: of the noise that each step bought.
-        facts: the audit's facts; see `write_release`.
         differs: what to raise where somebody else published other values.
         record: called once the files are written, before anybody can read them.
 
@@ -158,11 +152,7 @@ def refuse_taken_name(
     """Refuses a name that belongs to something else in the store, in any period.
 
     Args:
-        store: where to publish.
-        release: the name.
         collection: that wants the name; None for a release of the central model.
-        tables: of a family.
-        charged: see `refuse_taken_view`.
 
     Raises:
         NameTaken: anything else was published under it, or charged and drawn for.
@@ -185,8 +175,6 @@ def refresh_catalogue(
     Then brings the copy in a bucket to the same state, where the store has one.
 
     Args:
-        store: whose catalogue it is.
-        key: of a release that changed.
         folders: of releases that it must hold; with none it is always built.
         progress: told the name of the step.
 
@@ -214,8 +202,6 @@ def publish_copy(
     Args:
         store: with a public address.
         progress: told the name of the step.
-        check: see `copy_to_bucket`.
-        drop: see `copy_to_bucket`.
 
     Raises:
         NotCopied: the bucket could not be written.

@@ -221,7 +221,6 @@ def release(
     """Publishes one period of a release, or gives back what was published.
 
     Args:
-        spec: checked; see `load_spec`.
         store: where to publish; made by `dphist init`.
         period: its key, the first day; the latest finished one when left out.
         frame: the records of a spec that says `source: frame:NAME`, of any kind that `count_cube` takes. The program
@@ -229,7 +228,6 @@ def release(
         reason: makes a revision, which is charged again; the same reason again gives that revision back.
         upstream_checked: where a spec requires upstream partitions, which only Dagster can look at: why they are
             known to be there. The audit keeps it.
-        now: the present, for tests of schedules.
         progress: told the name of each step as it begins.
 
     Raises:
@@ -263,8 +261,6 @@ def begin(
     """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
 
     Args:
-        spec: checked; see `load_spec`.
-        store: where to publish.
         named: key of the period; the latest finished one when left out.
         now: the present, with its time zone.
         reason: of a revision; empty for none.
@@ -292,7 +288,6 @@ def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period
     """The period of that key, which must be over; the latest finished one when none is named.
 
     Args:
-        spec: checked.
         named: key of the period, or None.
         now: the present, with its time zone.
     """
@@ -345,11 +340,7 @@ def _charge_or_request(
 
 
 def replayed(attempt: Attempt) -> Release | None:
-    """The release as it was published, after checking its files against the ledger; None when it is not there.
-
-    Args:
-        attempt: see `begin`.
-    """
+    """The release as it was published, after checking its files against the ledger; None when it is not there."""
     if attempt.charge is None:
         return None
     refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
@@ -367,9 +358,6 @@ def refuse_unchecked(attempt: Attempt) -> None:
 
     Files that a period needs are looked for when they are read: with placeholders, only checks need anybody.
 
-    Args:
-        attempt: see `begin`.
-
     Raises:
         UpstreamUnchecked: with what to do.
     """
@@ -382,7 +370,6 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     """Reads, bounds and counts the records of the period into a private file, whose path it gives.
 
     Args:
-        attempt: see `begin`.
         folder: private, of this run.
         frame: the records, where the spec's source is one.
     """
@@ -393,11 +380,7 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
 
 
 def read_cube(cube: Path) -> Counts:
-    """Exact counts, shape (cells,); deletes their file.
-
-    Args:
-        cube: that `write_cube` wrote.
-    """
+    """Exact counts, shape (cells,); deletes their file."""
     from dphist_pipeline.confidential.cube import load_cube
 
     exact = load_cube(cube)
@@ -407,10 +390,6 @@ def read_cube(cube: Path) -> Counts:
 
 def charge(attempt: Attempt, load: Load) -> Charged:
     """Charges the account, unless that was done before.
-
-    Args:
-        attempt: see `begin`.
-        load: see `draw`.
 
     Raises:
         RevisedMeanwhile: somebody else's charge came first.
@@ -451,7 +430,6 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     """Charges, unless that was done before, and asks the doors, unless the journal holds their answers.
 
     Args:
-        attempt: see `begin`.
         load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
         scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
     """
@@ -540,7 +518,6 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     """Publishes what the doors answered; see `publisher.publish`.
 
     Args:
-        attempt: see `begin`.
         paid: as `draw` gave it for that attempt.
 
     Raises:
@@ -565,11 +542,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
 
 
 def refresh_catalogue(attempt: Attempt) -> None:
-    """Builds the catalogue anew unless it holds this release.
-
-    Args:
-        attempt: whose release is published.
-    """
+    """Builds the catalogue anew unless it holds this release."""
     publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
 
 
@@ -577,7 +550,6 @@ def answered(attempt: Attempt, scratch: Path) -> Paid | None:
     """The estimate from the journal alone; None when a door has not answered yet.
 
     Args:
-        attempt: see `begin`.
         scratch: a private folder on the store's file system.
     """
     if attempt.charge is None:
@@ -592,7 +564,6 @@ def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
     """Counts, charges and asks the doors, unless all that was done.
 
     Args:
-        attempt: see `begin`.
         before: called before a first charge; refuses what must not be charged.
     """
     with marking_charges(attempt):
@@ -658,7 +629,6 @@ def publish_apart(attempt: Attempt, drawn: Drawn | None = None) -> Release:
     """Publishes what the journal holds, or gives back what was published.
 
     Args:
-        attempt: see `begin`.
         drawn: the same attempt, where this process drew for it.
     """
     made = make_public(attempt, drawn)
@@ -670,7 +640,6 @@ def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
     """As `publish_apart`, before the catalogue and the copy in a bucket; see `refresh_catalogue`.
 
     Args:
-        attempt: see `begin`.
         drawn: the same attempt, where this process drew for it.
     """
     with marking_charges(attempt):
@@ -701,13 +670,8 @@ def publish_approved(
     """Publishes what a release of `publish: manual` holds back; the ledger and the audit say who approved it.
 
     Args:
-        spec: as released.
-        store: that holds its answers.
-        approved_by: a name; everybody can read it.
         period: as for `release`; when left out, that of the only one that waits.
         revision: the latest when left out.
-        now: as for `release`.
-        progress: as for `release`.
 
     Raises:
         SayWhich: several wait, and period and revision leave open which.
@@ -735,10 +699,7 @@ def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> 
     """Takes back all publications of a release's period; the catalogue no longer has them.
 
     Args:
-        store: that holds them, or its folder.
-        name: of the release.
         period: its key, the first day or `all`.
-        reason: why; everybody can read it.
 
     Returns:
         The folders of the publications; see `approvals.withdraw`, for errors, too.
@@ -761,11 +722,7 @@ def nothing_charged() -> Iterator[None]:
 
 @contextmanager
 def marking_charges(attempt: Attempt) -> Iterator[None]:
-    """Marks errors of an attempt with whether its period is charged, by this call or an earlier one.
-
-    Args:
-        attempt: see `begin`.
-    """
+    """Marks errors of an attempt with whether its period is charged, by this call or an earlier one."""
     try:
         yield
     except DphistError as error:

@@ -66,7 +66,6 @@ def load_specs(path: Path | str, code_lists: Decided | None = None) -> list[Rele
 
     Args:
         path: of the file; no release is named in it.
-        code_lists: see `load_spec`.
     """
     return from_file(path, COMPONENT, "release", _release(lambda attributes: code_lists), ADDRESSES, {})
 
@@ -91,8 +90,6 @@ def spec_from_attributes(
     Args:
         attributes: fields of the spec by name.
         base: folder that relative paths start from.
-        problems: see `from_templates`.
-        code_lists: see `load_spec`.
 
     Raises:
         SpecError: with every mistake that was found.
@@ -113,9 +110,7 @@ def specs_from_attributes(
     Args:
         attributes: fields of the spec by name.
         base: folder that relative paths start from.
-        problems: see `from_templates`.
         code_lists_of: what an operator decided about code lists, by the attributes of a spec.
-        variables: see `from_templates`.
 
     Raises:
         SpecError: with every mistake that was found.

@@ -41,9 +41,7 @@ def buy_quality(spec: ReleaseSpec, load: Callable[[], ObservedRows], answers: An
     """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
 
     Args:
-        spec: checked.
         load: gives the exact numbers, where a door must draw.
-        answers: the journal of the release.
     """
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
@@ -59,9 +57,6 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     """Half the width of the 95 % interval of the numbers that `buy_quality` would buy, by statistic; in rows or units.
 
     It follows from the spec alone. Where several tables tell a statistic, the widest counts.
-
-    Args:
-        spec: checked.
     """
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:

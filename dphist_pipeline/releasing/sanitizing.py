@@ -34,7 +34,6 @@ def estimate_of(
     """Runs a mechanism, and checks that it spent what it was given.
 
     Args:
-        mechanism: of the spec.
         counts: of the grid; or of each marginal that the mechanism measures for a family.
         epsilon: all of which it must spend.
         family: the tables that are released together, if any.
@@ -61,10 +60,8 @@ def sanitize(
 
     Args:
         counts: exact counts, integers of any shape, or counts behind doors, which know their sensitivity.
-        mechanism: its name; see `mechanisms()`.
         epsilon: the whole budget, read by its decimal digits.
         sensitivity: L1 sensitivity of an array of counts; required for an array, refused for PrivateCounts.
-        settings: of the mechanism.
 
     Raises:
         DphistError: for an unknown mechanism or setting, or an epsilon out of range.

@@ -104,7 +104,6 @@ class Store:
         Whoever makes it is the ledger's operator, with the key that is theirs, made where there is none.
 
         Args:
-            root: its folder.
             public_address: of a copy of its public folder, `s3://bucket/prefix`, checked.
 
         Raises:
@@ -135,7 +134,6 @@ class Store:
         """Opens the store in a folder.
 
         Args:
-            root: the folder.
             ledger: address of its ledger; by default as the environment says, or else in the folder.
             witness: its witness's file or address; by default as the environment says.
 
@@ -363,21 +361,13 @@ def folder_content() -> bytes:
 
 
 def describe(store: Store) -> None:
-    """Writes down which store a folder holds, and makes it one thereby.
-
-    Args:
-        store: whose folders and ledger are there.
-    """
+    """Writes down which store a folder holds, and makes it one thereby."""
     write_durably(store.root / DESCRIBED, description(store))
     sync_folder(store.root)
 
 
 def description(store: Store) -> bytes:
-    """The content of `store.json`.
-
-    Args:
-        store: as it is, or will be.
-    """
+    """The content of `store.json`."""
     content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
     content |= {"joined": True} if store.joined else {}
     content |= {"public_address": store.public_address} if store.public_address else {}

@@ -26,7 +26,6 @@ def confirm_witness(store: Store, entries: int, publications: int) -> bool:
 
     Args:
         store: whose ledger was verified.
-        entries: in it, for the message.
         publications: that are whole, for the message.
 
     Returns:
@@ -54,7 +53,6 @@ def unrecorded(store: Store, ledger: Ledger) -> list[Charge]:
 
     Args:
         store: with its public folder.
-        ledger: of that store.
     """
     charges = [charge for account in ledger.accounts() for charge in statement_of(ledger, account.name).charges]
     # The files first, the ledger second: a run enters its publication before anybody sees a file.
@@ -63,9 +61,5 @@ def unrecorded(store: Store, ledger: Ledger) -> list[Charge]:
 
 
 def key_of(charge: Charge) -> Key:
-    """What a charge paid for.
-
-    Args:
-        charge: of the ledger.
-    """
+    """What a charge paid for."""
     return Key(charge.release, charge.period, charge.revision)

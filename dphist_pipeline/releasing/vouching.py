@@ -21,8 +21,6 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
     """Reads the audit of a publication, and compares what it says with the ledger.
 
     Args:
-        published: its folder.
-        charge: that paid for it.
         recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
         ledger: asked for pages that were rendered anew, if there are any.
 

@@ -23,9 +23,7 @@ def waive(store: Store, release: str, period: str, reason: str, and_later: bool 
     """Enters the decision; the same again changes nothing.
 
     Args:
-        store: whose ledger keeps it.
         release: its name; it was charged before.
-        period: its key, the first day.
         reason: 1 to 2000 characters.
         and_later: whether every later period is waived, too: the release has ended.
 

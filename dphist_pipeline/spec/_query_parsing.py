@@ -24,7 +24,6 @@ def content_of_query(file: Path, called: str) -> bytes:
 
     Args:
         file: its name, links followed, ends in .sql.
-        called: the file's name in messages.
 
     Raises:
         ValueError: naming the mistake of the file.
@@ -72,7 +71,6 @@ def error_of(parser: Any, sql: str) -> str:
     """The kind of error that a query raises; an empty text if it runs.
 
     Args:
-        parser: see `opened_parser`.
         sql: is run; it reads no file and no table of anybody's.
     """
     import duckdb
@@ -88,7 +86,6 @@ def select_of(parser: Any, sql: str) -> Node:
     """The one SELECT of a text.
 
     Args:
-        parser: see `opened_parser`.
         sql: content of the file of a query; may be anything.
 
     Raises:
@@ -118,7 +115,6 @@ def text_of(parser: Any, node: Node) -> str:
     """SQL of a parse, which must read back as the same.
 
     Args:
-        parser: see `opened_parser`.
         node: of a SELECT, as `select_of` gives it.
 
     Raises:

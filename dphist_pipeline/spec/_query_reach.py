@@ -42,9 +42,6 @@ _PLAIN = re.compile(r"\w[\w ]{0,62}")
 def check_reach(node: Node) -> None:
     """Refuses a query that reads anything but `source` and tables of its own making, or takes parameters.
 
-    Args:
-        node: of the SELECT, see `select_of`.
-
     Raises:
         NotAccepted: naming the part; no decision of an operator lets it pass.
     """

@@ -69,11 +69,6 @@ COLUMN, NOTHING, WHOLE, DECIMAL = "a column", "NULL", "a whole number", "a decim
 def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) -> Judged:
     """The expression with its kind.
 
-    Args:
-        node: as `json_serialize_sql` gives it.
-        seen: counts nodes.
-        level: how deep the node lies.
-
     Raises:
         NotAccepted: for a node that is not known to be a function of one row that cannot raise.
     """
@@ -102,7 +97,6 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
     """The expression as that kind; only constants are cast for it.
 
     Args:
-        judged: see `judge_expression`.
         kind: one of `KINDS`, DuckDB's types.
         where: the function or operator that takes it, for the message.
     """
@@ -115,11 +109,7 @@ def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
 
 
 def settled(judged: Judged) -> Judged:
-    """The expression with a kind; a constant without one gets its default kind.
-
-    Args:
-        judged: see `judge_expression`.
-    """
+    """The expression with a kind; a constant without one gets its default kind."""
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
     return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
 
@@ -128,7 +118,6 @@ def check_plain(node: Node, *handled: str) -> None:
     """Refuses a node with keys that are not handled.
 
     Args:
-        node: as `json_serialize_sql` gives it.
         *handled: keys that the caller looks at; others may hold only what is empty.
     """
     for key, value in node.items():

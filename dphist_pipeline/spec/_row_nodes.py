@@ -43,11 +43,6 @@ def within_calendar(called: Node, moment: Node, kind: Kind) -> Node:
     """The call if its moment lies in the years 1 to 9999, else null: beyond these years it could raise.
 
     TRY would not serve: DuckDB moves subexpressions that several expressions share out of TRY, never out of CASE.
-
-    Args:
-        called: the call.
-        moment: its argument, of that kind.
-        kind: `DATE` or a kind of timestamp.
     """
     lower, upper = (cast_to(constant("STRING", end), kind) for end in YEARS)
     within = {"class": "BETWEEN", "type": "COMPARE_BETWEEN", "input": moment, "lower": lower, "upper": upper}

@@ -73,7 +73,6 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     """The tables on the axes of a spec.
 
     Args:
-        tables: as asked for.
         axes: of the spec, each with its levels.
         most_cells: that a table may have.
 

@@ -12,9 +12,6 @@ def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
     """The bytes of a regular file.
 
     Args:
-        file: links are followed.
-        largest: in bytes.
-        what: the file should be, for messages.
         shorter: how to make it shorter, after its sign, for the message about a larger one.
 
     Raises:

@@ -52,7 +52,6 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
     must still be the one at that path.
 
     Args:
-        file: as a spec names it.
         decided: gives what an operator decided; none allows no file.
 
     Raises:

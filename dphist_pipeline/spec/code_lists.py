@@ -110,12 +110,6 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
 def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
     """Line numbers and the wanted columns of every row of a public file, as text without blanks around it.
 
-    Args:
-        file: CSV or Parquet.
-        name: that messages give it.
-        decided: see `read_code_list`.
-        columns: wanted ones.
-
     Raises:
         MistakesError: it may not be read, is no such table, or lacks a column.
     """

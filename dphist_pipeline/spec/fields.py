@@ -16,7 +16,6 @@ def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
     """Lists as tuples; sets are refused, since they have no order. Stands last in a type.
 
     Args:
-        least: fewest items.
         most: most items; None for any number.
     """
 
@@ -37,8 +36,6 @@ def whole(value: object, least: int, most: int | None = None) -> int:
     """A whole number within bounds.
 
     Args:
-        value: as the spec has it, unchecked.
-        least: smallest number.
         most: largest number; None for no bound.
 
     Raises:

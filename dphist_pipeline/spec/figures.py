@@ -80,10 +80,6 @@ def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
 def finest_level(asked: FiguresSpec, axes: Sequence[Axis]) -> str:
     """The finest level that has figures.
 
-    Args:
-        asked: the figures.
-        axes: the finest that tables use.
-
     Raises:
         MistakesError: levels of several axes or of none, values without figures, figures that contradict each other.
     """

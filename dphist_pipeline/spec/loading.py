@@ -103,7 +103,6 @@ def from_templates(
         attributes: fields of the spec by name.
         base: folder that relative paths start from.
         problems: mistakes found before, to be named in the same message.
-        of_what: it is a spec.
         addresses: fields in which `{{ env.X }}` is resolved.
         variables: that a project declares for `{{ NAME }}`; with None there are neither variables nor loops.
 
@@ -153,11 +152,6 @@ def _twice(specs: Sequence[object], of_what: str) -> str:
 
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:
     """The mistakes of a spec's file outside of `attributes`.
-
-    Args:
-        document: the content of the YAML.
-        component: the type that it must name.
-        of_what: it is a spec.
 
     Raises:
         SpecError: it is a spec of the other kind, or of nothing, and every other mistake would mislead.

@@ -51,7 +51,6 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
 
     Args:
         error: raised by Pydantic.
-        fields: of the model that was validated.
         kinds: models of items of a discriminated union, by the tag that Pydantic puts behind the item's number.
     """
     found: list[tuple[Location, str]] = []
@@ -112,12 +111,7 @@ def _one_of(expected: str, given: object) -> str:
 
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
-    """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing.
-
-    Args:
-        model: of the mapping's fields.
-        example: of a mapping, for messages.
-    """
+    """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing."""
 
     def read(value: object) -> object:
         if value is None or isinstance(value, model):

@@ -68,7 +68,6 @@ def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
 
     Args:
         max_rows_per_unit: bound on the rows of a unit, at least 1.
-        neighbours: `add_remove` or `substitute`.
     """
     if max_rows_per_unit < 1:
         raise ValueError("max_rows_per_unit must be at least 1")

@@ -78,11 +78,7 @@ def edge(value: object) -> Fraction:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation.
-
-    Args:
-        number: exact, of any size.
-    """
+    """A fraction as short text for messages: decimal digits if they are exact, else a ratio or an approximation."""
     if number.denominator == 1:
         return str(number.numerator)
     near = repr(float(number))
@@ -121,9 +117,6 @@ def _from_float(value: Real) -> Fraction:
 def parse_epsilon(value: object) -> Fraction:
     """The epsilon of one release, within [10^-6, 50].
 
-    Args:
-        value: see `exact`.
-
     Raises:
         EpsilonError: for other numbers and for what is no number.
     """
@@ -136,9 +129,6 @@ def parse_epsilon(value: object) -> Fraction:
 
 def checked_epsilon(value: object) -> Fraction:
     """As `parse_epsilon`, for the spec, which adds the place.
-
-    Args:
-        value: see `exact`.
 
     Raises:
         ValueError: for other numbers, for a denominator of more than 30 digits, and for what is no number.

@@ -125,7 +125,6 @@ class PeriodRule:
         """Refuses a period that is not over yet, or too recently.
 
         Args:
-            period: of this rule.
             now: the present, with its time zone.
 
         Raises:
@@ -235,9 +234,6 @@ def _instant(moment: datetime) -> datetime:
 
 def known_zone(zone: str) -> str:
     """An IANA time zone that means the same on every machine.
-
-    Args:
-        zone: its name.
 
     Raises:
         ValueError: there is no such zone.

@@ -56,7 +56,6 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     """A quality table that fits the fields of its spec that were found right.
 
     Args:
-        quality: as the spec asks for it.
         fields: values of these fields, by name; those with mistakes are missing.
 
     Raises:
@@ -88,10 +87,6 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
 
 def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
     """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with.
-
-    Args:
-        quality: found right.
-        axes: of the tables.
 
     Raises:
         MistakesError: by field of the spec.

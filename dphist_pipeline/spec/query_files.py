@@ -56,7 +56,6 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
     """The settings with the content of the file of queries that they name, read by the rules of code lists.
 
     Args:
-        settings: as written.
         info: of the validation, with the mechanism, the base of paths and what an operator decided.
 
     Raises:
@@ -94,7 +93,6 @@ def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, An
     last, and its weight.
 
     Args:
-        settings: see `with_queries`.
         domain: the declared grid; None while it is not known, for one query in the place of all.
 
     Raises:

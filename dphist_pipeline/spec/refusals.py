@@ -73,18 +73,13 @@ def shortened(text: str, longest: int = LONGEST_ECHO) -> str:
 
     Args:
         text: any; it may come out of a file that is no spec.
-        longest: in characters; escaped ones count once.
     """
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in cut)
 
 
 def shown(value: object) -> str:
-    """A value of the spec as a message may echo it: short, escaped, and never out of the environment.
-
-    Args:
-        value: of any type, perhaps very long.
-    """
+    """A value of the spec as a message may echo it: short, escaped, and never out of the environment."""
     if isinstance(value, FromEnvironment):
         return f"the value of {shortened(value.written)}"
     if isinstance(value, str):
@@ -112,11 +107,7 @@ def listed_words(name: str) -> frozenset[str]:
 
 
 def as_key(key: object) -> str:
-    """A key of a mapping as text; the keys of a spec all are.
-
-    Args:
-        key: as YAML or Python gave it.
-    """
+    """A key of a mapping as text; the keys of a spec all are."""
     return key if isinstance(key, str) else shown(key)
 
 

@@ -85,7 +85,6 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
     Args:
         file: with one SELECT; its name, links followed, ends in .sql. Of a file that does not parse as one SELECT,
             messages say the line and quote nothing, since it may be any file.
-        called: the file's name in messages.
         unit: columns that name a privacy unit, which a judged query passes through bare; none where rows do.
 
     Raises:
@@ -112,7 +111,6 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
 
     Args:
         sql: one SELECT.
-        sha256: of its file.
         unit: columns that name a privacy unit.
 
     Raises:
@@ -253,11 +251,7 @@ def _output_name(item: Node, judged: Judged) -> str:
 
 
 def kept_from_raising(node: Node) -> Node:
-    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence.
-
-    Args:
-        node: of an expression that was accepted.
-    """
+    """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence."""
     return tried(node)
 
 

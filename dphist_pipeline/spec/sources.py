@@ -81,9 +81,6 @@ class PrivacyUnit(str):
 def source(value: object) -> Source:
     """Files of one kind, here or in an object store, by name or glob, a server or a frame; `{{ env.X }}` as written.
 
-    Args:
-        value: as written in the spec, unchecked.
-
     Raises:
         ValueError: for other kinds of files, and for addresses that are not left to the environment.
     """
@@ -142,11 +139,7 @@ def is_object(address: str) -> bool:
 
 
 def in_store(given: str) -> bool:
-    """Whether a checked source is of files in an object store.
-
-    Args:
-        given: see `resolved`.
-    """
+    """Whether a checked source is of files in an object store."""
     return resolved(given).startswith(STORE)
 
 
@@ -174,11 +167,7 @@ def _frame(value: str) -> Source:
 
 
 def format_of(given: str) -> Format:
-    """The format of a checked source.
-
-    Args:
-        given: see `resolved`.
-    """
+    """The format of a checked source."""
     if given.startswith(FRAME):
         return "frame"
     return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]

@@ -24,7 +24,6 @@ def resolve_templates(
     A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`.
 
     Args:
-        attributes: of a spec, as written.
         addresses: fields that may hold `{{ env.X }}`.
         environment: by default the process's own.
 

@@ -48,7 +48,6 @@ def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) 
     """The specs that attributes make: one, or one for each item of `for_each`.
 
     Args:
-        attributes: as written.
         variables: that a project declares, by name.
 
     Returns:
@@ -69,7 +68,6 @@ def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Pr
     """The mistakes of several specs, each told once, with the items that it concerns where they are not all.
 
     Args:
-        parts: the specs.
         found: the mistakes of each.
     """
     concerned: dict[Problem, list[str]] = {}

@@ -145,7 +145,6 @@ def refuse_timeless(length: str, info: ValidationInfo) -> None:
     """Refuses placeholders in the source of a release without periods.
 
     Args:
-        length: of a period, or `none`.
         info: holds the source, if it was found right.
     """
     if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):

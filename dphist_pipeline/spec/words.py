@@ -37,11 +37,7 @@ _TURNS_TEXT = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def remarks_of_name(release: str) -> list[str]:
-    """What to know before a release has this name; mostly nothing.
-
-    Args:
-        release: the name.
-    """
+    """What to know before a release has this name; mostly nothing."""
     short = release.removesuffix(EVERY_REVISION)
     if short in ("", release):
         return []
@@ -91,11 +87,7 @@ def _harmless(word: str) -> str:
 
 
 def is_plain(word: str) -> bool:
-    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at.
-
-    Args:
-        word: any text.
-    """
+    """Whether a word needs no quotes in SQL and paths; SQL words are not looked at."""
     return len(word) <= LONGEST_NAME and _NAME.fullmatch(word) is not None
 
 
@@ -132,9 +124,6 @@ def problem_of_category(word: str) -> str:
 def comparable(word: str) -> str:
     """A category as it is compared with others: two that differ in case, in how letters are made, or in signs that
     nobody sees, are one.
-
-    Args:
-        word: a category as written.
     """
     if not word.isascii():
         word = "".join(sign for sign in unicodedata.normalize("NFC", word) if unicodedata.category(sign) != "Cf")

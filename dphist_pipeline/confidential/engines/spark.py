@@ -109,7 +109,6 @@ def opened(plan: CountingPlan, folder: Path) -> tuple[Columns, tuple[Path, ...],
     """Columns, files and footers of a source that Spark reads as DuckDB does; no record is read.
 
     Args:
-        plan: over Parquet files.
         folder: private, for DuckDB, which checks the columns first.
 
     Raises:

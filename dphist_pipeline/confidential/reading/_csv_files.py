@@ -29,7 +29,6 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
 
     Args:
         files: sorted, at least one, all with the same ending.
-        source: whose delimiter and quote are used.
         folders: columns that the folders' names give; empty without `hive`.
 
     Raises:

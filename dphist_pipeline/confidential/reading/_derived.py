@@ -30,8 +30,6 @@ def select_rows(
     """What the query of a spec gives, refused unless it fits the columns that the source has; no record is read.
 
     Args:
-        connection: can reach the source.
-        source: as it was opened.
         query: judged row by row, or allowed by an operator.
         written: name of the query's file, for messages.
         unit: columns, as the query names them, that make up the privacy unit; only `row` where each row is its own.

@@ -28,7 +28,6 @@ def at_most(text: str, size: int) -> str:
     """SQL of a text, null where it has more than `size` bytes; no copy is made of a long one.
 
     Args:
-        text: SQL of type VARCHAR.
         size: in bytes of UTF-8.
     """
     return f"CASE WHEN strlen({text}) > {size} THEN NULL ELSE {text} END"

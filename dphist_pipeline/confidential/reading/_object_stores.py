@@ -79,7 +79,6 @@ def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
     Args:
         connection: with `NOTHING_INSTALLED` among its settings.
-        source: see `find_objects`.
     """
     secret = _secret(os.environ, source)
     load(connection, EXTENSION, source, ", or copy the files here first")
@@ -108,7 +107,6 @@ def open_objects(
     Args:
         connection: after `reach`; may open these files.
         addresses: sorted, at least one.
-        source: see `find_objects`.
         hive: whether folders called `column=value` give columns.
     """
     plain = resolved(source) == str(source)

@@ -41,11 +41,7 @@ class Positions:
 
 
 def mark_words(axes: int) -> dict[str, range]:
-    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit.
-
-    Args:
-        axes: how many the domain has.
-    """
+    """The columns of marks, and the axes whose digits each holds, the first axis in the lowest digit."""
     starts = range(0, axes, MARKS_A_WORD)
     return {
         f"marks_{number}" if number else "marks": range(start, min(start + MARKS_A_WORD, axes))

@@ -64,11 +64,9 @@ def stage_apart(
 
     Args:
         connection: of an engine that goes on after an error of its own (`disable_database_invalidation`).
-        source: as it was opened.
         needed: the columns that the statement reads; others are not looked at.
         prepare: gives the statement over a source of the same columns that writes to a file; or, by its last argument,
             the one over a single row that is null in all columns.
-        staged: the file to write.
     """
     # Columns that are not needed stay unread. The names are ours: a source may call a column `rowid`.
     copied = {f"column_{number}": identifier(column) for number, column in enumerate(source.types)}

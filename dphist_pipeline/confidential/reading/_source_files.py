@@ -52,7 +52,6 @@ def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], s
     """Reads the columns of files, and nothing else.
 
     Args:
-        connection: can reach the files.
         files: sorted, at least one.
         source: how they are written, and whether their folders give columns.
     """
@@ -111,10 +110,8 @@ def open_parquet(
     """Reads the columns of Parquet files, and nothing else.
 
     Args:
-        connection: can reach the files.
         files: what messages call each file, by its address, in order.
         where: what messages call them together.
-        folders: columns that the folders' names give.
         problem: what to say of a file that cannot be opened.
     """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column

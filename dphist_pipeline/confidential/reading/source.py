@@ -92,7 +92,6 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
 
     Args:
         types: DuckDB type of every column, without parameters, or words that several files' types make.
-        table: SQL that can follow FROM.
     """
     replaced = []
     for name, kind in types.items():
@@ -215,9 +214,6 @@ def asked(
     """The rows of a statement; an engine's error becomes ours, as `withheld` says.
 
     Args:
-        connection: that runs it.
-        where: see `withheld`.
-        problem: see `withheld`.
         sql: with every name and text in it quoted.
         given: its parameters by name; None for none.
     """
@@ -230,9 +226,6 @@ def columns_of(
     """The DuckDB types of the columns that a query gives, by name.
 
     Args:
-        connection: can reach the source.
-        where: see `withheld`.
-        problem: see `withheld`.
         rows: the query, which is described and not run.
         given: its parameters by name; None for none.
     """
@@ -245,7 +238,6 @@ def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) ->
 
     Args:
         where: what messages call the source.
-        names: columns of the files.
         folders: columns that the folders' names give; upper and lower case count alike.
     """
     if {name.lower() for name in names} & {name.lower() for name in folders}:
@@ -257,7 +249,6 @@ def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, inst
 
     Args:
         connection: with `NOTHING_INSTALLED` among its settings.
-        extension: its name.
         where: what messages call the source.
         instead: what else to do, for the message, from its comma on; empty for nothing.
     """

@@ -66,11 +66,7 @@ class Group:
         """An asset of the group.
 
         Args:
-            name: last part of its key.
-            kind: of the tool that makes it.
-            text: its description.
             after: the asset of the group that it depends on.
-            tags: of the asset.
             deps: keys of assets outside of the group that it depends on.
             skippable: whether its step may leave it out, and tell of it otherwise.
             more: what `AssetSpec` takes.
@@ -113,8 +109,6 @@ class Group:
         A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
 
         Args:
-            assets: that it makes.
-            text: its description.
             without: checks of these assets that are run on schedules of their own.
         """
         selection: dg.AssetSelection = dg.AssetSelection.assets(*(asset.key for asset in assets))
@@ -149,11 +143,8 @@ def step(
     """One step, which makes some assets together; of its errors only our own messages reach Dagster.
 
     Args:
-        name: of the step.
-        assets: that it makes.
         doing: what it does, for the message of an error.
         held: what the message of an engine might hold.
-        work: does it.
         check: name and description of the check that stops later steps.
     """
     key = assets[0].key
@@ -179,7 +170,6 @@ def publish_step(
 
     Args:
         name: of the step, unique in a code location.
-        asset: that the step makes.
         held: what the message of an engine might hold.
         publish: gives the publication, new or as it was.
     """
@@ -231,7 +221,6 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
 
     Args:
         doing: what is done, for the message.
-        work: does it.
         held: what an engine's message might hold.
         context: of the step; a run that was refused is then not tried again by the instance.
     """

@@ -66,12 +66,7 @@ class Found:
     blocking: bool = False
 
     def result(self, asset: dg.AssetKey, name: str) -> dg.AssetCheckResult:
-        """As an output of a step that works on one period.
-
-        Args:
-            asset: that was checked.
-            name: of the check.
-        """
+        """As an output of a step that works on one period."""
         return dg.AssetCheckResult(
             passed=self.passed,
             asset_key=asset,
@@ -85,8 +80,6 @@ class Found:
         """As an event that names its partition; a result of a run over many of them names none.
 
         Args:
-            asset: that was checked.
-            name: of the check.
             partition: key of the period; None for what speaks of several.
         """
         return dg.AssetCheckEvaluation(
@@ -118,9 +111,6 @@ def check_spec(
     """A check with the partitions of its release.
 
     Args:
-        spec: checked.
-        name: of the check.
-        asset: that it looks at.
         text: what must hold, for the page.
         blocking: whether later steps stop where it fails.
     """
@@ -171,10 +161,6 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
     """What each check of a publication finds.
 
     Args:
-        spec: checked.
-        store: where it is published.
-        statement: of the account that paid.
-        made: the publication.
         totals: known by now.
     """
     found = {

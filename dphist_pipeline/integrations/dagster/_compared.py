@@ -17,22 +17,14 @@ TEXT = (
 
 
 def values_like_past(made: Release) -> tuple[bool, dict[str, Any], str]:
-    """Whether the check passed, its numbers, and what rings in one sentence.
-
-    Args:
-        made: the publication, of whichever period.
-    """
+    """Whether the check passed, its numbers, and what rings in one sentence."""
     found = compare_publication(made.path)
     numbers: dict[str, Any] = {"compared_with": ", ".join(found.periods), "changed": len(found.changes)}
     return not found.says, numbers, found.says if found.periods else "no period before is published"
 
 
 def cells_tell_something(made: Release) -> tuple[bool, dict[str, Any], str]:
-    """Whether the check passed, its numbers, and what it says.
-
-    Args:
-        made: the publication, of whichever period.
-    """
+    """Whether the check passed, its numbers, and what it says."""
     found = cells_above_zero([table.path for table in made.tables.values()])
     numbers: dict[str, Any] = {"cells": int(made.audit["cells"]), "cells_above_zero": found.above}
     numbers |= {"cells_above_zero_by_chance": round(found.by_chance, 1)}

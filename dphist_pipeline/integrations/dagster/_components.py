@@ -48,7 +48,6 @@ class SpecComponent(dg.Component):
         """The specs in a mapping whose templates are not resolved yet.
 
         Args:
-            attributes: as they stand in the file.
             base: folder that relative paths start from.
             problems: mistakes around the attributes, for the same message.
             variables: that a module of the project declares.
@@ -102,9 +101,6 @@ def attributes_model(component: str, spec: type[BaseModel], also: Sequence[str],
     strict, for editors and `dg check yaml`.
 
     Args:
-        component: its name.
-        spec: whose fields the attributes are.
-        also: fields and spellings besides.
         schema: gives the JSON schema's `properties` by field, `required` and more, when it is asked for.
     """
     fields: dict[str, Any] = {

@@ -21,7 +21,6 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
 
     Args:
         spec: checked; with periods.
-        storage: where the ledger is.
         published: key of the asset that shows publications.
     """
     slack = cadence_of(spec).slack_days

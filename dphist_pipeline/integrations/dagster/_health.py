@@ -23,8 +23,6 @@ def health_sensor(
     Args:
         tell: is given a line for each finding that is not ok; sends it to a person.
         releases_only: whether the user who runs Dagster must not be able to decide.
-        every: seconds between two looks.
-        name: of the sensor.
     """
 
     @dg.sensor(

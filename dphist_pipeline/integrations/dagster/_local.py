@@ -73,7 +73,6 @@ def collection_definitions(
     """The assets, check and job of a collection, without a component.
 
     Args:
-        spec: checked; see `load_collection`.
         change: is given every AssetSpec and returns the one to use.
 
     Raises:

@@ -93,9 +93,6 @@ def told(
     A run some of whose periods stopped fails at its end, and says which and why.
 
     Args:
-        spec: checked; see `load_spec`.
-        context: of the step.
-        parts: the assets of the release.
         keys: of the periods of the run, in order; at least one.
         work: does one period.
         draws: whether this step counts and draws; otherwise it publishes what another one drew.
@@ -221,11 +218,7 @@ def _checked(
 
 
 def gate_of(outcome: Outcome) -> Found:
-    """What the check that stops publishing found.
-
-    Args:
-        outcome: of a period that was drawn.
-    """
+    """What the check that stops publishing found."""
     found = dict(outcome.found or {})
     return Found(all(found.values()), found, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
 

@@ -95,12 +95,6 @@ def asked_lately(instance: dg.DagsterInstance, job: str, key: str, now: datetime
 
     The distance doubles with every run that failed, from an hour up to a week. It is computed from Dagster's own
     history of runs, so it outlives restarts, and a run that somebody starts by hand counts as well.
-
-    Args:
-        instance: knows the runs.
-        job: its name.
-        key: of the period.
-        now: the time of the tick.
     """
     wanted = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
     records = instance.get_run_records(wanted, limit=MOST_FAILURES)
@@ -130,9 +124,6 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
 
     Dagster's own `eager()` and `on_cron()` look at the latest period alone, and forget those of a stop. These look at
     every period that was not released.
-
-    Args:
-        spec: checked; `on_cron` takes its `schedule`.
     """
     if spec.automation is None:
         return None

@@ -76,9 +76,6 @@ class HistogramRelease(components.SpecComponent):
         """A hook for subclasses: the store of a `store_resource`, whose operator says which code lists are public.
 
         Code lists are read while definitions are loaded, when there are no resources yet.
-
-        Args:
-            resource: its key.
         """
         raise ValueError(
             f"is read while definitions are loaded, when there is no resource `{shortened(resource)}` yet: write "
@@ -108,7 +105,6 @@ def release_definitions(
     """The assets, checks, job and schedule of a release, without a component.
 
     Args:
-        spec: checked; see `load_spec`.
         change: is given every AssetSpec and returns the one to use.
     """
     parts, storage = _parts(spec, change), base.Storage(spec.store_resource)

@@ -139,7 +139,6 @@ def published_metadata(
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
     Args:
-        made: the publication.
         total: its answer for all cells.
         statement: of the account that paid, if one did.
         deps: keys of the assets that the records come from.
@@ -182,7 +181,6 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs.
 
     Args:
-        spec: checked.
         drawn: published or not.
     """
     charge = drawn.attempt.charge
@@ -220,11 +218,7 @@ def small_picture(made: Release) -> str:
 
 
 def protected(audit: Mapping[str, Any]) -> str:
-    """In few words, since Dagster cuts off what is longer than its column.
-
-    Args:
-        audit: of a publication of either model.
-    """
+    """In few words, since Dagster cuts off what is longer than its column."""
     unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
     if unit == "row":
         return f"each row ({neighbours})"

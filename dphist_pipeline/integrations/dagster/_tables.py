@@ -20,8 +20,6 @@ def table_assets(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) 
     """An asset for each table of a family; none for one grid, or for more tables than can be shown.
 
     Args:
-        spec: checked.
-        group: of the release's assets.
         tags: of public assets.
     """
     family = spec.family
@@ -48,8 +46,6 @@ def table_results(
     """One result for each table; each partition has metadata of its own.
 
     Args:
-        context: of the step.
-        assets: of the tables.
         made: the partition and the publication of each period.
     """
     for asset in assets:

@@ -41,7 +41,6 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
 
     Args:
         context: of the step; its instance knows what was materialized.
-        release: its name, for the message.
         deps: keys of upstream assets, parts joined by `/`.
         period: of the release; one without an end asks that each asset was materialized at all.
 
@@ -74,9 +73,7 @@ def refuse_failed_checks(
 
     Args:
         context: of the step; its instance knows what checks found.
-        release: its name, for the message.
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
-        period: of the release.
 
     Raises:
         UpstreamCheckFailed: with checks and partitions.

@@ -21,7 +21,7 @@ from quick_catalogue import build_catalogue, empty_catalogue, place
 
 import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue, plot
-from dphist_pipeline.cli import release
+from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
 

@@ -13,7 +13,7 @@ class Home(NamedTuple):
     """Where a command is.
 
     Attributes:
-        module: in this folder.
+        module: in this folder; its own folder is the heading under which `dphist --help` shows the command.
         name: of the function, or of the group of commands.
         told: the first paragraph of its help, as `dphist --help` shows it.
     """
@@ -27,53 +27,74 @@ class Home(NamedTuple):
 NEEDED_BY_RELEASE = ("dphist_pipeline.publishing._vega", "dphist_pipeline.answering.building")
 
 HOMES = {
-    "init": Home("init", "init", "Makes a store: a public folder, a confidential one, and a ledger."),
-    "check": Home("check", "check", "Checks a spec without reading any record, and describes its release."),
-    "release": Home("release", "release", "Publishes one period of a release."),
-    "mechanisms": Home("mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
-    "answer": Home("answer", "answer", "Estimates a count from a publication, with its 95 % interval. Spends nothing."),
-    "quality": Home("quality", "quality", "Shows what the bound cut and which values failed. Spends nothing."),
+    "new": Home("prepare.new", "new", "Drafts a spec, and marks the decisions that a person must make."),
+    "check": Home("prepare.check", "check", "Checks a spec without reading any record, and describes its release."),
+    "mechanisms": Home("prepare.mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
+    "forecast": Home(
+        "prepare.forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."
+    ),
+    "compare": Home("prepare.compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
+    "rehearse": Home(
+        "prepare.rehearse", "rehearse", "Runs a whole release on invented records, in a store that is deleted."
+    ),
+    "release": Home("release.release", "release", "Publishes one period of a release."),
     "publish": Home(
-        "decide",
+        "release.decide",
         "publish",
         "Publishes what `publish: manual` or `if_plausible` holds back. Spends nothing and reads no record.",
     ),
     "reject": Home(
-        "decide", "reject", "Says that a release that waits will not be published, and deletes what was drawn for it."
+        "release.decide",
+        "reject",
+        "Says that a release that waits will not be published, and deletes what was drawn for it.",
     ),
     "withdraw": Home(
-        "decide",
+        "release.decide",
         "withdraw",
         "Takes back a published period, all its revisions: out of the catalogue, marked in its audit.",
     ),
-    "new": Home("new", "new", "Drafts a spec, and marks the decisions that a person must make."),
-    "rehearse": Home("rehearse", "rehearse", "Runs a whole release on invented records, in a store that is deleted."),
-    "plot": Home("plot", "plot", "Draws what was published, with its intervals. Spends nothing."),
-    "export": Home("export", "export", "Writes what was published into one file, with its errors. Spends nothing."),
-    "synthesize": Home("synthesize", "synthesize", "Draws synthetic records from what was published. Spends nothing."),
-    "block": Home(
-        "block",
-        "block",
-        "Cuts the grid of two owners' releases into blocks, so that linkage compares fewer pairs. Spends nothing.",
-    ),
-    "forecast": Home("forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."),
-    "compare": Home("compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
-    "ledger": Home(
-        "ledger_server",
-        "ledger_app",
-        "The operator's side: accounts of epsilon, what releases may read, what was spent.",
-    ),
-    "doctor": Home("doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
-    "store": Home(
-        "store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
-    ),
     "local": Home(
-        "local_publish",
+        "release.local_publish",
         "local_app",
         "Collections under local privacy: contributors perturb their own values, and nobody else sees them.",
     ),
+    "answer": Home(
+        "ask.answer", "answer", "Estimates a count from a publication, with its 95 % interval. Spends nothing."
+    ),
+    "quality": Home("ask.quality", "quality", "Shows what the bound cut and which values failed. Spends nothing."),
+    "plot": Home("ask.plot", "plot", "Draws what was published, with its intervals. Spends nothing."),
+    "export": Home("ask.export", "export", "Writes what was published into one file, with its errors. Spends nothing."),
+    "synthesize": Home(
+        "ask.synthesize", "synthesize", "Draws synthetic records from what was published. Spends nothing."
+    ),
+    "block": Home(
+        "ask.block",
+        "block",
+        "Cuts the grid of two owners' releases into blocks, so that linkage compares fewer pairs. Spends nothing.",
+    ),
+    "init": Home("operate.init", "init", "Makes a store: a public folder, a confidential one, and a ledger."),
+    "ledger": Home(
+        "operate.ledger_server",
+        "ledger_app",
+        "The operator's side: accounts of epsilon, what releases may read, what was spent.",
+    ),
+    "store": Home(
+        "operate.store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
+    ),
+    "doctor": Home("operate.doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
+}
+HEADINGS = {
+    "prepare": "Prepare: nothing is spent",
+    "release": "Release",
+    "ask": "Ask what is published: nothing is spent",
+    "operate": "Operate",
 }
 SEVERAL_EPSILONS = ("forecast", "compare")
+
+
+def heading(home: Home) -> str:
+    """The heading under which the help shows a command."""
+    return HEADINGS[home.module.partition(".")[0]]
 
 
 class LazyCommands(TyperGroup):
@@ -81,7 +102,9 @@ class LazyCommands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands.update({name: TyperCommand(name, help=home.told) for name, home in HOMES.items()})
+        self.commands.update(
+            {name: TyperCommand(name, help=home.told, rich_help_panel=heading(home)) for name, home in HOMES.items()}
+        )
         self.loaded: dict[str, Any] = {}
         self.is_help = False
 
@@ -115,6 +138,10 @@ def load(name: str) -> Any:
         made.name = name
         return made
     one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-    kind = import_module("dphist_pipeline.cli.compare").SeveralEpsilons if name in SEVERAL_EPSILONS else TyperCommand
+    kind = (
+        import_module("dphist_pipeline.cli.prepare.compare").SeveralEpsilons
+        if name in SEVERAL_EPSILONS
+        else TyperCommand
+    )
     one.command(name, cls=kind)(found)
     return typer.main.get_command(one)

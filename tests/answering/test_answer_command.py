@@ -16,8 +16,8 @@ from answering_scenario import AXES, made
 from office import ran
 from typer.testing import CliRunner, Result
 
-from dphist_pipeline.cli.answer import _unit_in_words
 from dphist_pipeline.cli.app import app
+from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.estimates.notes import BELOW, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import decimals_of

@@ -21,7 +21,7 @@ from quick_catalogue import build_catalogue
 from scipy import stats  # type: ignore[import-untyped]
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.cli.answer_rows import Asked, answer_rows, print_rows
+from dphist_pipeline.cli.ask._answer_rows import Asked, answer_rows, print_rows
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells

@@ -113,7 +113,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/cli/release.py",
+        "dphist_pipeline/cli/release/release.py",
         (CLI, "system/test_replay.py"),
         (
             Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
@@ -121,7 +121,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/cli/decide.py",
+        "dphist_pipeline/cli/release/decide.py",
         ("system/test_approvals.py", "system/test_rejections.py"),
         (
             Mutation("approved_by, period, revision=revision,", "approved_by, period,", "another revision is approved"),
@@ -130,7 +130,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/cli/answer.py",
+        "dphist_pipeline/cli/ask/answer.py",
         (ANSWERS,),
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
@@ -139,7 +139,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/cli/answer_rows.py",
+        "dphist_pipeline/cli/ask/_answer_rows.py",
         (ANSWERS,),
         (
             Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
@@ -153,7 +153,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/cli/check.py",
+        "dphist_pipeline/cli/prepare/check.py",
         (CLI, "unit/test_explaining.py", "system/test_refusals.py"),
         (
             Mutation(

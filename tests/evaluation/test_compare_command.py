@@ -11,7 +11,7 @@ import pytest
 from office import Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.cli.compare import FIRST_LINE, OF_A_RELEASE, expand_epsilons
+from dphist_pipeline.cli.prepare.compare import FIRST_LINE, OF_A_RELEASE, expand_epsilons
 
 CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(70))
 

@@ -15,7 +15,7 @@ import pytest
 from carded import Read
 from office import AGE, WARD, Office
 
-from dphist_pipeline.cli import quality as quality_command
+from dphist_pipeline.cli.ask import quality as quality_command
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, cuts, rest_in_words, together
 from dphist_pipeline.spec.model import UNSEEN_CUT

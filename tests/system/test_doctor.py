@@ -18,7 +18,7 @@ from database_server import Server
 from office import Office, left_by_older_version
 from system.doctored import NAMES, all_well, examined
 
-from dphist_pipeline.cli.ledger_server import role_statements
+from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health import doctor

@@ -22,7 +22,7 @@ from office import Office, ran
 from system.small_release import EPSILON, Project, charges
 from unit.ledger_scenario import HEALTH, WEEKLY, url_of
 
-from dphist_pipeline.cli.ledger_server import role_statements
+from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.ledger import moving, postgresql
 from dphist_pipeline.ledger.errors import (
     AddressRefused,

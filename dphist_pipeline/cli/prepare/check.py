@@ -53,7 +53,7 @@ def check(
     not_compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
     if explain:
-        from dphist_pipeline.cli.explaining import explain_spec, print_explanation
+        from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
         explanation = explain_spec(checked, store)
         if as_json:
@@ -61,7 +61,7 @@ def check(
         else:
             print_explanation(checked, explanation)
         return
-    from dphist_pipeline.cli.explaining import (
+    from dphist_pipeline.cli.prepare._explaining import (
         quality_in_words,
         quality_of,
         reliability_in_words,

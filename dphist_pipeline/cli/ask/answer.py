@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.answer_pivot import answer_pivot, print_pivot
-from dphist_pipeline.cli.answer_rows import (
+from dphist_pipeline.cli.ask._answer_pivot import answer_pivot, print_pivot
+from dphist_pipeline.cli.ask._answer_rows import (
     Asked,
     answer_as_json,
     answer_rows,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.ledger import ReasonOption, ledger_app
+from dphist_pipeline.cli.operate.ledger import ReasonOption, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import Operator, key_path

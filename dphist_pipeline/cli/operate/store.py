@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.ledger import exact_option, ledger_app
+from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.releasing.deciding import adopt as adopt_store

@@ -52,7 +52,7 @@ def _release(
 ) -> None:
     # Imported here, while the processes that were started early import what they need.
     from dphist_pipeline.answering.past_periods import compare_publication
-    from dphist_pipeline.cli.decide import print_waiting
+    from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
     from dphist_pipeline.releasing import release
     from dphist_pipeline.releasing.allowing import load_spec

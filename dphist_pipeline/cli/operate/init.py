@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.answering.building import CatalogueNotBuilt
-from dphist_pipeline.cli.ledger import allow_code_lists
+from dphist_pipeline.cli.operate.ledger import allow_code_lists
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dphist_pipeline.cli.compare import EPSILON
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, MechanismsOption, SpecArgument, StoreOption
+from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli import operators as _operators  # noqa: F401  their commands are of the same group
-from dphist_pipeline.cli import store as _store  # noqa: F401
-from dphist_pipeline.cli import waive as _waive  # noqa: F401
-from dphist_pipeline.cli.ledger import ledger_app
+from dphist_pipeline.cli.operate import operators as _operators  # noqa: F401  their commands are of the same group
+from dphist_pipeline.cli.operate import store as _store  # noqa: F401
+from dphist_pipeline.cli.operate import waive as _waive  # noqa: F401
+from dphist_pipeline.cli.operate.ledger import ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS

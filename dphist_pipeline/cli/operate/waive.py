@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.ledger import ReasonOption, ledger_app
+from dphist_pipeline.cli.operate.ledger import ReasonOption, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import decision_facts, out, print_json
 from dphist_pipeline.releasing import waiving

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from dphist_pipeline.cli.answer_rows import (
+from dphist_pipeline.cli.ask._answer_rows import (
     MARKS,
     Asked,
     bins_in_words,

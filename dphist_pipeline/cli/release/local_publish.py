@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.local import local_app
-from dphist_pipeline.cli.local_encode import encode
 from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.release.local import local_app
+from dphist_pipeline.cli.release.local_encode import encode
 from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import CollectionSpec, load_collection

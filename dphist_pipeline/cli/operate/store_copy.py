@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.cli.operate.store import store_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
-from dphist_pipeline.cli.store import store_app
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, progress
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store

@@ -1,0 +1,1 @@
+"""Commands after a release: questions to what is published. None reads records or spends."""

@@ -1,0 +1,1 @@
+"""The operator's commands: the store, its ledger, its copy, and whether all of it is sound."""

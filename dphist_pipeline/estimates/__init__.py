@@ -1,1 +1,4 @@
-"""Public numbers that both sides of the privacy wall use: budgets, noisy answers and their noise laws, estimates."""
+"""Public numbers that both sides of the privacy wall use: budgets, noisy answers and their laws, estimates, intervals.
+
+Nothing here draws noise or knows a file: noise lies in `confidential`, arithmetic without an epsilon in `solvers`.
+"""

@@ -1,1 +1,4 @@
-"""Doors to other people's tools; each module imports its tool, and nothing else here does."""
+"""Doors to other people's tools: Dagster, data frames of Polars, your own DuckDB.
+
+Each module imports its tool, and nothing else in the package does. What a release does lies in `releasing`.
+"""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 P = ParamSpec("P")
 R = TypeVar("R")
+SOLVERS = Path(__file__).parent
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -19,7 +25,30 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     Args:
         function: of numbers, arrays and tuples of them, as Numba takes them.
     """
-    try:
-        return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # there is no folder to keep the cache in
-        return cast(Callable[P, R], numba.njit(nogil=True)(function))
+    made: Any = numba.njit(nogil=True)(function)
+    with suppress(RuntimeError):  # there is no folder to keep the cache in
+        made._cache = _Cache(function)  # what `cache=True` does, with a cache of its own
+    return cast(Callable[P, R], made)
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, for these very sources.
+
+    Numba looks at the file of a function alone. Machine code of other files' functions is part of what it keeps: after
+    an upgrade in place it would go on to use these as they were, or fail where such a file has another name now.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        name, stamp = f"{self._impl.filename_base}.{digest(SOLVERS)}", self._impl.locator.get_source_stamp()
+        self._cache_file = IndexDataCacheFile(self._cache_path, name, stamp)  # type: ignore[no-untyped-call]
+
+
+@cache
+def digest(folder: Path) -> str:
+    """Eight bytes of the digest of all Python files below a folder, in hex: their places and their content."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        for part in (path.relative_to(folder).as_posix().encode(), path.read_bytes()):
+            found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()[:16]

@@ -27,14 +27,18 @@ from dphist_pipeline.planning._dpcube_theory import dpcube_theory
 from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning.expected_quality import notes_on_quality
-from dphist_pipeline.planning.stand_ins import declared_shapes, folder_if_any, read_stand_in
+from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec alone: no record was opened and nothing was charged"
-SHAPES = "flat, skewed and sparse"
+SHAPES = "flat, skewed and sparse, smooth and rough"
 TINY = 0.01
+# How many mechanisms stand beside the spec's own; `--all` shows every one.
+BEST = 3
+# Simulated errors of few releases differ by about so much by chance alone.
+BY_CHANCE = 0.1
 MOST_REPEATS, ENOUGH_CELLS = 5, 4_000
 
 
@@ -65,27 +69,49 @@ class ForecastPlan:
     runway: AccountRunway
     units: UnitsByRows | None = None
     records: float = 0.0
+    every: bool = False
+
+    @property
+    def epsilon(self) -> Fraction:
+        """At which all mechanisms are compared: the spec's, if it is among those asked for."""
+        return self.spec.epsilon if self.spec.epsilon in self.epsilons else self.epsilons[0]
+
+    @property
+    def shown(self) -> int:
+        """How many mechanisms the tables show."""
+        return len(self.contenders) if self.every else min(len(self.contenders), 1 + BEST)
 
     @property
     def steps(self) -> int:
         """Number of calls of `progress`."""
-        return len(self.contenders) * (len(self.epsilons) + (self.target is not None))
+        others = len(self.epsilons) - 1 + (self.target is not None)
+        return len(self.contenders) + self.shown * others
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Forecast:
-        """Computes all errors.
+        """Computes the errors of all mechanisms at one epsilon, and of the spec's own and the best ones at the others.
 
         Args:
             progress: called with the name of each step.
         """
-        found = [
-            self.forecaster.expected(contender, epsilon, progress)
-            for epsilon in self.epsilons
-            for contender in self.contenders
-        ]
+        here = [self.forecaster.expected(one, self.epsilon, progress) for one in self.contenders]
+        shown = self._best(here)
+        found: list[Expected] = []
+        for epsilon in self.epsilons:
+            if epsilon == self.epsilon:
+                found += here
+            else:
+                found += [self.forecaster.expected(one, epsilon, progress) for one in shown]
         costs = []
         if self.target is not None:
-            costs = [least_epsilon(self.forecaster, contender, self.target, progress) for contender in self.contenders]
-        return Forecast(self, tuple(found), tuple(costs))
+            costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in shown]
+        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in shown))
+
+    def _best(self, here: Sequence[Expected]) -> list[Contender]:
+        """The spec's own mechanism, then those with the least error on the worst of the counts, as asked."""
+        named = [question.cells for question in self.forecaster.asked if isinstance(question.cells, str)]
+        asked = named[0] if named else CELL
+        others = sorted(range(1, len(here)), key=lambda place: here[place].between(asked)[1])[: self.shown - 1]
+        return [self.contenders[place] for place in (0, *sorted(others))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +120,15 @@ class Forecast:
 
     Attributes:
         plan: the forecast that ran.
-        found: expected errors of each mechanism at each epsilon.
+        found: expected errors, of all mechanisms at `plan.epsilon`, of those that are shown at the others.
         costs: the smallest epsilon of each mechanism for the target error; empty without a target.
+        shown: the mechanisms in the tables, the spec's own first.
     """
 
     plan: ForecastPlan
     found: tuple[Expected, ...]
     costs: tuple[LeastEpsilon, ...]
+    shown: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
         """The forecast as JSON values."""
@@ -158,7 +186,8 @@ class Forecast:
         heads = ["all cells" if size == whole else f"{size:,}" if isinstance(size, int) else size for size in sizes]
         tables: list[Table] = []
         for epsilon in plan.epsilons:
-            rows = [self._row(one, sizes, decimals) for one in self.found if one.epsilon == epsilon]
+            here = (one for one in self.found if one.epsilon == epsilon and one.mechanism in self.shown)
+            rows = [self._row(one, sizes, decimals) for one in here]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
             tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
@@ -183,10 +212,12 @@ class Forecast:
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
-        lines += [
-            f"Least error of {one['questions']}, epsilon {one['epsilon']:g}: {one['mechanism']}, {short(one['rmse'])}."
-            for one in self.recommended()
-        ]
+        lines += [_recommendation(one) for one in self.recommended()]
+        if len(self.shown) < len(plan.contenders):
+            left = len(plan.contenders) - len(self.shown)
+            lines.append(
+                f"{left} more mechanisms serve this release and were compared at this epsilon: --all shows them."
+            )
         lines += dpcube_theory(plan.spec, plan.contenders)
         if plan.units is not None:
             beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
@@ -210,17 +241,32 @@ class Forecast:
         ]
 
     def recommended(self) -> list[dict[str, Any]]:
-        """For each epsilon and workload, the mechanism whose error on the worst of the counts is the least."""
-        named = [question.cells for question in self.plan.forecaster.asked if isinstance(question.cells, str)]
+        """For cells, sums of a tenth of the cells and each workload: the least error on the worst of the counts.
+
+        `alike` names the mechanisms whose range of errors, with what chance does to simulations, overlaps with that.
+        """
+        if len(self.plan.contenders) == 1:
+            return []
+        asked = [question.cells for question in self.plan.forecaster.asked]
+        tenth = self.plan.spec.domain.cells / 10
+        sums = [cells for cells in asked if isinstance(cells, int)]
+        sizes: list[int | str] = [CELL, *sorted(sums, key=lambda cells: abs(cells - tenth))[:1]]
+        here = [one for one in self.found if one.epsilon == self.plan.epsilon]
         found = []
-        for epsilon in self.plan.epsilons if len(self.plan.contenders) > 1 else ():
-            here = [one for one in self.found if one.epsilon == epsilon]
-            for asked in named:
-                best = min(here, key=lambda one: one.between(asked)[1])
-                error = best.between(asked)[1]
-                found.append(
-                    {"epsilon": float(epsilon), "questions": asked, "mechanism": best.mechanism, "rmse": error}
-                )
+        for question in [*sizes, *(cells for cells in asked if isinstance(cells, str))]:
+            best = min(here, key=lambda one: one.between(question)[1])
+            most = _by_chance(best, question)[1]
+            alike = [one.mechanism for one in here if one is not best and _by_chance(one, question)[0] < most]
+            called = question if isinstance(question, str) else f"sums of {question:,} cells"
+            found.append(
+                {
+                    "epsilon": float(self.plan.epsilon),
+                    "questions": "cells" if question == CELL else called,
+                    "mechanism": best.mechanism,
+                    "rmse": best.between(question)[1],
+                    "alike": alike,
+                }
+            )
         return found
 
     def _row(self, one: Expected, sizes: Sequence[int | str], decimals: int | None) -> tuple[str, ...]:
@@ -244,24 +290,26 @@ def prepare(
     mechanisms: Sequence[str],
     stand_in: str | None,
     target: float | None,
-    records: int,
+    records: int | None,
     repeat: int | None,
     store: Path | None,
     units_by_rows: str | None = None,
     workloads: Sequence[str] = (),
+    every: bool = False,
 ) -> ForecastPlan:
     """A forecast that is fully checked before its first simulation.
 
     Args:
         epsilons: of releases; if empty half, once and twice the spec's epsilon.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the release.
-        stand_in: see `stand_ins.read_stand_in`; None for invented shapes.
+        stand_in: see `stand_ins.read_stand_in`; None for what this release published before, else invented shapes.
         target: error of a cell whose epsilon is searched, in records; None for no search.
-        records: total of each invented shape.
+        records: total of each invented shape, which are taken then; None for what was published, else `RECORDS`.
         repeat: number of simulated releases; None for `enough_repeats`.
         store: as on the command line; needed only for the account, a published stand-in and a quality table.
         units_by_rows: see `bounds.find_units`; None for the quality table of the stand-in, or of the release itself.
         workloads: see `workloads.parse_workloads`; a mechanism is recommended for each.
+        every: whether all mechanisms are shown at each epsilon, not the spec's own and the best alone.
 
     Raises:
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
@@ -271,19 +319,26 @@ def prepare(
     counted = spec.mechanism_epsilon / spec.epsilon
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
+    public = folder_if_any(store)
+    if stand_in is None and records is None and published_before(spec, public):
+        stand_in = spec.release
     if stand_in is None:
+        records = records or RECORDS
         counts = declared_shapes(shape, records)
         basis = f"{SHAPES} counts of {records:,} records, hence from-to"
     else:
-        basis, only = read_stand_in(stand_in, spec, folder_if_any(store))
+        basis, only = read_stand_in(stand_in, spec, public)
         counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
-    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], folder_if_any(store))
+    units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
     runway = account_runway(spec, store)
-    held = float(records) if stand_in is None else float(counts["stand-in"].sum())
-    return ForecastPlan(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held)
+    held = float(next(iter(counts.values())).sum())
+    return ForecastPlan(
+        *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
+        every=every or bool(mechanisms),
+    )
 
 
 def enough_repeats(cells: int) -> int:
@@ -309,6 +364,25 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     settings = tuple((name, value if isinstance(value, tuple) else str(value)) for name, value in plain)
     named = ",".join(f"{name}={value}" for name, value in spec.settings.items())
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
+
+
+def _by_chance(one: Expected, question: int | str) -> tuple[float, float]:
+    """A range of errors, wider by what chance does where it was simulated."""
+    low, high = one.between(question)
+    return (low, high) if one.by_law else (low * (1 - BY_CHANCE), high * (1 + BY_CHANCE))
+
+
+def _recommendation(one: Mapping[str, Any]) -> str:
+    """Which mechanism is the best one for some questions, or that counts decide it, in a sentence."""
+    where, error = f"{one['questions']}, epsilon {one['epsilon']:g}", short(one["rmse"])
+    if not one["alike"]:
+        return f"Least error of {where}: {one['mechanism']}, {error}."
+    others = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
+    more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
+    return (
+        f"Least error of {where}: none is surely the best. {one['mechanism']} has at most {error} on these counts; "
+        f"on some of them {', '.join(others)}{more} may be better."
+    )
 
 
 def short(number: float, decimals: int | None = None) -> str:

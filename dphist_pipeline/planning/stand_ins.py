@@ -22,9 +22,13 @@ from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.sources import ending_of
 
 Numbers = NDArray[np.int64]
+RECORDS = 100_000
 SEED = 20_100_708
 STEEPNESS = 3.0
 FILLED_SHARE = 0.05
+# Standard deviation of the logarithm of what a rough cell is multiplied by: real cells are seldom as their neighbours.
+ROUGHNESS = 1.5
+ROUGH = "rough "
 
 
 class StandInRefused(DphistError):
@@ -51,7 +55,10 @@ class EarlierPeriod:
 
 
 def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
-    """Three invented tables: `flat` (equal cells), `skewed` (falling along every axis), `sparse` (few scattered cells).
+    """Six invented tables: `flat` (equal cells), `skewed` (falling along every axis), `sparse` (few scattered cells).
+
+    Each is there once more, rough: every cell times a lognormal number of its own. Mechanisms that look at counts are
+    far better on smooth tables than on rough ones.
 
     Args:
         shape: cells along each axis.
@@ -67,9 +74,12 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
         falling *= along.reshape([-1 if at == axis else 1 for at in range(len(shape))])
     scattered = np.zeros(cells)
     filled = max(1, round(cells * FILLED_SHARE))
-    places = np.random.Generator(np.random.PCG64(SEED)).permutation(cells)[:filled]
+    draws = np.random.Generator(np.random.PCG64(SEED))
+    places = draws.permutation(cells)[:filled]
     scattered[places] = 1 / np.arange(1, filled + 1)
     shapes = {"flat": np.ones(cells), "skewed": falling.ravel(), "sparse": scattered}
+    uneven = np.exp(ROUGHNESS * draws.standard_normal(cells))
+    shapes |= {ROUGH + name: weights * uneven for name, weights in shapes.items()}
     return {name: _rounded_to_total(weights, records).reshape(shape) for name, weights in shapes.items()}
 
 
@@ -95,6 +105,18 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     found = read_publication(named, public)
     _refuse_other_grid(named, found.counts.shape, shape)
     return found.about, found.counts
+
+
+def published_before(spec: ReleaseSpec, public: Path | None) -> bool:
+    """Whether the release has a publication on its grid of today that is in force: the best guess at the next one."""
+    from dphist_pipeline.answering.published import NotPublished
+
+    if public is None:
+        return False
+    try:
+        return read_publication(spec.release, public).counts.shape == spec.domain.shape
+    except (NotPublished, StandInRefused):
+        return False
 
 
 def names_release(named: str) -> bool:

@@ -27,14 +27,16 @@ from dphist_pipeline.estimates.intervals import half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
-from dphist_pipeline.planning._expected_errors import CELL, Forecaster, questions
+from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster, questions
 from dphist_pipeline.planning._least_epsilon import epsilon_at, least_epsilon, smallest, step_of
-from dphist_pipeline.planning.forecast import short
+from dphist_pipeline.planning.forecast import Forecast, prepare, short
 from dphist_pipeline.planning.stand_ins import declared_shapes, read_stand_in
 from dphist_pipeline.releasing.release_spec import load_spec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]
+SIZES = [question.cells for question in questions((64,))]
+SIX = {"flat", "skewed", "sparse", "rough flat", "rough skewed", "rough sparse"}
 
 
 def forecaster(shape: tuple[int, ...], sensitivity: int = 1, repeat: int = 1, records: int = 5000) -> Forecaster:
@@ -91,10 +93,10 @@ def test_mechanisms_that_look_at_counts_are_simulated_on_shapes_and_shown_as_a_r
     ran = office.run(*words, "--records", "200", "--json")
     dpcube, geometric = ran.json["expected"]
     assert (dpcube["basis"], geometric["basis"]) == ("simulated", "law")
-    assert set(dpcube["rmse"]) == {"flat", "skewed", "sparse"}
+    assert set(dpcube["rmse"]) == SIX
     assert "200 records" in ran.json["simulated_on"]
     shown = office.run(*words).out
-    assert "simulated on flat, skewed and sparse counts of 100,000 records" in shown
+    assert "simulated on flat, skewed and sparse, smooth and rough counts of 100,000 records" in shown
     row = next(line for line in shown.splitlines() if line.startswith("dpcube"))
     assert "–" in row and " sim " in row
 
@@ -110,7 +112,7 @@ def test_every_mechanism_that_serves_is_forecast_the_specs_own_first(office: Off
 
 def test_tables_fit_the_terminal_and_say_what_they_are(office: Office) -> None:
     office.write_spec()
-    ran = office.run("forecast", "spec.yaml", "--repeat", "1")
+    ran = office.run("forecast", "spec.yaml", "--repeat", "1", "--all")
     assert ran.code == 0
     rows = [line for line in ran.out.splitlines() if " law " in line or " sim " in line]
     assert len(rows) > 15 and max(map(len, rows)) <= 80
@@ -180,6 +182,66 @@ def test_what_was_published_may_stand_in(office: Office) -> None:
     assert office.state() == before
 
 
+def test_what_this_release_published_stands_in_unless_records_are_told(office: Office) -> None:
+    office.opened().released()
+    asked = ["forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1", "--json"]
+    assert "wards, period all, as published" in office.run(*asked).json["simulated_on"]
+    assert "counts of 900 records" in office.run(*asked, "--records", "900").json["simulated_on"]
+    office.write_spec(axes=[LINE])
+    assert "counts of 100,000 records" in office.run(*asked).json["simulated_on"]
+    office.write_spec()
+    assert office.run("withdraw", "wards", "all", "--reason", "wrong").code == 0
+    assert "counts of 100,000 records" in office.run(*asked).json["simulated_on"]
+
+
+def test_the_specs_mechanism_and_the_best_three_are_shown_first(office: Office) -> None:
+    office.write_spec(mechanism="boost")
+    words = ["forecast", "spec.yaml", "--repeat", "1", "--records", "3000"]
+    few, every = office.run(*words), office.run(*words, "--all")
+    rows = [[line for line in ran.out.splitlines() if " law " in line or " sim " in line] for ran in (few, every)]
+    assert len(rows[0]) == 3 * 4 and len(rows[1]) > 3 * 8
+    assert rows[0][0].startswith("boost") and "--all shows them" in few.out and "--all" not in every.out
+    told = office.run(*words, "--json").json
+    here = {one["mechanism"]: one for one in told["expected"] if one["epsilon_exact"] == told["epsilon"]}
+    worst = {name: max(by["1"] for by in one["rmse"].values()) for name, one in here.items() if name != "boost"}
+    best = {line.split()[0] for line in rows[0][4:8]} - {"boost"}
+    assert max(worst[name] for name in best) <= min(error for name, error in worst.items() if name not in best)
+
+
+@pytest.mark.parametrize(
+    ("others", "alike"),
+    [
+        ({"flat": 3.0, "sparse": 9.0}, []),
+        ({"flat": 1.9, "sparse": 9.0}, ["dawa"]),
+        ({"flat": 2.3, "sparse": 9.0}, ["dawa"]),
+    ],
+)
+def test_a_best_mechanism_is_named_where_no_range_overlaps_with_its_own(
+    office: Office, others: dict[str, float], alike: list[str]
+) -> None:
+    """The best one has errors of 1 to 2, simulated, hence up to 2.2; another one's least is lowered by a tenth."""
+    office.write_spec(axes=[LINE], mechanism="dpcube")
+    plan = prepare(load_spec("spec.yaml"), [Fraction(1)], ["dpcube", "dawa"], None, None, 100, 1, None)
+    errors = {"dpcube": {"flat": 1.0, "sparse": 2.0}, "dawa": others}
+    found = [
+        Expected(
+            one.written,
+            Fraction(1),
+            False,
+            {name: dict.fromkeys([CELL, *SIZES], error) for name, error in by.items()},
+            None,
+            {},
+            {},
+        )
+        for one, by in zip(plan.contenders, errors.values(), strict=True)
+    ]
+    told = Forecast(plan, tuple(found), (), ("dpcube", "dawa")).recommended()
+    assert [(one["questions"], one["mechanism"], one["alike"]) for one in told] == [
+        ("cells", "dpcube", alike),
+        ("sums of 6 cells", "dpcube", alike),
+    ]
+
+
 def test_what_was_withdrawn_does_not_stand_in(office: Office) -> None:
     office.opened().released()
     audit = office.published() / "audit.json"
@@ -234,7 +296,7 @@ def test_the_least_epsilon_of_a_simulation_is_about_that_of_the_law() -> None:
     for name in many.counts:
         found = smallest(partial(many.cell_error, plain, name), 5.0, step_of(exact) + 60, exactly=False)
         assert found is not None and 0.85 < float(found / exact) < 1.25
-    assert set(least_epsilon(many, Contender("dpcube", "dpcube"), 5.0).epsilons) == {"flat", "skewed", "sparse"}
+    assert set(least_epsilon(many, Contender("dpcube", "dpcube"), 5.0).epsilons) == SIX
 
 
 @pytest.mark.parametrize("first", [-540, -90, 0, 130])
@@ -273,7 +335,10 @@ def test_declared_shapes_hold_the_records_that_were_asked_for() -> None:
             assert {counts.shape for counts in shapes.values()} == {shape}
             assert {int(counts.sum()) for counts in shapes.values()} == {records}
             assert min(int(counts.min()) for counts in shapes.values()) >= 0
-    assert (declared_shapes((1000,), 10_000)["sparse"] > 0).sum() <= 50
+    made = declared_shapes((1000,), 10_000)
+    assert set(made) == SIX and (made["sparse"] > 0).sum() <= 50
+    assert made["flat"].std() == 0 and made["rough flat"].std() > made["rough flat"].mean()
+    assert ((made["rough sparse"] > 0) <= (made["sparse"] > 0)).all()
 
 
 def test_questions_lie_inside_the_grid_and_have_the_cells_they_say() -> None:
@@ -315,10 +380,11 @@ def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Offi
     found = rmse(ran, "geometric")
     assert found["windows:3"] == pytest.approx(math.sqrt(9 * variance))
     best = {one["questions"]: one for one in ran.json["recommended"]}
-    assert list(best) == ["prefixes", "windows:3"]
-    for asked, one in best.items():
-        errors = {name: rmse(ran, name)[asked] for name in ("boost", "geometric")}
+    assert list(best) == ["cells", "sums of 2 cells", "prefixes", "windows:3"]
+    for asked, size in {"cells": "1", "sums of 2 cells": "2", "prefixes": "prefixes", "windows:3": "windows:3"}.items():
+        one, errors = best[asked], {name: rmse(ran, name)[size] for name in ("boost", "geometric")}
         assert one["rmse"] == min(errors.values()) == errors[one["mechanism"]]
+        assert one["alike"] == []
     ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named)
     assert "Least error of prefixes, epsilon 1: " in ran.out
     ran = office.run("forecast", "spec.yaml", "--workload", "circles")

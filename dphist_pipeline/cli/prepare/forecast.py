@@ -30,7 +30,8 @@ def forecast(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release.",
+            help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release. "
+            "Default: the latest publication of this release, else invented shapes.",
         ),
     ] = None,
     workload: Annotated[
@@ -45,8 +46,11 @@ def forecast(
         typer.Option(metavar="RECORDS", help="Also find the smallest epsilon at which a cell's error is at most this."),
     ] = None,
     records: Annotated[
-        int, typer.Option(min=1, max=MOST_RECORDS, help="Without a stand-in: expected number of records.")
-    ] = 100_000,
+        int | None,
+        typer.Option(
+            min=1, max=MOST_RECORDS, help="Expected number of records, for invented shapes. Default: 100,000."
+        ),
+    ] = None,
     repeat: Annotated[
         int | None,
         typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; fewer if large."),
@@ -64,6 +68,9 @@ def forecast(
             metavar="TABLE=RECORDS", help="For `tables:`: the wanted error of a cell of one table. Repeat it."
         ),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every mechanism, not the spec's and the three with the least errors.")
+    ] = False,
     decimals: DecimalsOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -89,6 +96,7 @@ def forecast(
     study = prepare(
         *(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows),
         workloads=workload or [],
+        every=every,
     )
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
@@ -119,14 +127,15 @@ def _print_family(
     epsilons: Sequence[Fraction],
     targets: Mapping[str, float],
     every: float | None,
-    records: int,
+    records: int | None,
     as_json: bool,
     decimals: int | None,
 ) -> None:
     """The errors of a family of tables, which follow from the noise law alone."""
     from dphist_pipeline.planning.family_forecast import forecast_family
+    from dphist_pipeline.planning.stand_ins import RECORDS
 
-    found = forecast_family(spec, epsilons, targets, every, records)
+    found = forecast_family(spec, epsilons, targets, every, records or RECORDS)
     if as_json:
         print_json(found.facts())
         return

@@ -46,7 +46,7 @@ class WholeFamily:
         Raises:
             ApplicationRefused: an older version published it, without records.
             PublishedFilesDamaged: a published file is missing or altered.
-            PublicationWithdrawn: the publication was withdrawn.
+            Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
         if POPULATION not in audit["files"]:

@@ -50,7 +50,7 @@ class WholeRelease:
 
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
-            PublicationWithdrawn: the publication was withdrawn.
+            Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
         rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 from local_office import COLLECTION, LocalOffice, sure
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.published import PublicationWithdrawn, audit_in_force
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
     ConsumersWithdrawn,
@@ -254,7 +255,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
             publish(local, file, reason=reason)
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
-    with pytest.raises(PublicationWithdrawn):
+    with pytest.raises(Refused, check=coded("publication_withdrawn")):
         audit_in_force(folders[1])
     made = publish(local, file, reason="the right one")
     assert [(release.audit["release"], release.audit["revision"]) for release in made] == [

@@ -83,7 +83,7 @@ def refuse_taken(address: str) -> str:
         The address as it is kept.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused: what is wrong, and the mend.
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     if os.environ.get("DPHIST_LEDGER"):
@@ -104,7 +104,7 @@ def with_bucket(store: Store, address: str) -> Store:
         address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused, StoreUnusable: what is wrong, and the mend.
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted, StoreUnusable: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     found_in(objects, store.ledger_id, publisher_of(store))

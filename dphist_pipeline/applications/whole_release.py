@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.catalogue_rows import whole_of
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.spec.axes import domain_of
 
 
-class ApplicationRefused(DphistError):
+def application_refused(problem: str) -> Refused:
     """An application of a release that its options, its grid or its counts do not allow."""
+    return Refused(problem, code="application_refused")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

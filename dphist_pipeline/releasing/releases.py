@@ -312,7 +312,7 @@ class Release:
             interpolate: let density rise and fall within bins; uniform by default.
 
         Raises:
-            ApplicationRefused: an option does not suit the grid, or the whole total is 0.
+            Refused: an option does not suit the grid, or the whole total is 0.
         """
         from dphist_pipeline.applications.synthetic_records import SyntheticRecords
         from dphist_pipeline.applications.values_in_bins import Spread
@@ -330,7 +330,7 @@ class Release:
             estimator: with `fit(features, classes, sample_weight)` and `predict`; by default scikit-learn's tree.
 
         Raises:
-            ApplicationRefused: an axis is unknown, there is nothing to learn, or scikit-learn is missing.
+            Refused: an axis is unknown, there is nothing to learn, or scikit-learn is missing.
         """
         from dphist_pipeline.applications.classification import train
 
@@ -356,16 +356,16 @@ class Release:
                 DPCube's paper; `pairs` and `least` do not change them.
 
         Raises:
-            ApplicationRefused: the releases do not have these axes in common, or this one has published no groups.
+            Refused: the releases do not have these axes in common, or this one has published no groups.
         """
         from dphist_pipeline.applications.blocking import blocking
         from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
-        from dphist_pipeline.applications.whole_release import ApplicationRefused
+        from dphist_pipeline.applications.whole_release import application_refused
 
         if not isinstance(other, Release):
             raise NotARelease(other, self.audit["release"], "block")
         if released_groups == (by is not None):
-            raise ApplicationRefused(
+            raise application_refused(
                 "give either `by`, which cuts blocks from both releases, or `released_groups=True`"
             )
         one, two = self._whole_release(), other._whole_release()

@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from error_codes import coded
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import Budget
 
 NAMES = mechanisms.names()
@@ -153,7 +155,7 @@ def test_an_array_of_counts_needs_its_sensitivity_and_doors_refuse_one():
 
 
 def test_an_unknown_mechanism_or_setting_names_the_near_ones():
-    with pytest.raises(mechanisms.UnknownMechanism, match="geometric"):
+    with pytest.raises(Refused, check=coded("unknown_mechanism"), match="geometric"):
         mechanisms.build("geometrik", {})
     with pytest.raises(mechanisms.BadSetting, match="no such setting"):
         mechanisms.build("geometric", {"penalty": "bic"})

@@ -2,7 +2,7 @@
 
     DphistError
       Refused     nothing was charged by this call; the same call is refused again until something is corrected
-      Charged     the period is charged, by this call or an earlier one, and is never charged again
+      AfterCharge the period is charged, by this call or an earlier one, and is never charged again
       Halted      it may have been charged, or not; the same call goes on, once what the message names is mended
         TryAgain  the same, and nobody needs to mend anything: the same call may be tried again
 
@@ -64,7 +64,7 @@ class Refused(DphistError):
     """
 
 
-class Charged(DphistError):
+class AfterCharge(DphistError):
     """A period whose charge was made, and that gives no other result.
 
     Was anything charged? Yes, by this call or an earlier one. May the same call be tried again? It charges no more, and

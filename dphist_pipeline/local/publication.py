@@ -175,7 +175,7 @@ def publish_collection(
 
     Raises:
         ReportsChanged: other values are published, and no reason for a revision is given.
-        NameTaken: the name of a release is taken; nothing was published.
+        Halted: the name of a release is taken; nothing was published.
         ConsumersWithdrawn: releases of some consumers were withdrawn; the others are published.
     """
     if reason:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.publishing.bucket_copy import (
     BelongsToAnother,
@@ -36,18 +36,16 @@ from dphist_pipeline.releasing.vouching import vouching_reader
 TRIES = 5
 
 
-class NoAddress(DphistError):
+def no_address(root: Path) -> Refused:
     """A store that copies nothing anywhere."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        super().__init__(
-            f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
-            "published lies in its public folder; copy that anywhere."
-        )
+    return Refused(
+        f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
+        "published lies in its public folder; copy that anywhere.",
+        code="no_address",
+    )
 
 
-class NotCopied(DphistError):
+class NotCopied(Halted):
     """What was published here is not in the bucket yet."""
 
     def __init__(self, problem: str, try_again: bool = False) -> None:

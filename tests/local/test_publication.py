@@ -19,7 +19,7 @@ from office import Office
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.errors import DphistError, Refused
+from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import (
     ConsumersWithdrawn,
@@ -33,8 +33,6 @@ from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
-from dphist_pipeline.releasing.publisher import NameTaken
 from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
@@ -248,7 +246,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     assert [folder.name for folder in folders] == ["revision=1", "revision=2"] and all(map(is_marked, folders))
     before = local.files()
     assert verbs.withdraw(local.store, "ages_city", "all", "a wrong question") == folders
-    with pytest.raises(WithdrawnOtherwise, match=r"'a wrong question'\. It stands once"):
+    with pytest.raises(Refused, check=coded("withdrawn_otherwise"), match=r"'a wrong question'\. It stands once"):
         verbs.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
         with pytest.raises(ConsumersWithdrawn, match="a wrong question") as refused:
@@ -314,7 +312,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
     local.funded().write_spec(release="ages_state")
     local.office.released()
     before = local.files()
-    with pytest.raises(NameTaken, match="'ages_state' belongs to something else"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="'ages_state' belongs to something else"):
         publish(local, local.answered(AGES, round=round_), round=round_)
     assert local.files() == before
     assert local.office.released().code == 0
@@ -323,7 +321,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
 def test_a_collection_takes_no_name_of_a_release_that_waits(local: LocalOffice) -> None:
     local.funded().write_spec(release="ages_state", publish="manual")
     local.office.release()
-    with pytest.raises(NameTaken):
+    with pytest.raises(Halted, check=coded("name_taken")):
         publish(local, local.answered(AGES))
 
 
@@ -332,7 +330,7 @@ def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: Local
     publish(local, local.answered(AGES, round=round_), round=round_)
     local.funded().write_spec(release="ages_state")
     before = local.files(), local.office.entries()
-    with pytest.raises(NameTaken, match="This call published and spent nothing"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="This call published and spent nothing"):
         verbs.release(load_spec(local.folder / "spec.yaml"), local.store)
     assert (local.files(), local.office.entries()) == before
 
@@ -344,7 +342,7 @@ def test_two_collections_may_not_meet_in_one_name(local: LocalOffice) -> None:
         consumers=[{"name": "old_city", "epsilon": 2, "width": 50}],
     )
     changes = {"collection": "ages_old", "consumers": [{"name": "city", "epsilon": 2, "width": 50}]}
-    with pytest.raises(NameTaken, match="'ages_old_city'"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="'ages_old_city'"):
         publish(local, local.answered(AGES, **changes), **changes)
 
 

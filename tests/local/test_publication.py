@@ -21,14 +21,7 @@ from dphist_pipeline.answering import building
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import (
-    ConsumersWithdrawn,
-    NoReports,
-    ReportsChanged,
-    count_reports,
-    estimate_of,
-    publish_collection,
-)
+from dphist_pipeline.local.publication import count_reports, estimate_of, publish_collection
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, publisher
@@ -152,9 +145,11 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     assert [release.replayed for release in publish(local, first)] == [False, False]
     before = local.files()
     assert [release.replayed for release in publish(local, first)] == [True, True]
-    with pytest.raises(ReportsChanged, match="dphist local publish SPEC --revise --reason TEXT"):
+    with pytest.raises(
+        Refused, check=coded("reports_changed"), match="dphist local publish SPEC --revise --reason TEXT"
+    ):
         publish(local, first, late)
-    with pytest.raises(ReportsChanged):
+    with pytest.raises(Refused, check=coded("reports_changed")):
         publish(local, first, nonnegative=True)
     assert local.files() == before
     made = publish(local, first, late, reason="late reports")
@@ -162,7 +157,7 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     for reason in ("late reports", ""):
         again = publish(local, first, late, reason=reason)
         assert [(release.audit["revision"], release.replayed) for release in again] == [(2, True)] * 2
-    with pytest.raises(ReportsChanged):
+    with pytest.raises(Refused, check=coded("reports_changed")):
         publish(local, first, reason="late reports")
     assert {name: local.files()[name] for name in before} == before
     assert [release.audit["revision"] for release in publish(local, first, reason="and back")] == [3, 3]
@@ -231,10 +226,10 @@ def test_who_is_killed_between_two_consumers_is_finished_by_the_same_command(loc
 
 def test_nobody_who_answered_is_said_with_what_was_refused(local: LocalOffice) -> None:
     spec = local.declared()
-    with pytest.raises(NoReports, match=r"no report to the question of 'ages'\. Look whether"):
+    with pytest.raises(Refused, check=coded("no_reports"), match=r"no report to the question of 'ages'\. Look whether"):
         count_reports(spec, [])
     other = local.reports(Question("wages", question_of(spec).parts), AGES)
-    with pytest.raises(NoReports, match=r"\(refused: 2 unreadable, 405 other question\)"):
+    with pytest.raises(Refused, check=coded("no_reports"), match=r"\(refused: 2 unreadable, 405 other question\)"):
         count_reports(spec, [other], {"unreadable": 2, "other question": 5})
 
 
@@ -249,7 +244,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     with pytest.raises(Refused, check=coded("withdrawn_otherwise"), match=r"'a wrong question'\. It stands once"):
         verbs.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
-        with pytest.raises(ConsumersWithdrawn, match="a wrong question") as refused:
+        with pytest.raises(Halted, check=coded("consumers_withdrawn"), match="a wrong question") as refused:
             publish(local, file, reason=reason)
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
@@ -270,12 +265,14 @@ def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: 
     file = local.answered(AGES)
     publish(local, file, only="city")
     verbs.withdraw(local.store, "ages_city", "all", "wrong edges")
-    with pytest.raises(ConsumersWithdrawn, match="Not published anew: ages_city; published: ages_state") as refused:
+    with pytest.raises(
+        Halted, check=coded("consumers_withdrawn"), match="Not published anew: ages_city; published: ages_state"
+    ) as refused:
         publish(local, file)
     assert "dphist local publish SPEC --revise --reason TEXT" in str(refused.value)
     (state,) = publish(local, file, only="state")
     assert state.replayed
-    with pytest.raises(ConsumersWithdrawn, match="published: none"):
+    with pytest.raises(Halted, check=coded("consumers_withdrawn"), match="published: none"):
         publish(local, file, only="city")
 
 
@@ -350,7 +347,7 @@ def test_every_round_asks_anew_and_is_a_period(local: LocalOffice) -> None:
     first, second = ({"round": f"2026-01-{day}"} for day in ("05", "12"))
     file = local.answered(AGES, **first)
     publish(local, file, **first)
-    with pytest.raises(NoReports, match="400 other question"):
+    with pytest.raises(Refused, check=coded("no_reports"), match="400 other question"):
         publish(local, file, **second)
     made = publish(local, local.answered(AGES, "b.parquet", **second), **second)
     assert [release.audit["period"] for release in made] == ["2026-01-12"] * 2

@@ -16,7 +16,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import load_collection
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionInvalid
+from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
 from dphist_pipeline.spec.numbers import exact
 
 
@@ -96,14 +96,14 @@ def _refuse_output(output: Path, record: Path) -> None:
 def _read_question(path: Path) -> Question:
     """The question in a curator's file; a spec asks one, too."""
     if path.suffix.casefold() in (".csv", ".parquet"):
-        raise QuestionInvalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
+        raise question_invalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
     if path.suffix.casefold() != ".json":
         return question_of(load_collection(path))
     try:
         with path.open("rb") as file:
             content = file.read(LONGEST_QUESTION + 1)
     except OSError as error:
-        raise QuestionInvalid(f"{path} cannot be read: {error.strerror}") from None
+        raise question_invalid(f"{path} cannot be read: {error.strerror}") from None
     return Question.from_json(content)
 
 

@@ -1,7 +1,14 @@
-"""The base class of all errors of this package, and hints for misspelt names.
+"""The tree of errors: its branches say whether anything was charged, and whether the same call may be tried again.
 
-An error keeps its facts as attributes and has one message: the problem, its place, and how to correct it. Before noise
-is added, a message names columns, rules and declared bins, and never a value, a sample or a number of rows.
+    DphistError
+      Refused     nothing was charged by this call; the same call is refused again until something is corrected
+      AfterCharge the period is charged, by this call or an earlier one, and is never charged again
+      Halted      it may have been charged, or not; the same call goes on, once what the message names is mended
+        TryAgain  the same, and nobody needs to mend anything: the same call may be tried again
+
+An error of its own class is one that somebody catches by name; others are told apart by their `code`. An error keeps
+its facts as attributes and has one message: the problem, its place, and how to correct it. Before noise is added, a
+message names columns, rules and declared bins, and never a value, a sample or a number of rows.
 """
 
 from __future__ import annotations
@@ -15,19 +22,25 @@ from typing import Any
 class DphistError(Exception):
     """The package refuses something or fails in a known way; the command line prints the message and exits with 1.
 
+    Args:
+        code: by default the name of the class, as `not_allowed`.
+        facts: kept as attributes.
+
     Attributes:
+        code: a name for programs; texts may change, names stay.
         try_again: whether the same call may succeed later without anybody mending anything: a connection was lost, or
             something was in use. The command line then exits with 75.
         charged: whether the period that was asked for is charged; None where nobody asked for one, or nobody knows.
     """
 
+    code: str
     try_again: bool = False
     charged: bool | None = None
 
-    @property
-    def code(self) -> str:
-        """A name for programs, such as `not_allowed`; texts may change, names stay."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+    def __init__(self, message: str = "", *, code: str = "", **facts: object) -> None:
+        self.code = code or re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+        vars(self).update(facts)
+        super().__init__(message)
 
     @property
     def told(self) -> str:
@@ -41,6 +54,40 @@ class DphistError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.args, vars(self))
+
+
+class Refused(DphistError):
+    """A call that is not carried out as it was made: its words, a spec, a decision or a public file stand against it.
+
+    Was anything charged? Not by this call. May the same call be tried again? It is refused again, until what the
+    message names is corrected.
+    """
+
+
+class AfterCharge(DphistError):
+    """A period whose charge was made, and that gives no other result.
+
+    Was anything charged? Yes, by this call or an earlier one. May the same call be tried again? It charges no more, and
+    goes on only once what the message names was done; some periods are released only as a new revision, at its price.
+    """
+
+
+class Halted(DphistError):
+    """Something that a call needs is missing, damaged or at fault, which may come to light before a charge or after it.
+
+    Was anything charged? Perhaps: `charged` says so where a release asked the ledger. May the same call be tried again?
+    Once what the message names is mended; it goes on where it stopped, and never charges twice.
+    """
+
+
+class TryAgain(Halted):
+    """Something was in use, or a connection was lost.
+
+    Was anything charged? Perhaps, as for `Halted`. May the same call be tried again? Yes, as it is; it never charges
+    twice. The command line exits with 75, and Dagster tries again within the step.
+    """
+
+    try_again = True
 
 
 _NOTHING = re.compile(r"(nothing|neither)\b[^.]* (spent|charged|decided|changed)\b|spent nothing", re.IGNORECASE)

@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 
 # RFC 8439, appendix A.1, first test vector: key, nonce and counter 0.
 CHACHA20_OF_ZEROS = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
 
 
-class NoiseSelfTestFailed(DphistError):
+class NoiseSelfTestFailed(Halted):
     """The noise sampler of this machine failed its self-test; nothing was drawn for a release."""
 
     def __init__(self, what: str) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dphist_pipeline.answering._macros import macro
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.publishing.published_files import read_audit, release_folder
 from dphist_pipeline.sql_files import identifier, literal
@@ -27,15 +27,13 @@ OPEN_AT_ONCE = 4
 IDLE_OPTIMIZERS = "statistics_propagation,projection_pullup,join_elimination,common_subplan,common_subexpressions"
 
 
-class ForeignCatalogue(DphistError):
+def foreign_catalogue(folder: Path) -> Refused:
     """A catalogue whose macros reach for files or the network; no catalogue of ours does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        super().__init__(
-            f"the catalogue in {folder} asks for files or the network, which no catalogue of ours does: it was kept "
-            "from both. Somebody altered it. Fetch it from where you trust who publishes; in a store, release again."
-        )
+    return Refused(
+        f"the catalogue in {folder} asks for files or the network, which no catalogue of ours does: it was kept "
+        "from both. Somebody altered it. Fetch it from where you trust who publishes; in a store, release again.",
+        code="foreign_catalogue",
+    )
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def call_macro(
 
     Raises:
         QuestionRefused: the macro refuses the question.
-        ForeignCatalogue: the catalogue's macro is none of ours.
+        Refused: the catalogue's macro is none of ours.
     """
     connection, within = _opened(sources, macro_name)
     release = literal(f"{within}{identifier(sources[0].release)}")
@@ -102,7 +100,7 @@ def call_macro(
         if not problem:
             raise
     except duckdb.PermissionException:
-        raise ForeignCatalogue(_public(sources)) from None
+        raise foreign_catalogue(_public(sources)) from None
     raise QuestionRefused("", problem)
 
 

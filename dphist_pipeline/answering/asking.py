@@ -63,7 +63,7 @@ class Publication:
 
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
-            PublicationWithdrawn: the publication was withdrawn.
+            Refused: the publication was withdrawn.
         """
         return cls(folder, audit_in_force(folder))
 

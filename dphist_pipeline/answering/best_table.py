@@ -8,7 +8,7 @@ from typing import Any
 
 from dphist_pipeline.answering._family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.answering.asking import Box, Publication
-from dphist_pipeline.answering.published import FamilyNamed, audit_in_force, is_family
+from dphist_pipeline.answering.published import audit_in_force, family_named, is_family
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.spec.axes import domain_of
@@ -41,7 +41,7 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
     """The same for a folder, which may be that of a family: then any of its tables may answer.
 
     Raises:
-        FamilyNamed: no table of the family has all axes of the question.
+        Refused: no table of the family has all axes of the question.
     """
     if not is_family(folder):
         return best_publication(Publication.read(folder), by, boxes)
@@ -50,7 +50,7 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
     wanted = {*by, *(name for box in boxes for name in box)}
     having = [table for table, domain in domains.items() if wanted <= names_of_table(domain)]
     if not having:
-        raise FamilyNamed(audit["release"], list(audit["tables"]), sorted(wanted))
+        raise family_named(audit["release"], list(audit["tables"]), sorted(wanted))
     smallest = min(having, key=lambda table: domains[table].cells)
     return best_publication(Publication.read(folder / TABLES_OF_FAMILY / smallest), by, boxes)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from dphist_pipeline import early_processes
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.catalogue_tables import version
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Halted
 
 
-class CatalogueNotBuilt(DphistError):
+class CatalogueNotBuilt(Halted):
     """The catalogue could not be built; the published files stay published."""
 
     def __init__(self, problem: str) -> None:

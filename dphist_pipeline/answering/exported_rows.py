@@ -69,7 +69,7 @@ class Exported:
 
         Raises:
             NotPublished: there is no such release, period or revision.
-            PublicationWithdrawn: it was withdrawn.
+            Refused: it was withdrawn.
             PublishedFilesDamaged: a published file is missing or altered.
         """
         latest = latest_revision(public, release, period)

@@ -10,19 +10,16 @@ from typing import Any, Literal
 
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.publishing.formatting import FORMULA
 
 Format = Literal["csv", "xlsx", "sdmx-csv"]
 ENDINGS: dict[Format, str] = {"csv": ".csv", "xlsx": ".xlsx", "sdmx-csv": ".sdmx.csv"}
 
 
-class CannotExport(DphistError):
+def cannot_export(file: Path, problem: str) -> Refused:
     """A file that cannot be written."""
-
-    def __init__(self, file: Path, problem: str) -> None:
-        self.file, self.problem = file, problem
-        super().__init__(f"{file} cannot be written: {problem}.")
+    return Refused(f"{file} cannot be written: {problem}.", code="cannot_export")
 
 
 def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool = False) -> None:
@@ -33,11 +30,11 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
         overwrite: replace the file if it is there.
 
     Raises:
-        CannotExport: the file is there already, the folder is missing or read-only, the file would be too large for
+        Refused: the file is there already, the folder is missing or read-only, the file would be too large for
             its format, or the package that writes it is not installed.
     """
     if file.exists() and not overwrite:
-        raise CannotExport(file, "it is there already; choose another --output, or say --overwrite")
+        raise cannot_export(file, "it is there already; choose another --output, or say --overwrite")
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         if to == "xlsx":
@@ -59,7 +56,7 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
         return
     finally:
         draft.unlink(missing_ok=True)
-    raise CannotExport(file, problem)
+    raise cannot_export(file, problem)
 
 
 def csv_lines(exported: Exported) -> Iterator[list[Any]]:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition
 
 LONGEST = 2_000
@@ -28,15 +28,13 @@ _TOKEN = re.compile(
 )
 
 
-class WhereRefused(DphistError):
+def where_refused(problem: str) -> Refused:
     """The text of `--where` does not follow the grammar."""
-
-    def __init__(self, where: str, problem: str) -> None:
-        self.where, self.problem = where, problem
-        super().__init__(
-            f"--where: {problem}. It takes conditions joined by `and`, as in "
-            "\"age in [60, 80) and ward = 'surgery'\"; also >=, <, !=, in ('a', 'b'), is other, and `or` on one axis."
-        )
+    return Refused(
+        f"--where: {problem}. It takes conditions joined by `and`, as in "
+        "\"age in [60, 80) and ward = 'surgery'\"; also >=, <, !=, in ('a', 'b'), is other, and `or` on one axis.",
+        code="where_refused",
+    )
 
 
 def parse_where(where: str) -> dict[str, Condition]:
@@ -46,10 +44,10 @@ def parse_where(where: str) -> dict[str, Condition]:
         where: conditions joined by `and`; not empty.
 
     Raises:
-        WhereRefused: the text does not follow the grammar; the message names the place.
+        Refused: the text does not follow the grammar; the message names the place.
     """
     if len(where) > LONGEST:
-        raise WhereRefused(where, f"is longer than {LONGEST} characters")
+        raise where_refused(f"is longer than {LONGEST} characters")
     return _Parser(where).box()
 
 
@@ -74,8 +72,7 @@ class _Parser:
         while self._skip("word", "or"):
             other_axis, also = self._condition()
             if other_axis != axis or not (_are_categories(wanted) and _are_categories(also)):
-                raise WhereRefused(
-                    self._where,
+                raise where_refused(
                     f"`or` joins categories of one axis, not '{axis}' and '{other_axis}'"
                     if other_axis != axis
                     else f"`or` joins categories that '{axis}' equals, not ranges and not !=",
@@ -84,7 +81,7 @@ class _Parser:
         if in_parentheses:
             self._expect("sign", ")")
         elif self._joined_by_or(first) and (self._box or self._peek()[0] != "end"):
-            raise WhereRefused(self._where, "beside `and`, put the conditions that `or` joins into parentheses")
+            raise where_refused("beside `and`, put the conditions that `or` joins into parentheses")
         self._add(axis, wanted)
 
     def _joined_by_or(self, first: int) -> bool:
@@ -110,12 +107,11 @@ class _Parser:
             return axis, (None, self._number_or_day())
         if sign in (">", "<="):
             mend = f"{axis} {'>=' if sign == '>' else '<'} {_next(*self._peek())}"
-            raise WhereRefused(
-                self._where,
+            raise where_refused(
                 f"'{axis} {sign}' is not known, since ranges hold their lower end and not their upper one; use >= and "
                 f"<, as in `{mend}`, or a range, as in `{axis} in [low, high)`",
             )
-        raise WhereRefused(self._where, f"after '{axis}' one of in, is, =, !=, >=, < is expected")
+        raise where_refused(f"after '{axis}' one of in, is, =, !=, >=, < is expected")
 
     def _in(self) -> Condition:
         if self._skip("sign", "["):
@@ -143,12 +139,12 @@ class _Parser:
         elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[1], wanted[0]) == (None, None):
             self._box[axis] = (there[0], wanted[1])
         else:
-            raise WhereRefused(self._where, f"'{axis}' has two conditions that do not go together; join them into one")
+            raise where_refused(f"'{axis}' has two conditions that do not go together; join them into one")
 
     def _category(self) -> str:
         kind, text = self._peek()
         if kind not in ("text", "word", "number", "day"):
-            raise WhereRefused(self._where, "a category is expected, as in 'surgery'")
+            raise where_refused("a category is expected, as in 'surgery'")
         self._next += 1
         return text
 
@@ -165,14 +161,14 @@ class _Parser:
     def _take(self, kind: str) -> str:
         found, text = self._peek()
         if found != kind:
-            raise WhereRefused(self._where, f"a {'name' if kind == 'word' else kind} is expected{self._here()}")
+            raise where_refused(f"a {'name' if kind == 'word' else kind} is expected{self._here()}")
         self._next += 1
         return text
 
     def _expect(self, kind: str, text: str) -> None:
         found, word = self._peek()
         if (found, word.lower()) != (kind, text):
-            raise WhereRefused(self._where, f"'{text}' is expected{self._here()}")
+            raise where_refused(f"'{text}' is expected{self._here()}")
         self._next += 1
 
     def _here(self) -> str:
@@ -187,7 +183,7 @@ class _Parser:
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None:
-                raise WhereRefused(self._where, f"{text[position:].strip()[:60]!r} is not understood")
+                raise where_refused(f"{text[position:].strip()[:60]!r} is not understood")
             kind = str(match.lastgroup)
             value = match[kind]
             yield kind, value.replace("''", "'") if kind == "text" else value

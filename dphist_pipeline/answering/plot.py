@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.published import PublicationWithdrawn
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.answering.published import publication_withdrawn
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -25,12 +25,9 @@ ENDINGS = (".svg", ".png", ".html")
 SHARPNESS = 2.0
 
 
-class PictureRefused(DphistError):
+def picture_refused(file: Path, problem: str) -> Refused:
     """A picture cannot be written: its format is unknown, or its file cannot be made."""
-
-    def __init__(self, file: Path, problem: str) -> None:
-        self.file = file
-        super().__init__(f"--output {str(file)[:200]!r}: {problem}")
+    return Refused(f"--output {str(file)[:200]!r}: {problem}", code="picture_refused")
 
 
 def release_svg(folder: Path) -> str:
@@ -59,13 +56,13 @@ def write_picture(
         decimals: of numbers in the picture; None for as many as their noise justifies.
 
     Raises:
-        PictureRefused: the ending is unknown, or the file is there already or cannot be written.
-        PublicationWithdrawn, PublishedFilesDamaged, QuestionRefused: see `asking.Publication`.
+        Refused: the ending is unknown, or the file is there already or cannot be written.
+        Refused, PublishedFilesDamaged: see `asking.Publication`.
     """
     check_output(file, overwrite)
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise PublicationWithdrawn(audit)
+        raise publication_withdrawn(audit)
     picture, title = _picture_of(folder, audit, box, where)
     picture = replace(picture, sums=replace(picture.sums, asked_decimals=decimals))
     if file.suffix.lower() == ".png":
@@ -81,7 +78,7 @@ def write_picture(
         problem = f"cannot be written: {error.strerror}"
     else:
         return file
-    raise PictureRefused(file, problem)
+    raise picture_refused(file, problem)
 
 
 def check_output(file: Path, overwrite: bool) -> None:
@@ -91,12 +88,12 @@ def check_output(file: Path, overwrite: bool) -> None:
         overwrite: whether it may be there.
 
     Raises:
-        PictureRefused: with the reason.
+        Refused: with the reason.
     """
     if file.suffix.lower() not in ENDINGS:
-        raise PictureRefused(file, "must end in .svg, .png or .html")
+        raise picture_refused(file, "must end in .svg, .png or .html")
     if file.exists() and not overwrite:
-        raise PictureRefused(file, "is there already; name another file, or say --overwrite")
+        raise picture_refused(file, "is there already; name another file, or say --overwrite")
 
 
 def _picture_of(

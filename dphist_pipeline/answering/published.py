@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.errors import DphistError, did_you_mean, first_of
+from dphist_pipeline.errors import Refused, did_you_mean, first_of
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, release_folder
 from dphist_pipeline.spec.periods import PeriodRule
 from dphist_pipeline.spec.refusals import PeriodError
@@ -17,7 +17,7 @@ from dphist_pipeline.spec.refusals import PeriodError
 MOST_LISTED = 20
 
 
-class NotPublished(DphistError):
+class NotPublished(Refused):
     """The store holds no such release or period."""
 
     def __init__(self, what: str, name: str, known: list[str]) -> None:
@@ -26,31 +26,29 @@ class NotPublished(DphistError):
         super().__init__(f"no {what} {name[:60]!r} is published in this store. {hint}")
 
 
-class FamilyNamed(DphistError):
+def family_named(release: str, tables: Sequence[str], axes: Sequence[str] = ()) -> Refused:
     """A family of tables is named where one of its tables is needed, or for axes that no table of it has together."""
-
-    def __init__(self, release: str, tables: Sequence[str], axes: Sequence[str] = ()) -> None:
-        self.release, self.tables, self.axes = release, tuple(f"{release}_{table}" for table in tables), tuple(axes)
-        named = first_of(self.tables, MOST_LISTED)
-        if axes:
-            together = f"{' and '.join(axes)} together" if len(axes) > 1 else axes[0]
-            text = f"no table of release '{release}' has {together}; its tables are {named}"
-        else:
-            text = f"release '{release}' is a family of tables; name one of them: {named}"
-        super().__init__(text)
+    tables = tuple(f"{release}_{table}" for table in tables)
+    named = first_of(tables, MOST_LISTED)
+    if axes:
+        together = f"{' and '.join(axes)} together" if len(axes) > 1 else axes[0]
+        text = f"no table of release '{release}' has {together}; its tables are {named}"
+    else:
+        text = f"release '{release}' is a family of tables; name one of them: {named}"
+    return Refused(text, code="family_named")
 
 
-class PublicationWithdrawn(DphistError):
+def publication_withdrawn(audit: Mapping[str, Any], standing: Sequence[str] = ()) -> Refused:
     """The publication was withdrawn; `standing` lists the periods of its release that were not."""
-
-    def __init__(self, audit: Mapping[str, Any], standing: Sequence[str] = ()) -> None:
-        self.reason, self.standing = str(audit["withdrawn"]["reason"]), tuple(standing)
-        others = f" (these stand: {', '.join(self.standing[-MOST_LISTED:])})" if standing else ""
-        super().__init__(
-            f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
-            f"{audit['withdrawn']['at'][:10]}: {self.reason}. It answers no question; name another period{others}, "
-            "or publish a new revision."
-        )
+    reason = str(audit["withdrawn"]["reason"])
+    standing = tuple(standing)
+    others = f" (these stand: {', '.join(standing[-MOST_LISTED:])})" if standing else ""
+    return Refused(
+        f"release '{audit['release']}', period {audit['period']}, revision {audit['revision']} was withdrawn on "
+        f"{audit['withdrawn']['at'][:10]}: {reason}. It answers no question; name another period{others}, "
+        "or publish a new revision.",
+        code="publication_withdrawn",
+    )
 
 
 def audit_in_force(folder: Path) -> dict[str, Any]:
@@ -61,11 +59,11 @@ def audit_in_force(folder: Path) -> dict[str, Any]:
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
-        PublicationWithdrawn: the publication was withdrawn.
+        Refused: the publication was withdrawn.
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise PublicationWithdrawn(audit, _periods_not_withdrawn(release_folder(folder.resolve())))
+        raise publication_withdrawn(audit, _periods_not_withdrawn(release_folder(folder.resolve())))
     return audit
 
 
@@ -79,7 +77,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
 
     Raises:
         NotPublished: with the releases or periods that are published.
-        FamilyNamed: with its tables.
+        Refused: with its tables.
     """
     releases = [name for name in _names(public, "") if _periods(public / name)]
     tables = {f"{name}_{table}": (name, table) for name in releases for table in _tables(public / name)}
@@ -87,7 +85,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
         whole, table = tables[release]
         return latest_revision(public, whole, period, family=True) / TABLES_OF_FAMILY / table
     if not family and release in releases and _tables(public / release):
-        raise FamilyNamed(release, _tables(public / release))
+        raise family_named(release, _tables(public / release))
     if release not in releases:
         raise NotPublished("release", release, [*releases, *tables])
     periods = _periods(public / release)

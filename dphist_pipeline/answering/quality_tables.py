@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.notes import CAP_UNKNOWN, UNSEEN
 from dphist_pipeline.estimates.row_quality import SHIFT, Cut, Row, along, cuts, points_of, seen, sentences
 from dphist_pipeline.spec.axes import domain_of
@@ -20,7 +20,7 @@ from dphist_pipeline.spec.sources import EVERY_ROW
 FILE = "quality.parquet"
 
 
-class NoQualityTable(DphistError):
+class NoQualityTable(Refused):
     """The release was published without a quality table."""
 
     def __init__(self, audit: Row) -> None:
@@ -50,7 +50,7 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
-        PublicationWithdrawn: the publication was withdrawn.
+        Refused: the publication was withdrawn.
         NoQualityTable: its spec declared none.
     """
     audit, rows = audit_in_force(folder), read_rows(folder)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.sql_files import identifier, literal
@@ -191,7 +191,7 @@ def blocking(
         least: of each box.
     """
     if isinstance(by, str) or not by:
-        raise ApplicationRefused("by: takes a list of lists of axes, one for each partition")
+        raise application_refused("by: takes a list of lists of axes, one for each partition")
     made = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
     epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
     return Blocking(made, (one.called, other.called), epsilon)
@@ -213,14 +213,14 @@ def blocks(
         At most 5,000 blocks. O(cells · axes · log blocks) when cuts halve.
 
     Raises:
-        ApplicationRefused: an axis is unknown or differs between the releases, or a number is out of its range.
+        Refused: an axis is unknown or differs between the releases, or a number is out of its range.
     """
     axes = shared_axes(one, other, by)
     tables = [summed(whole, axes) for whole in (one, other)]
     wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
     for option, given in (("pairs", wanted), ("least", least)):
         if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
-            raise ApplicationRefused(f"{option}: takes a whole number from 0, not {given!r:.60}")
+            raise application_refused(f"{option}: takes a whole number from 0, not {given!r:.60}")
     cuts, boxes = _cut(tables[0], tables[1], wanted, least)
     of_cells = np.empty(tables[0].shape, dtype=np.int64)
     for number, box in enumerate(boxes):
@@ -233,18 +233,18 @@ def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tu
     """The axes of these names, which both releases must have with the same cells.
 
     Raises:
-        ApplicationRefused: an axis is unknown or differs between the releases.
+        Refused: an axis is unknown or differs between the releases.
     """
     known = {axis.name: axis for axis in one.domain.axes}
     theirs = {axis.name: axis for axis in other.domain.axes}
     if isinstance(by, str) or not by or len(set(by)) < len(by):
-        raise ApplicationRefused("by: takes a list of axes, each once")
+        raise application_refused("by: takes a list of axes, each once")
     for name in by:
         for whole, axes in ((one, known), (other, theirs)):
             if name not in axes:
-                raise ApplicationRefused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
+                raise application_refused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
         if _grid(known[name]) != _grid(theirs[name]):
-            raise ApplicationRefused(
+            raise application_refused(
                 f"axis '{name}' has other bins or categories in {other.called} than in {one.called}: both owners must "
                 "declare the same ones"
             )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.errors import did_you_mean
 
@@ -54,7 +54,7 @@ class Classifier:
             records: a frame or an Arrow table; see `places_of`.
 
         Raises:
-            ApplicationRefused: a column is missing.
+            Refused: a column is missing.
         """
         values = [*self.target.values, None]
         return [values[place] for place in self._predicted(places_of(self.features, records))]
@@ -66,12 +66,12 @@ class Classifier:
             records: as `predict` takes them, with a column for the target.
 
         Raises:
-            ApplicationRefused: a column is missing, or no record has a category of the axis.
+            Refused: a column is missing, or no record has a category of the axis.
         """
         (truth,) = places_of([self.target], records)
         known = truth != NOWHERE
         if not known.any():
-            raise ApplicationRefused(f"no record has a category of the axis '{self.target.name}' to test on")
+            raise application_refused(f"no record has a category of the axis '{self.target.name}' to test on")
         return float((self._predicted(places_of(self.features, records))[known] == truth[known]).mean())
 
     def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -90,7 +90,7 @@ def train(whole: WholeRelease, target: str, features: Sequence[str] | None = Non
         estimator: with `fit(features, classes, sample_weight)` and `predict`; a decision tree by entropy by default.
 
     Raises:
-        ApplicationRefused: an axis is unknown, the target has no categories, there is only one class, or scikit-learn
+        Refused: an axis is unknown, the target has no categories, there is only one class, or scikit-learn
             is missing.
     """
     goal, axes = chosen_axes(whole, target, features)
@@ -105,10 +105,10 @@ def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, es
         examples: of at least two classes; see `examples_of`.
 
     Raises:
-        ApplicationRefused: there is only one class, or scikit-learn is missing.
+        Refused: there is only one class, or scikit-learn is missing.
     """
     if np.unique(examples.classes).size < 2:
-        raise ApplicationRefused(f"all records have one category of the axis '{goal.name}': there is nothing to learn")
+        raise application_refused(f"all records have one category of the axis '{goal.name}': there is nothing to learn")
     made = entropy_tree() if estimator is None else estimator
     made.fit(examples.features, examples.classes, sample_weight=examples.weights.astype(np.float64))
     return Classifier(made, goal, axes)
@@ -118,12 +118,12 @@ def entropy_tree() -> Any:
     """scikit-learn's decision tree by entropy, which splits as ID3 does, but in two; at least 1 record a leaf.
 
     Raises:
-        ApplicationRefused: scikit-learn is missing.
+        Refused: scikit-learn is missing.
     """
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError:
-        raise ApplicationRefused(NEEDED) from None
+        raise application_refused(NEEDED) from None
     return DecisionTreeClassifier(criterion="entropy", random_state=0)
 
 
@@ -137,18 +137,18 @@ def chosen_axes(
         features: names of axes, in the order that is wanted; None for all but the target, as declared.
 
     Raises:
-        ApplicationRefused: see `train`.
+        Refused: see `train`.
     """
     axes = {axis.name: axis for axis in whole.domain.axes}
     names = [name for name in axes if name != target] if features is None else list(features)
     for name in (target, *names):
         if name not in axes:
-            raise ApplicationRefused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
+            raise application_refused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
     goal = axes[target]
     if not isinstance(goal, CategoricalAxis):
-        raise ApplicationRefused(f"the target '{target}' is an axis of numbers or days; name an axis of categories")
+        raise application_refused(f"the target '{target}' is an axis of numbers or days; name an axis of categories")
     if not names or target in names or len(set(names)) < len(names):
-        raise ApplicationRefused("features: takes at least one axis beside the target, each once")
+        raise application_refused("features: takes at least one axis beside the target, each once")
     return goal, tuple(axes[name] for name in names)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dphist_pipeline.applications.whole_release import ApplicationRefused
+from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import did_you_mean
 
@@ -27,18 +27,18 @@ def read_public(file: Path) -> pa.Table:
         file: CSV with a header, whose columns stay texts, or Parquet.
 
     Raises:
-        ApplicationRefused: another ending, or the file cannot be read.
+        Refused: another ending, or the file cannot be read.
     """
     reading = {".csv": "read_csv($file, all_varchar := true, header := true)", ".parquet": "read_parquet($file)"}
     if file.suffix.lower() not in reading:
-        raise ApplicationRefused(f"the public records {file.name} must be a file that ends in .csv or .parquet")
+        raise application_refused(f"the public records {file.name} must be a file that ends in .csv or .parquet")
     try:
         with duckdb.connect() as connection:
             query = f"FROM {reading[file.suffix.lower()]}"
             return connection.sql(query, params={"file": str(file)}).to_arrow_table()
     except duckdb.Error as error:
         problem = str(error).splitlines()[0]
-    raise ApplicationRefused(f"the public records {file.name} cannot be read: {problem}")
+    raise application_refused(f"the public records {file.name} cannot be read: {problem}")
 
 
 def places_of(axes: Sequence[Axis], records: Any) -> list[Places]:
@@ -52,7 +52,7 @@ def places_of(axes: Sequence[Axis], records: Any) -> list[Places]:
         For each axis int64, shape (records,); `other` or `NOWHERE` for values that no bin holds.
 
     Raises:
-        ApplicationRefused: a column is missing.
+        Refused: a column is missing.
     """
     table = records if isinstance(records, pa.Table | pa.RecordBatch) else pa.table(records)
     return [_places(axis, _column(table, axis)) for axis in axes]
@@ -64,7 +64,7 @@ def _column(table: Any, axis: Axis) -> Any:
             column = table.column(name)
             return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     hint = did_you_mean(axis.name, table.column_names)
-    raise ApplicationRefused(f"the records have no column '{axis.name}'. {hint}")
+    raise application_refused(f"the records have no column '{axis.name}'. {hint}")
 
 
 def _places(axis: Axis, values: Any) -> Places:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.blocking import Blocking, Blocks, shared_axes, summed
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
 MOST_CELLS = 100_000  # a cell is an entry of a list in the query
 
@@ -54,15 +54,15 @@ def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.in
         groups: of the first release, as `published_groups` reads them.
 
     Raises:
-        ApplicationRefused: there are no groups, the cells are too many for a query, or the grids differ.
+        Refused: there are no groups, the cells are too many for a query, or the grids differ.
     """
     if groups is None:
-        raise ApplicationRefused(
+        raise application_refused(
             f"{one.called} has published no groups of cells: its mechanism, {one.audit['mechanism']}, makes none. Cut "
             "blocks with --by, or publish with a mechanism that has groups, such as dpcube"
         )
     if one.counts.size > MOST_CELLS:
-        raise ApplicationRefused(
+        raise application_refused(
             f"{one.called} has {one.counts.size:,} cells; published groups serve as blocks up to {MOST_CELLS:,}. Cut "
             "blocks with --by"
         )

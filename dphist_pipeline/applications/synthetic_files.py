@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.applications.whole_release import ApplicationRefused
+from dphist_pipeline.applications.whole_release import application_refused
+from dphist_pipeline.errors import Refused
 
 if TYPE_CHECKING:
     from dphist_pipeline.applications.synthetic_records import SyntheticRecords
@@ -23,12 +24,12 @@ def check_output(file: Path, overwrite: bool) -> None:
         overwrite: whether it may be there.
 
     Raises:
-        ApplicationRefused: another ending than .parquet, a missing folder, or a file that is there.
+        Refused: another ending than .parquet, a missing folder, or a file that is there.
     """
     if file.suffix.lower() != ".parquet":
-        raise ApplicationRefused(f"the output {file} must end in .parquet")
+        raise application_refused(f"the output {file} must end in .parquet")
     if file.is_dir() or not file.parent.is_dir():
-        raise ApplicationRefused(f"the output {file} {'is a folder' if file.is_dir() else 'lies in no folder'}")
+        raise application_refused(f"the output {file} {'is a folder' if file.is_dir() else 'lies in no folder'}")
     if file.exists() and not overwrite:
         raise _there(file)
 
@@ -45,7 +46,7 @@ def write_synthetic(
         step: called before each batch.
 
     Raises:
-        ApplicationRefused: see `check_output`; or the disk refuses it.
+        Refused: see `check_output`; or the disk refuses it.
     """
     check_output(file, overwrite)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
@@ -65,8 +66,8 @@ def write_synthetic(
         return
     finally:
         draft.unlink(missing_ok=True)
-    raise ApplicationRefused(f"the output {file} cannot be written: {problem}")
+    raise application_refused(f"the output {file} cannot be written: {problem}")
 
 
-def _there(file: Path) -> ApplicationRefused:
-    return ApplicationRefused(f"the output {file} is there already; name another file, or add --overwrite")
+def _there(file: Path) -> Refused:
+    return application_refused(f"the output {file} is there already; name another file, or add --overwrite")

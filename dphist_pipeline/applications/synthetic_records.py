@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.applications.synthetic_files import write_synthetic
 from dphist_pipeline.applications.values_in_bins import CategoryColumns, NumberColumn, Spread, columns_of
 from dphist_pipeline.applications.whole_family import WholeFamily
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
 Whole = WholeRelease | WholeFamily
 MOST_ROWS = 10**10
@@ -69,19 +69,19 @@ class SyntheticRecords:
             seed: from 0 to 2^63; a fresh one by default, which the file names.
 
         Raises:
-            ApplicationRefused: too many rows or none, a table without records, or see `Spread`.
+            Refused: too many rows or none, a table without records, or see `Spread`.
         """
         if whole.total == 0:
-            raise ApplicationRefused(
+            raise application_refused(
                 f"the whole table of {whole.called} has a total of 0: the noise hides all of its records, so there is "
                 "nothing to draw from; choose a period with more records, or fewer cells and more epsilon"
             )
         wanted = whole.total if rows is None else _whole_number("rows", rows)
         if not 1 <= wanted <= MOST_ROWS:
-            raise ApplicationRefused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {wanted:,}")
+            raise application_refused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {wanted:,}")
         start = secrets.randbelow(MOST_SEED) if seed is None else _whole_number("seed", seed)
         if not 0 <= start < MOST_SEED:
-            raise ApplicationRefused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
+            raise application_refused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
         spread.check(whole.domain)
         made = cls(whole, wanted, start, spread)
         _ = made._columns  # refuses open bins without ends
@@ -146,7 +146,7 @@ class SyntheticRecords:
             overwrite: whether it may be there.
 
         Raises:
-            ApplicationRefused: see `synthetic_files.check_output`.
+            Refused: see `synthetic_files.check_output`.
         """
         write_synthetic(self, Path(file), overwrite)
         return Path(file)
@@ -179,5 +179,5 @@ def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
 
 def _whole_number(option: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise ApplicationRefused(f"{option}: takes a whole number, not {given!r:.60}")
+        raise application_refused(f"{option}: takes a whole number, not {given!r:.60}")
     return int(given)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.applications.classification import chosen_axes, entropy_tree, examples_of, fitted
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of, read_public
 from dphist_pipeline.applications.synthetic_records import BATCH_ROWS
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 from dphist_pipeline.domain import Axis, CategoricalAxis
 
 
@@ -78,13 +78,13 @@ class PublicTest:
             file: CSV or Parquet, with a column for each axis.
 
         Raises:
-            ApplicationRefused: see `train`; the file cannot be read or lacks a column.
+            Refused: see `train`; the file cannot be read or lacks a column.
         """
         entropy_tree()
         goal, axes = chosen_axes(whole, target)
         table = read_public(file)
         if (places_of([*axes, goal], table)[-1] == NOWHERE).all():
-            raise ApplicationRefused(f"no record of {file.name} has a category of the axis '{target}' to test on")
+            raise application_refused(f"no record of {file.name} has a category of the axis '{target}' to test on")
         return cls(table, goal, axes)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.applications.whole_release import ApplicationRefused
+from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of, written_end
 from dphist_pipeline.publishing.parquet_tables import category_columns
@@ -39,16 +39,18 @@ class Spread:
         """Refuses names that are no binned axes, and ends for bins that are not open.
 
         Raises:
-            ApplicationRefused: names the option.
+            Refused: names the option.
         """
         binned = {axis.name: axis for axis in domain.axes if isinstance(axis, BinnedAxis)}
         for option, names in (("low", self.low), ("high", self.high), ("whole_numbers", self.whole_numbers)):
             for name in names:
                 if name not in binned:
                     check_axes(domain, [name])
-                    raise ApplicationRefused(f"{option}: axis '{name}' has categories; name an axis of numbers or days")
+                    raise application_refused(
+                        f"{option}: axis '{name}' has categories; name an axis of numbers or days"
+                    )
                 if option != "whole_numbers" and not (binned[name].below if option == "low" else binned[name].above):
-                    raise ApplicationRefused(f"{option}: axis '{name}' has no open bin at that end; leave it out")
+                    raise application_refused(f"{option}: axis '{name}' has no open bin at that end; leave it out")
 
 
 def columns_of(axis: Axis, spread: Spread, counts: NDArray[np.int64]) -> NumberColumn | CategoryColumns:
@@ -58,7 +60,7 @@ def columns_of(axis: Axis, spread: Spread, counts: NDArray[np.int64]) -> NumberC
         counts: whole counts along the axis, shape (size,); for interpolation.
 
     Raises:
-        ApplicationRefused: an open bin has no declared end, or a bin holds no whole number.
+        Refused: an open bin has no declared end, or a bin holds no whole number.
     """
     if isinstance(axis, CategoricalAxis):
         return CategoryColumns(axis)
@@ -153,13 +155,13 @@ def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:
         edge = axis.edges[place]
         side = "below" if option == "low" else "above"
         if given.get(axis.name) is None:
-            raise ApplicationRefused(
+            raise application_refused(
                 f"axis '{axis.name}' has an open bin {side} {written_end(axis, edge)}: declare where its values end, "
                 f"on the command line by --{option} {axis.name}=VALUE, in Python by {option}={{{axis.name!r}: VALUE}}"
             )
         ends[place] = end_of(axis, given[axis.name], math.nan)
         if not math.isfinite(ends[place]) or not lower[place] < upper[place]:
-            raise ApplicationRefused(
+            raise application_refused(
                 f"{option}: the end of axis '{axis.name}' must lie {side} {written_end(axis, edge)}"
             )
     return lower, upper
@@ -172,9 +174,9 @@ def _whole_numbers_between(axis: BinnedAxis, lower: Reals, upper: Reals) -> tupl
     if not (first < after).all():
         bin_ = int(np.argmin(first < after))
         ends = f"{written_end(axis, float(lower[bin_]))} to {written_end(axis, float(upper[bin_]))}"
-        raise ApplicationRefused(f"whole_numbers: the bin of axis '{axis.name}' from {ends} holds no whole number")
+        raise application_refused(f"whole_numbers: the bin of axis '{axis.name}' from {ends} holds no whole number")
     if max(abs(first[0]), abs(after[-1])) > 2**53:
-        raise ApplicationRefused(f"whole_numbers: axis '{axis.name}' reaches beyond 2^53; leave it out")
+        raise application_refused(f"whole_numbers: axis '{axis.name}' reaches beyond 2^53; leave it out")
     return first, after
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.applications.whole_release import ApplicationRefused
+from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.publishing.published_files import POPULATION
@@ -44,13 +44,13 @@ class WholeFamily:
         """Reads the records of a published family.
 
         Raises:
-            ApplicationRefused: an older version published it, without records.
+            Refused: an older version published it, without records.
             PublishedFilesDamaged: a published file is missing or altered.
-            PublicationWithdrawn: the publication was withdrawn.
+            Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
         if POPULATION not in audit["files"]:
-            raise ApplicationRefused(
+            raise application_refused(
                 f"family '{audit['release']}' was published by an older version, without records; name one of its "
                 "tables"
             )

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.catalogue_rows import whole_of
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.spec.axes import domain_of
 
 
-class ApplicationRefused(DphistError):
+def application_refused(problem: str) -> Refused:
     """An application of a release that its options, its grid or its counts do not allow."""
+    return Refused(problem, code="application_refused")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +51,7 @@ class WholeRelease:
 
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
-            PublicationWithdrawn: the publication was withdrawn.
+            Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
         rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 
 
-class DoorMisuse(DphistError):
+class DoorMisuse(Halted):
     """A mechanism asked a door for something that it does not give."""
 
 

@@ -21,14 +21,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 
 Draw = Callable[[], NDArray[np.int64]]
 Vouch = Callable[[str, str], None]
 
 
-class JournalMismatch(DphistError):
+class JournalMismatch(AfterCharge):
     """An answer in the journal was made for another question, or is damaged."""
 
     def __init__(self, path: Path, problem: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NoReturn
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 
 SMALLEST_EPSILON = Fraction(1, 1_000_000)
 LARGEST_EPSILON = Fraction(50)
 LARGEST_SCALE = Fraction(10_000_000)
 
 
-class BudgetMisuse(DphistError):
+class BudgetMisuse(Halted):
     """A mechanism split a budget into wrong shares, or used a budget twice."""
 
     def __init__(self, step: str, problem: str) -> None:

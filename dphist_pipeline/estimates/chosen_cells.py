@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, number_of_day
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean
 
 End = float | date | str | None
 Categories = str | None | Sequence[str | None]
@@ -26,7 +26,7 @@ ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which 
 Positions = list[NDArray[np.int64]]
 
 
-class QuestionRefused(DphistError):
+class QuestionRefused(Refused):
     """A question that the declared grid cannot answer."""
 
     def __init__(self, axis: str, problem: str) -> None:

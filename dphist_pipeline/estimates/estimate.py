@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.chosen_cells import Condition
@@ -18,12 +18,11 @@ from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
 from dphist_pipeline.estimates.row_quality import RowTable
 
 
-class BadEstimate(DphistError):
+def bad_estimate(problem: str) -> Halted:
     """A mechanism returned a result that does not fit the declared cells."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(f"the mechanism returned {problem}; this is a fault of the mechanism, not of the spec")
+    return Halted(
+        f"the mechanism returned {problem}; this is a fault of the mechanism, not of the spec", code="bad_estimate"
+    )
 
 
 @dataclass(frozen=True)
@@ -69,17 +68,17 @@ class Estimate:
 
     def __post_init__(self) -> None:
         if self.values.shape != self.domain.shape:
-            raise BadEstimate("values of another shape than the domain")
+            raise bad_estimate("values of another shape than the domain")
         if not np.isfinite(self.values).all():
-            raise BadEstimate("values that are not finite")
+            raise bad_estimate("values that are not finite")
         if self.groups is not None and self.groups.shape != self.domain.shape:
-            raise BadEstimate("groups of another shape than the domain")
+            raise bad_estimate("groups of another shape than the domain")
         if isinstance(self.unbiased, ReportedCells) and not (
             self.domain.shape == self.unbiased.values.shape == self.unbiased.atoms.shape and len(self.domain.shape) == 1
         ):
-            raise BadEstimate("estimates from reports, or their atoms, of another shape than a domain of one axis")
+            raise bad_estimate("estimates from reports, or their atoms, of another shape than a domain of one axis")
         if self.sums is not None and self.groups is None:
-            raise BadEstimate("sums without saying of which groups")
+            raise bad_estimate("sums without saying of which groups")
 
     @property
     def epsilon(self) -> Fraction:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.evaluation._plots import draw
 from dphist_pipeline.evaluation._recommendation import SIMPLEST, Recommendation, recommendations, same_as_geometric
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
@@ -27,13 +27,12 @@ PUBLISHED = "compared with what was published: its own noise counts as if it wer
 WIDTH = 80
 
 
-class NoMechanismServes(DphistError):
+def no_mechanism_serves(reasons: dict[str, str]) -> Refused:
     """No mechanism of the registry serves these counts at these epsilons."""
-
-    def __init__(self, reasons: dict[str, str]) -> None:
-        self.reasons = reasons
-        first = next(iter(reasons.values()), "none is installed")
-        super().__init__(f"no mechanism serves these counts at these epsilons; the first one says: {first}")
+    first = next(iter(reasons.values()), "none is installed")
+    return Refused(
+        f"no mechanism serves these counts at these epsilons; the first one says: {first}", code="no_mechanism_serves"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +187,7 @@ def prepare(
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:
-        raise NoMechanismServes(left_out)
+        raise no_mechanism_serves(left_out)
     chosen = tuple(parse_workloads(workloads, exact.shape))
     note = NOTE if published is None else PUBLISHED
     return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out, note)

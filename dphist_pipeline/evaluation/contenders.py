@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.estimates.budget import Budget
 
 
@@ -43,12 +43,11 @@ class Contender:
             built.check(domain, sensitivity, epsilon)
 
 
-class BadContender(DphistError):
+def bad_contender(written: str, problem: str) -> Refused:
     """The text does not name a mechanism with settings."""
-
-    def __init__(self, written: str, problem: str) -> None:
-        self.written = written
-        super().__init__(f"{written[:60]!r}: {problem}; write a mechanism as NAME or NAME:SETTING=VALUE,…")
+    return Refused(
+        f"{written[:60]!r}: {problem}; write a mechanism as NAME or NAME:SETTING=VALUE,…", code="bad_contender"
+    )
 
 
 def parse_contender(written: str) -> Contender:
@@ -58,15 +57,15 @@ def parse_contender(written: str) -> Contender:
         written: `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
 
     Raises:
-        BadContender: the text has another form.
+        Refused: the text has another form.
     """
     name, colon, rest = written.partition(":")
     pairs = [pair.partition("=") for pair in rest.split(",")] if colon else []
     settings = tuple((setting.strip(), value.strip()) for setting, _, value in pairs)
     if not all(setting and value for setting, value in settings):
-        raise BadContender(written, "a setting without a value")
+        raise bad_contender(written, "a setting without a value")
     if len(dict(settings)) != len(settings):
-        raise BadContender(written, "a setting is given twice")
+        raise bad_contender(written, "a setting is given twice")
     return Contender(written, name.strip(), settings)
 
 

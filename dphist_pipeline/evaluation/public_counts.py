@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ MOST_AXES = 16
 MOST_RECORDS = 1 << 52
 
 
-class CountsRefused(DphistError):
+def counts_refused(source: str, problem: str) -> Refused:
     """The file does not hold a table of counts."""
-
-    def __init__(self, source: str, problem: str) -> None:
-        self.source, self.problem = source, problem
-        super().__init__(f"{source}: {problem}")
+    return Refused(f"{source}: {problem}", code="counts_refused")
 
 
 def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
@@ -42,25 +39,25 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
         int64, of the shape.
 
     Raises:
-        CountsRefused: the file is missing or does not hold such a table.
+        Refused: the file is missing or does not hold such a table.
     """
     if source.startswith(SYNTHETIC):
         counts = synthetic_counts(source.removeprefix(SYNTHETIC))
         if shape not in (None, counts.shape):
-            raise CountsRefused(source, f"has {counts.size} cells on one axis: leave --shape out")
+            raise counts_refused(source, f"has {counts.size} cells on one axis: leave --shape out")
         return counts
     table = _read_table(source)
     columns = {name: _whole_numbers(source, table, name) for name in table.column_names}
     counts, places = columns.pop("count"), list(columns.values())
     if counts.size == 0:
-        raise CountsRefused(source, "has no rows; it needs one row for every cell that is not empty")
+        raise counts_refused(source, "has no rows; it needs one row for every cell that is not empty")
     # Both sides are divided by 2^26, so that the sum cannot overflow.
     if int((counts >> 26).sum()) >= MOST_RECORDS >> 26:
-        raise CountsRefused(source, "the counts add up to more than 2^52, beyond which they are not exact")
+        raise counts_refused(source, "the counts add up to more than 2^52, beyond which they are not exact")
     wanted = _shape(source, list(columns), places, shape)
     cells = np.ravel_multi_index(tuple(places), wanted)
     if np.unique(cells).size < cells.size:
-        raise CountsRefused(source, "has two rows for one cell")
+        raise counts_refused(source, "has two rows for one cell")
     cube = np.zeros(math.prod(wanted), dtype=np.int64)
     cube[cells] = counts
     return cube.reshape(wanted)
@@ -72,20 +69,20 @@ def _read_table(source: str) -> pa.Table:
 
     path = Path(source)
     if path.suffix.lower() not in (".parquet", ".csv"):
-        raise CountsRefused(source, "is neither `.parquet` nor `.csv`, nor `synthetic:NAME`")
+        raise counts_refused(source, "is neither `.parquet` nor `.csv`, nor `synthetic:NAME`")
     if not path.is_file():
-        raise CountsRefused(source, "there is no such file")
+        raise counts_refused(source, "there is no such file")
     try:
         table = csv.read_csv(path) if path.suffix.lower() == ".csv" else parquet.read_table(path)
     except (OSError, pa.ArrowException):
         table = None
     if table is None:
-        raise CountsRefused(source, f"cannot be read as {path.suffix[1:].upper()}")
+        raise counts_refused(source, f"cannot be read as {path.suffix[1:].upper()}")
     names = table.column_names
     if len(set(names)) != len(names):
-        raise CountsRefused(source, "has two columns of one name")
+        raise counts_refused(source, "has two columns of one name")
     if "count" not in names or not 2 <= len(names) <= MOST_AXES + 1:
-        raise CountsRefused(
+        raise counts_refused(
             source,
             f"needs a column `count` and one column for each of 1 to {MOST_AXES} axes; it has {', '.join(names)[:200]}",
         )
@@ -97,26 +94,26 @@ def _whole_numbers(source: str, table: pa.Table, name: str) -> Numbers:
 
     column = table.column(name)
     if column.null_count:
-        raise CountsRefused(source, f"column '{name}' has gaps")
+        raise counts_refused(source, f"column '{name}' has gaps")
     if column.length() and not pa.types.is_integer(column.type):
-        raise CountsRefused(source, f"column '{name}' must hold whole numbers, not {column.type}")
+        raise counts_refused(source, f"column '{name}' must hold whole numbers, not {column.type}")
     values: NDArray[np.integer[Any]] = column.to_numpy()
     if values.size and values.min() < 0:
-        raise CountsRefused(source, f"column '{name}' holds numbers below 0")
+        raise counts_refused(source, f"column '{name}' holds numbers below 0")
     if values.size and values.max() > MOST_RECORDS:
-        raise CountsRefused(source, f"column '{name}' holds numbers above 2^52")
+        raise counts_refused(source, f"column '{name}' holds numbers above 2^52")
     return values.astype(np.int64)
 
 
 def _shape(source: str, names: list[str], places: list[Numbers], shape: tuple[int, ...] | None) -> tuple[int, ...]:
     found = tuple(int(place.max()) + 1 for place in places)
     if shape is not None and len(shape) != len(found):
-        raise CountsRefused(source, f"has {len(found)} axes ({', '.join(names)}); --shape names {len(shape)}")
+        raise counts_refused(source, f"has {len(found)} axes ({', '.join(names)}); --shape names {len(shape)}")
     wanted = found if shape is None else shape
     for name, side, needed in zip(names, wanted, found, strict=True):
         if side < needed:
-            raise CountsRefused(source, f"axis '{name}' has a cell {needed - 1}; --shape ends it before {side}")
+            raise counts_refused(source, f"axis '{name}' has a cell {needed - 1}; --shape ends it before {side}")
     if math.prod(wanted) > MOST_CELLS:
         shown = " × ".join(f"{side:,}" for side in wanted)
-        raise CountsRefused(source, f"{shown} = {math.prod(wanted):,} cells are too many; the most is {MOST_CELLS:,}")
+        raise counts_refused(source, f"{shown} = {math.prod(wanted):,} cells are too many; the most is {MOST_CELLS:,}")
     return wanted

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean
 
 Numbers = NDArray[np.int64]
 SEED = 293
@@ -55,12 +55,11 @@ SETS = {
 }
 
 
-class UnknownSyntheticSet(DphistError):
+def unknown_synthetic_set(name: str) -> Refused:
     """No synthetic set has this name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"there is no synthetic data set {name[:60]!r}. {did_you_mean(name, SETS)}")
+    return Refused(
+        f"there is no synthetic data set {name[:60]!r}. {did_you_mean(name, SETS)}", code="unknown_synthetic_set"
+    )
 
 
 def synthetic_counts(name: str) -> Numbers:
@@ -73,10 +72,10 @@ def synthetic_counts(name: str) -> Numbers:
         int64, shape (cells,).
 
     Raises:
-        UnknownSyntheticSet: with the known names.
+        Refused: with the known names.
     """
     if name not in SETS:
-        raise UnknownSyntheticSet(name)
+        raise unknown_synthetic_set(name)
     wanted = SETS[name]
     values = _skewed_values(wanted)
     body = values[1:-1]  # sorted, without the extremes, which do not change

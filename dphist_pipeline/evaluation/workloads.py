@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.evaluation import metrics
 
 Numbers = NDArray[np.int64]
@@ -140,12 +140,9 @@ def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
-class WorkloadRefused(DphistError):
+def workload_refused(written: str, problem: str) -> Refused:
     """The text does not name a workload, or the workload does not fit the counts."""
-
-    def __init__(self, written: str, problem: str) -> None:
-        self.written = written
-        super().__init__(f"workload {written[:60]!r}: {problem}")
+    return Refused(f"workload {written[:60]!r}: {problem}", code="workload_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +198,12 @@ def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Work
         shape: cells along each axis.
 
     Raises:
-        WorkloadRefused: a name is unknown, does not fit the counts, or is repeated.
+        Refused: a name is unknown, does not fit the counts, or is repeated.
     """
     asked = written or (["ranges"] if len(shape) == 1 else ["boxes"])
     found = [_parse(text, shape) for text in asked]
     if len({workload.name for workload in found}) < len(found):
-        raise WorkloadRefused(asked[-1], "each kind of workload can be asked once")
+        raise workload_refused(asked[-1], "each kind of workload can be asked once")
     return found
 
 
@@ -218,23 +215,23 @@ def _parse(text: str, shape: tuple[int, ...]) -> Workload:
     if kind == "boxes" and len(numbers) <= 1:
         number = numbers[0] if numbers else BOXES
         if number > MOST_BOXES:
-            raise WorkloadRefused(text, f"the most boxes are {MOST_BOXES:,}")
+            raise workload_refused(text, f"the most boxes are {MOST_BOXES:,}")
         return Workload("box", f"{number:,} random boxes", (("", random_boxes(shape, number)),))
     if kind == "prefixes" and not rest:
         return Workload("prefix", "all prefixes", (("", prefixes(shape)),))
     if kind == "windows" and len(numbers) == 1:
         about = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
         return Workload("window", about, (("", windows(shape, numbers[0])),))
-    raise WorkloadRefused(
+    raise workload_refused(
         text, "write `ranges`, `ranges:LENGTH,…`, `boxes`, `boxes:NUMBER`, `prefixes` or `windows:LENGTH`"
     )
 
 
 def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
     if len(shape) != 1:
-        raise WorkloadRefused(text, f"asks one axis, and the counts have {len(shape)}; use `boxes`")
+        raise workload_refused(text, f"asks one axis, and the counts have {len(shape)}; use `boxes`")
     if max(lengths, default=0) > shape[0]:
-        raise WorkloadRefused(text, f"the counts have {shape[0]:,} cells")
+        raise workload_refused(text, f"the counts have {shape[0]:,} cells")
     chosen = sorted(set(lengths)) or [length for length in RANGE_LENGTHS if length <= shape[0]]
     words = ", ".join(map(str, chosen)) if len(chosen) < 6 else f"{chosen[0]}, {chosen[1]}, …, {chosen[-1]}"
     parts = tuple((str(length), all_ranges(shape[0], length)) for length in chosen)
@@ -243,5 +240,5 @@ def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
 
 def _number(text: str, word: str) -> int:
     if not (word.strip().isascii() and word.strip().isdecimal() and 0 < len(word.strip()) < 10 and int(word) > 0):
-        raise WorkloadRefused(text, f"{word[:20]!r} is not a whole number above 0")
+        raise workload_refused(text, f"{word[:20]!r} is not a whole number above 0")
     return int(word)

@@ -14,26 +14,23 @@ import duckdb
 
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.sql_files import identifier
 
 
-class NothingToInstall(DphistError):
+def nothing_to_install(folder: Path) -> Refused:
     """A folder holds no published release."""
+    return Refused(
+        f"no release is published in {folder}; give a store, or a copy of its public folder", code="nothing_to_install"
+    )
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        super().__init__(f"no release is published in {folder}; give a store, or a copy of its public folder")
 
-
-class SchemaTaken(DphistError):
+def schema_taken(schema: str) -> Refused:
     """A schema of that name holds something else."""
-
-    def __init__(self, schema: str) -> None:
-        self.schema = schema
-        super().__init__(
-            f"the schema '{schema}' holds tables that were not installed here; give another name: `schema=`"
-        )
+    return Refused(
+        f"the schema '{schema}' holds tables that were not installed here; give another name: `schema=`",
+        code="schema_taken",
+    )
 
 
 def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: str = "dph") -> list[str]:
@@ -47,14 +44,14 @@ def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: s
         schema: of the database that the connection uses.
 
     Raises:
-        NothingToInstall: no release is published there.
-        SchemaTaken: the schema holds something else.
+        Refused: no release is published there.
+        Refused: the schema holds something else.
         PublishedFilesDamaged: a published file is missing or altered.
     """
     public = Path(folder) / "public"
     found = list_publications(public if public.is_dir() else Path(folder))
     if not found:
-        raise NothingToInstall(Path(folder))
+        raise nothing_to_install(Path(folder))
     connection.execute("BEGIN TRANSACTION")
     try:
         _clear(connection, schema)
@@ -73,7 +70,7 @@ def _clear(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
         {"schema": schema},
     ).fetchall()
     if tables and ("dph_version",) not in tables:
-        raise SchemaTaken(schema)
+        raise schema_taken(schema)
     if tables:
         connection.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(schema)}")

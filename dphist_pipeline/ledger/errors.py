@@ -7,7 +7,7 @@ from fractions import Fraction
 from shlex import quote
 from typing import TYPE_CHECKING, ClassVar
 
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Halted, TryAgain, did_you_mean
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.readings import options_of, said_of
 
@@ -38,8 +38,11 @@ _MENDED_ADDRESS = {
 _SPENDERS_SHOWN = 5
 
 
-class LedgerError(DphistError):
-    """Anything that a ledger refuses. `message` is a template for the culprit, which is given and kept by name."""
+class LedgerError(Halted):
+    """Anything that a ledger refuses, before a charge or after it.
+
+    `message` is a template for the culprit, which is given and kept by name.
+    """
 
     message: ClassVar[str] = "{problem}"
 
@@ -60,8 +63,7 @@ class FileExists(LedgerError):
     message = "{where} is there already. Use it as it is, or make the new {noun} elsewhere."
 
 
-class FileBusy(LedgerError):
-    try_again = True
+class FileBusy(LedgerError, TryAgain):
     message = (
         "The {noun} at {where} was in use by another program for more than {seconds:g} seconds. Run the same command "
         "again once it is free: it is never charged twice."
@@ -75,10 +77,9 @@ class FileUnusable(LedgerError):
     )
 
 
-class ConnectionLost(LedgerError):
+class ConnectionLost(LedgerError, TryAgain):
     """A server that does not answer, or no longer; a charge that was under way may have been made."""
 
-    try_again = True
     message = "The {noun} at {where} cannot be used: {problem}. Run the same command again: it is never charged twice."
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.local.encoding import chosen, encode, report_ids, sent
 from dphist_pipeline.local.question import Question
@@ -23,23 +23,18 @@ from dphist_pipeline.local.question import Question
 FORMAT = 1
 
 
-class LimitReached(DphistError):
+def limit_reached(question: Question, spent: Fraction, limit: Fraction) -> Refused:
     """A question would spend more than a contributor allows."""
-
-    def __init__(self, question: Question, spent: Fraction, limit: Fraction) -> None:
-        self.question, self.spent, self.limit = question, spent, limit
-        super().__init__(
-            f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}; {spent} of "
-            f"{limit} is spent already. Nothing was answered. Only the contributor can decide on a higher limit."
-        )
+    return Refused(
+        f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}; {spent} of "
+        f"{limit} is spent already. Nothing was answered. Only the contributor can decide on a higher limit.",
+        code="limit_reached",
+    )
 
 
-class RecordUnusable(DphistError):
+def record_unusable(path: Path, problem: str) -> Halted:
     """A contributor's record that is missing, there already, or cannot be read."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"the contributor's record at {path} {problem}")
+    return Halted(f"the contributor's record at {path} {problem}", code="record_unusable")
 
 
 @dataclass(frozen=True)
@@ -78,14 +73,14 @@ class Contributor:
             limit: the most epsilon that all answers together may spend.
 
         Raises:
-            RecordUnusable: there is one already, or it cannot be written.
+            Halted: there is one already, or it cannot be written.
         """
         if limit <= 0:
-            raise RecordUnusable(Path(path), "needs a limit above 0")
+            raise record_unusable(Path(path), "needs a limit above 0")
         made = cls(Path(path))
         with made._held():
             if made._file.exists():
-                raise RecordUnusable(made.path, "is there already; open it, or name another")
+                raise record_unusable(made.path, "is there already; open it, or name another")
             made._write({"format": FORMAT, "limit": str(limit), "answered": {}})
         return made
 
@@ -108,8 +103,8 @@ class Contributor:
                 before.
 
         Raises:
-            LimitReached: nothing was drawn.
-            RecordUnusable: no report was given away.
+            Refused: nothing was drawn.
+            Halted: no report was given away.
         """
         with self._held():
             record = self._read()
@@ -117,7 +112,7 @@ class Contributor:
             if known is None:
                 spent, limit = _spent(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
-                    raise LimitReached(question, spent, limit)
+                    raise limit_reached(question, spent, limit)
                 known = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
                 known["reports"] = _drawn(question, values)
                 record["answered"][question.digest] = known
@@ -137,7 +132,7 @@ class Contributor:
                 held.enter_context(locked_folder(self._file.parent))
             except OSError as error:
                 problem = "lies in no folder that can be read; make it, or name another"
-                raise RecordUnusable(self.path, problem) from error
+                raise record_unusable(self.path, problem) from error
             yield
 
     def _read(self) -> dict[str, Any]:
@@ -145,7 +140,7 @@ class Contributor:
             return _checked(json.loads(self.path.read_bytes()))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             problem = "is missing or damaged; restore it. Without it nothing is answered"
-            raise RecordUnusable(self.path, problem) from error
+            raise record_unusable(self.path, problem) from error
 
     def _write(self, record: dict[str, Any]) -> None:
         """Replaces the record, whole or not at all; the caller holds the lock."""
@@ -156,7 +151,7 @@ class Contributor:
                 json.dumps(record, indent=1).encode() + b"\n",
             )
         except OSError as error:
-            raise RecordUnusable(
+            raise record_unusable(
                 self.path, f"cannot be written ({error.strerror}); no report was given away"
             ) from error
 

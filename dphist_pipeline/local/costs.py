@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import CollectionSpec, Protocol
@@ -35,12 +35,9 @@ NOT_COVERED = (
 )
 
 
-class QuestionExists(DphistError):
+def question_exists(path: Path, problem: str) -> Refused:
     """A question cannot be written to a file, which holds something else."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path = path
-        super().__init__(f"{path} {problem}")
+    return Refused(f"{path} {problem}", code="question_exists")
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,7 @@ def write_question(question: Question, path: Path) -> bool:
         path: of a JSON file; its folder exists, and no file is overwritten.
 
     Raises:
-        QuestionExists: if the file holds anything else, or cannot be written.
+        Refused: if the file holds anything else, or cannot be written.
     """
     content = question.to_json().encode("ascii") + b"\n"
     try:
@@ -243,7 +240,7 @@ def write_question(question: Question, path: Path) -> bool:
         )
     except OSError as error:
         problem = f"cannot be written: {error.strerror or type(error).__name__}. Name a file in a folder that is there."
-    raise QuestionExists(path, problem)
+    raise question_exists(path, problem)
 
 
 def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
@@ -34,52 +34,45 @@ from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
 STEP = "reports"
 
 
-class NoReportFiles(DphistError):
+def no_report_files(spec: CollectionSpec) -> Refused:
     """A collection without files of reports."""
+    problem = "nothing says where the reports are"
+    if spec.reports is not None:
+        problem = f"no file matches `reports: {spec.reports}`, looked for from the project's folder"
+    return Refused(
+        f"collection '{spec.collection}': {problem}. Put Parquet files there, name files after the spec, or send "
+        "lines to standard input: … | dphist local publish SPEC -. Nothing was published.",
+        code="no_report_files",
+    )
 
-    def __init__(self, spec: CollectionSpec) -> None:
-        problem = "nothing says where the reports are"
-        if spec.reports is not None:
-            problem = f"no file matches `reports: {spec.reports}`, looked for from the project's folder"
-        super().__init__(
-            f"collection '{spec.collection}': {problem}. Put Parquet files there, name files after the spec, or send "
-            "lines to standard input: … | dphist local publish SPEC -. Nothing was published."
-        )
 
-
-class NoReports(DphistError):
+def no_reports(collection: str, refused: dict[str, int], mend: str = "") -> Refused:
     """A collection without a single valid report; `mend` says what made reports useless, where that is known."""
-
-    def __init__(self, collection: str, refused: dict[str, int], mend: str = "") -> None:
-        self.collection, self.refused, self.mend = collection, refused, mend
-        why = ", ".join(f"{number:,} {reason}" for reason, number in refused.items() if number)
-        given = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
-        told = f" (refused: {why})" if why else ""
-        super().__init__(f"there is no report to the question of '{collection}'{told}. {mend or given}")
+    why = ", ".join(f"{number:,} {reason}" for reason, number in refused.items() if number)
+    given = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
+    told = f" (refused: {why})" if why else ""
+    return Refused(f"there is no report to the question of '{collection}'{told}. {mend or given}", code="no_reports")
 
 
-class ReportsChanged(DphistError):
+def reports_changed(key: Key) -> Refused:
     """The reports, or the spec, give other values than were published."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision} is published, and these reports, "
-            "or this spec, give something else. Reports cost nothing more: publish a new revision with "
-            "dphist local publish SPEC --revise --reason TEXT"
-        )
+    return Refused(
+        f"release '{key.release}', period {key.period}, revision {key.revision} is published, and these reports, "
+        "or this spec, give something else. Reports cost nothing more: publish a new revision with "
+        "dphist local publish SPEC --revise --reason TEXT",
+        code="reports_changed",
+    )
 
 
-class ConsumersWithdrawn(DphistError):
+def consumers_withdrawn(refused: Sequence[Withdrawn], made: Sequence[Release]) -> Halted:
     """Some consumers' releases were withdrawn and not published anew; the others are published."""
-
-    def __init__(self, refused: Sequence[Withdrawn], made: Sequence[Release]) -> None:
-        self.withdrawn = [error.key.release for error in refused]
-        self.published = [str(release.audit["release"]) for release in made]
-        super().__init__(
-            f"{' '.join(map(str, refused))} Not published anew: {', '.join(self.withdrawn)}; published: "
-            f"{', '.join(self.published) or 'none'}."
-        )
+    withdrawn = [error.key.release for error in refused]
+    published = [str(release.audit["release"]) for release in made]
+    return Halted(
+        f"{' '.join(map(str, refused))} Not published anew: {', '.join(withdrawn)}; published: "
+        f"{', '.join(published) or 'none'}.",
+        code="consumers_withdrawn",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +104,11 @@ def report_files(spec: CollectionSpec) -> list[Path]:
         spec: of the collection; its `reports` is the name or glob of Parquet files, or None.
 
     Raises:
-        NoReportFiles: it names none, or none is there.
+        Refused: it names none, or none is there.
     """
     found = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
     if not found:
-        raise NoReportFiles(spec)
+        raise no_report_files(spec)
     return found
 
 
@@ -126,14 +119,14 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
         left_out: number of refused reports that are in no file, by reason.
 
     Raises:
-        NoReports: no report is valid.
-        ReportsUnreadable: a file is damaged, or no file of reports.
+        Refused: no report is valid.
+        Refused: a file is damaged, or no file of reports.
     """
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
         others = questions_named(files) if refused[OTHER_QUESTION] else ()
-        raise NoReports(str(spec.collection), refused, why_unserved(spec, others) if others else "")
+        raise no_reports(str(spec.collection), refused, why_unserved(spec, others) if others else "")
     return Counted(tally, refused)
 
 
@@ -174,9 +167,9 @@ def publish_collection(
         progress: told the name of each step as it begins.
 
     Raises:
-        ReportsChanged: other values are published, and no reason for a revision is given.
-        NameTaken: the name of a release is taken; nothing was published.
-        ConsumersWithdrawn: releases of some consumers were withdrawn; the others are published.
+        Refused: other values are published, and no reason for a revision is given.
+        Halted: the name of a release is taken; nothing was published.
+        Halted: releases of some consumers were withdrawn; the others are published.
     """
     if reason:
         refuse_no_reason(f"collection '{spec.collection}': a revision", reason)
@@ -197,7 +190,7 @@ def publish_collection(
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
         publisher.refresh_catalogue(store, key, [release.path for release in made], progress)
     if withdrawn:
-        raise ConsumersWithdrawn(withdrawn, made)
+        raise consumers_withdrawn(withdrawn, made)
     return made
 
 
@@ -206,10 +199,10 @@ def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, 
     with store.building():  # of two calls that revise at once, each makes a revision of its own
         key = _key(spec, store, number, reason)
         expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
-        made = publisher.published(store, key, expected, ReportsChanged(key))
+        made = publisher.published(store, key, expected, reports_changed(key))
         if made is None:
             facts = _facts(spec, counted, number, key, reason)
-            made = publisher.publish(store, key, estimate, {}, facts, ReportsChanged(key))
+            made = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
     return made
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.randomized_response import Encoding
 
 Combine = Literal["separate", "summed"]
@@ -33,12 +33,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,60}(/[1-9]\d{0,59})?", re.ASCII)
 
 
-class QuestionInvalid(DphistError):
+def question_invalid(problem: str) -> Refused:
     """A text that is not a valid question of a collection."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(f"this is not a question of a collection: {problem}. Ask its curator for the file again.")
+    return Refused(
+        f"this is not a question of a collection: {problem}. Ask its curator for the file again.",
+        code="question_invalid",
+    )
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class Part:
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.edges) <= MOST_INTERVALS + 1:
-            raise QuestionInvalid(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
+            raise question_invalid(f"a part needs between 1 and {MOST_INTERVALS:,} intervals")
         if any(abs(edge) > 10**15 for edge in self.edges):
-            raise QuestionInvalid("an edge lies beyond 10^15")
+            raise question_invalid("an edge lies beyond 10^15")
         if any(low >= high for low, high in pairwise(self.doubles)):
-            raise QuestionInvalid("the edges of a part must rise, by more than doubles can tell apart")
+            raise question_invalid("the edges of a part must rise, by more than doubles can tell apart")
         if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
-            raise QuestionInvalid("the epsilon of a part must lie between 10^-6 and 50")
+            raise question_invalid("the epsilon of a part must lie between 10^-6 and 50")
         if self.encoding not in get_args(Encoding):
-            raise QuestionInvalid(f"an encoding is one of {', '.join(get_args(Encoding))}")
+            raise question_invalid(f"an encoding is one of {', '.join(get_args(Encoding))}")
 
     @property
     def intervals(self) -> int:
@@ -110,21 +110,21 @@ class Question:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.collection):
-            raise QuestionInvalid("the name of a collection is letters, digits and underscores")
+            raise question_invalid("the name of a collection is letters, digits and underscores")
         if self.round != EVERY_ROUND and not _is_day(self.round):
-            raise QuestionInvalid("a round is a day as 2026-03-02, or `all`")
+            raise question_invalid("a round is a day as 2026-03-02, or `all`")
         if not 1 <= len(self.parts) <= MOST_PARTS:
-            raise QuestionInvalid(f"it needs between 1 and {MOST_PARTS:,} parts")
+            raise question_invalid(f"it needs between 1 and {MOST_PARTS:,} parts")
         if not 1 <= self.values <= MOST_VALUES:
-            raise QuestionInvalid(f"a contributor reports between 1 and {MOST_VALUES} values")
+            raise question_invalid(f"a contributor reports between 1 and {MOST_VALUES} values")
         if self.combine not in get_args(Combine):
-            raise QuestionInvalid("values are `separate` or `summed`")
+            raise question_invalid("values are `separate` or `summed`")
         if not 0 < self.participation <= 1 or self.participation.denominator > 10**9:
-            raise QuestionInvalid("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
+            raise question_invalid("participation lies above 0 and is at most 1, with a denominator of up to 10^9")
         if self.combine == "summed" and self.participation < 1:
-            raise QuestionInvalid("summed values cannot be sampled: how many were sent would be unknown")
+            raise question_invalid("summed values cannot be sampled: how many were sent would be unknown")
         if self.combine == "summed" and any(part.encoding == "grr" for part in self.parts):
-            raise QuestionInvalid("summed values need an encoding with a bit for each interval")
+            raise question_invalid("summed values need an encoding with a bit for each interval")
 
     @property
     def epsilon(self) -> Fraction:
@@ -194,14 +194,14 @@ class Question:
         """The question in a text.
 
         Raises:
-            QuestionInvalid: `to_json` would not write it, apart from spaces and the order of names.
+            Refused: `to_json` would not write it, apart from spaces and the order of names.
         """
         facts = _object(_parsed(text), _FIELDS)
         if facts["format"] != FORMAT:
-            raise QuestionInvalid(f"its format is not {FORMAT}; use the version of dphist that wrote it")
+            raise question_invalid(f"its format is not {FORMAT}; use the version of dphist that wrote it")
         parts = [_object(part, _PART_FIELDS) for part in facts["parts"][: MOST_PARTS + 1]]
         if any(len(part["edges"]) > MOST_INTERVALS + 1 for part in parts):
-            raise QuestionInvalid(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
+            raise question_invalid(f"`edges` must be a list of at most {MOST_INTERVALS + 1:,} numbers")
         return cls(
             collection=facts["collection"],
             round=facts["round"],
@@ -224,12 +224,12 @@ _KINDS = {int: "a whole number", str: "text", list: "a list"}
 
 def _parsed(text: str | bytes) -> object:
     if len(text) > LONGEST_QUESTION:
-        raise QuestionInvalid(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
+        raise question_invalid(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
     try:
         return json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):  # broken, bad UTF-8, a name twice, endless nesting or digits
         problem = "it is not valid JSON with each name once"
-    raise QuestionInvalid(problem)
+    raise question_invalid(problem)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -242,17 +242,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _object(value: object, kinds: dict[str, type]) -> dict[str, Any]:
     """A mapping with exactly these names and kinds of values."""
     if not isinstance(value, dict) or set(value) != set(kinds):
-        raise QuestionInvalid(f"it must have exactly the names {', '.join(sorted(kinds))}")
+        raise question_invalid(f"it must have exactly the names {', '.join(sorted(kinds))}")
     for name, kind in kinds.items():
         if type(value[name]) is not kind:  # True is no whole number
-            raise QuestionInvalid(f"`{name}` must be {_KINDS[kind]}")
+            raise question_invalid(f"`{name}` must be {_KINDS[kind]}")
     return value
 
 
 def _number(value: object) -> Fraction:
     if isinstance(value, str) and _NUMBER.fullmatch(value) and str(number := Fraction(value)) == value:
         return number
-    raise QuestionInvalid('numbers are text of digits in lowest terms, as "3" or "1/3"')
+    raise question_invalid('numbers are text of digits in lowest terms, as "3" or "1/3"')
 
 
 def _is_day(text: str) -> bool:

@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import locked_folder, make_folder, replace_durably
-from dphist_pipeline.local.contributor import RecordUnusable
+from dphist_pipeline.local.contributor import record_unusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import ID_BYTES, as_matrix
@@ -52,15 +52,13 @@ _BLANKS = " \t\n\r\u00a0"  # as `trim` in `unit_normalise`
 _UNSOUND = (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError)
 
 
-class AllReachedTheirLimit(DphistError):
+def all_reached_their_limit(question: Question, limit: Fraction) -> Refused:
     """A question that none of the contributors can answer any more."""
-
-    def __init__(self, question: Question, limit: Fraction) -> None:
-        self.question, self.limit = question, limit
-        super().__init__(
-            f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}, and nobody "
-            f"has so much left of {limit}. Nothing was answered. Only the contributors can decide on a higher limit."
-        )
+    return Refused(
+        f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}, and nobody "
+        f"has so much left of {limit}. Nothing was answered. Only the contributors can decide on a higher limit.",
+        code="all_reached_their_limit",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +99,14 @@ class RecordFolder:
             limit: the most epsilon, exact, that all answers of a contributor may spend; None for the one kept there.
 
         Raises:
-            RecordUnusable: there are none and no limit is given, another limit was, or they are damaged.
+            Halted: there are none and no limit is given, another limit was, or they are damaged.
         """
         agreed = _agreed_limit(folder, limit)
         try:
             if not (folder / LIMIT).exists():
                 make_folder(folder)
         except OSError as error:
-            raise RecordUnusable(folder, f"cannot be made ({error.strerror})") from error
+            raise record_unusable(folder, f"cannot be made ({error.strerror})") from error
         return cls(folder, agreed)
 
     def answer(self, question: Question, names: Sequence[str], values: NDArray[np.float64]) -> Answers:
@@ -119,8 +117,8 @@ class RecordFolder:
             values: shape (names,).
 
         Raises:
-            AllReachedTheirLimit: nothing was drawn.
-            RecordUnusable: no report was given away.
+            Refused: nothing was drawn.
+            Halted: no report was given away.
         """
         with self._held():
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
@@ -133,7 +131,7 @@ class RecordFolder:
             fresh = [place for place, name in enumerate(asked) if name not in answered]
             able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
             if fresh and not able and len(fresh) == len(asked):
-                raise AllReachedTheirLimit(question, self.limit)
+                raise all_reached_their_limit(question, self.limit)
             if able:
                 known = pa.concat_tables([known, _drawn(question, [asked[place] for place in able], rows[able])])
                 if not _anybody_answered(self.folder):
@@ -156,13 +154,13 @@ class RecordFolder:
             file: its name without a folder, as in 'row 1 of FILE'.
 
         Raises:
-            RecordUnusable: nothing was answered.
+            Halted: nothing was answered.
         """
         ending = f" of {file}"
         for kept in sorted(self.folder.glob("*.parquet")):
             known = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
             if known not in (0, rows):
-                raise RecordUnusable(
+                raise record_unusable(
                     self.folder,
                     f"knows another number of rows of {file}, and rows have no names but their places: encode the file "
                     "as it was, or give everybody an id and name its column with --contributor",
@@ -174,7 +172,7 @@ class RecordFolder:
             try:
                 held.enter_context(locked_folder(self.folder))
             except OSError as error:
-                raise RecordUnusable(self.folder, f"cannot be read ({error.strerror})") from error
+                raise record_unusable(self.folder, f"cannot be read ({error.strerror})") from error
             yield
 
     def _spent_elsewhere(self, question: Path) -> defaultdict[str, Fraction]:
@@ -192,7 +190,7 @@ class RecordFolder:
         try:
             replace_durably(self.folder / name, self.folder / DRAFT, content)
         except OSError as error:
-            raise RecordUnusable(
+            raise record_unusable(
                 self.folder, f"cannot be written ({error.strerror}); no report was given away"
             ) from error
 
@@ -212,7 +210,7 @@ def _read_answers(question: Question, file: Path) -> Any:
     """The answers to a question in its file.
 
     Raises:
-        RecordUnusable: it is damaged, or of another question.
+        Halted: it is damaged, or of another question.
     """
     try:
         found = pq.ParquetFile(file).read()
@@ -227,7 +225,7 @@ def _read_answers(question: Question, file: Path) -> Any:
             return table.replace_schema_metadata()
     except _UNSOUND:
         pass
-    raise RecordUnusable(file, DAMAGED)
+    raise record_unusable(file, DAMAGED)
 
 
 def _as_parquet(question: Question, answers: Any) -> bytes:
@@ -241,13 +239,13 @@ def _who_spent(file: Path) -> tuple[list[str], Fraction]:
     """The contributors who answered the question of a file, each once, and what each of them spent.
 
     Raises:
-        RecordUnusable: it is damaged.
+        Halted: it is damaged.
     """
     try:
         table = pq.ParquetFile(file).read(["contributor"])
         return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)
     except _UNSOUND:
-        raise RecordUnusable(file, DAMAGED) from None
+        raise record_unusable(file, DAMAGED) from None
 
 
 def _epsilon(schema: Any) -> Fraction:
@@ -290,7 +288,7 @@ def _ids_of(folder: Path) -> str | None:
     """The form of ids in a folder in which somebody answered; None for the form of earlier versions."""
     form = json.loads((folder / LIMIT).read_bytes()).get("ids")
     if form not in (None, _FORM):
-        raise RecordUnusable(folder, f"has ids in a form that this version does not know ({form!r}); use a newer one")
+        raise record_unusable(folder, f"has ids in a form that this version does not know ({form!r}); use a newer one")
     return None if form is None else str(form)
 
 
@@ -307,18 +305,18 @@ def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
     known = folder / LIMIT
     if not known.exists():
         if answered:
-            raise RecordUnusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
+            raise record_unusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
         if wanted is None:
-            raise RecordUnusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
+            raise record_unusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
         return wanted
     try:
         fixed = Fraction(json.loads(known.read_bytes())["limit"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         fixed = None
     if fixed is None or fixed <= 0:
-        raise RecordUnusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
+        raise record_unusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
     if wanted is None or wanted == fixed:
         return fixed
     if answered:
-        raise RecordUnusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
+        raise record_unusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
     return wanted

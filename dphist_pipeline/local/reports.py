@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.random_words import random_words
@@ -56,22 +56,18 @@ REFUSALS = (UNREADABLE, OTHER_QUESTION, WRONG_LENGTH, MALFORMED, DUPLICATE)
 _ANY_REPORT = re.compile(rb"[0-9a-f]{%d} [0-9A-Fa-f]{%d} [0-9A-Fa-f]+" % (NAMED, 2 * ID_BYTES))
 
 
-class ReportsUnreadable(DphistError):
+def reports_unreadable(path: Path | str, problem: str) -> Refused:
     """A file from which reports cannot be read."""
-
-    def __init__(self, path: Path | str, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"the reports at {path} {problem}")
+    return Refused(f"the reports at {path} {problem}", code="reports_unreadable")
 
 
-class NoRoomForIds(DphistError):
+def no_room_for_ids(problem: str) -> Refused:
     """The temporary folder is too small to look for repeated ids in."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"repeated ids of reports cannot be found with the temporary folder {gettempdir()} ({problem}), which "
-            "needs about 50 bytes for each report. Free space there, or set TMPDIR to a larger folder."
-        )
+    return Refused(
+        f"repeated ids of reports cannot be found with the temporary folder {gettempdir()} ({problem}), which "
+        "needs about 50 bytes for each report. Free space there, or set TMPDIR to a larger folder.",
+        code="no_room_for_ids",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +107,7 @@ def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str,
         The tally of accepted reports, and the number of refused ones for every reason in `REFUSALS`.
 
     Raises:
-        ReportsUnreadable: a file is no Parquet file with the columns of reports, or changed meanwhile.
+        Refused: a file is no Parquet file with the columns of reports, or changed meanwhile.
     """
     files = list(files)
     states = [_state(file) for file in files]
@@ -124,7 +120,7 @@ def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str,
         start += len(batch.ids)
     for file, state in zip(files, states, strict=True):
         if _state(file) != state:
-            raise ReportsUnreadable(file, "changed while they were counted; count them again")
+            raise reports_unreadable(file, "changed while they were counted; count them again")
     refused[MALFORMED], refused[DUPLICATE] = tally.malformed, repeated.size
     return tally, {reason: refused[reason] for reason in REFUSALS}
 
@@ -139,13 +135,13 @@ def repeated_reports(ids: Iterable[Bytes]) -> NDArray[np.int64]:
         ids: of all reports in order, uint8, shapes (any, 16).
 
     Raises:
-        NoRoomForIds: DuckDB has too little memory or disk.
+        Refused: DuckDB has too little memory or disk.
     """
     try:
         return _repeated(ids)
     except duckdb.Error as error:
         problem = type(error).__name__
-    raise NoRoomForIds(problem)
+    raise no_room_for_ids(problem)
 
 
 def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
@@ -186,7 +182,7 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
-            raise ReportsUnreadable(file, problem)
+            raise reports_unreadable(file, problem)
 
 
 def questions_named(files: Sequence[Path]) -> set[str]:
@@ -204,7 +200,7 @@ def questions_named(files: Sequence[Path]) -> set[str]:
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
-            raise ReportsUnreadable(file, problem)
+            raise reports_unreadable(file, problem)
     return found
 
 
@@ -288,7 +284,7 @@ def _opened(file: Path) -> Any:
             f"have no column {misfit!r} of the right type, or two of them; a file of reports has `question` (text), "
             "`report_id` and `report` (binary)"
         )
-    raise ReportsUnreadable(file, problem)
+    raise reports_unreadable(file, problem)
 
 
 def _longest_row(metadata: Any) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local._late_consumers import why_unserved
 from dphist_pipeline.local.collection import CollectionSpec
@@ -32,27 +32,23 @@ QUESTION, TALLY = "question.json", "tally.json"
 FORMAT = 1
 
 
-class AskedOtherwise(DphistError):
+def asked_otherwise(spec: CollectionSpec, path: Path, why: str) -> Refused:
     """A round in which another question was asked already; `why` names the late consumer, if one explains it."""
-
-    def __init__(self, spec: CollectionSpec, path: Path, why: str) -> None:
-        self.path, self.why = path, why
-        super().__init__(
-            f"collection '{spec.collection}', round {spec.round}, asks another question by now than the one at {path}, "
-            f"which contributors may have answered. {why}{' ' if why else ''}Declare a new `round`, or undo the change "
-            "of the spec; if nobody was given the question, delete that file."
-        )
+    return Refused(
+        f"collection '{spec.collection}', round {spec.round}, asks another question by now than the one at {path}, "
+        f"which contributors may have answered. {why}{' ' if why else ''}Declare a new `round`, or undo the change "
+        "of the spec; if nobody was given the question, delete that file.",
+        code="asked_otherwise",
+    )
 
 
-class TallyUnusable(DphistError):
+def tally_unusable(spec: CollectionSpec, path: Path, problem: str) -> Refused:
     """A tally that is missing, damaged, or of another question."""
-
-    def __init__(self, spec: CollectionSpec, path: Path, problem: str) -> None:
-        self.path = path
-        super().__init__(
-            f"the tally of collection '{spec.collection}' at {path} {problem}. Materialize `reports` again: it counts "
-            "them anew, for nothing."
-        )
+    return Refused(
+        f"the tally of collection '{spec.collection}' at {path} {problem}. Materialize `reports` again: it counts "
+        "them anew, for nothing.",
+        code="tally_unusable",
+    )
 
 
 def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
@@ -72,7 +68,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
         store: whose public folder takes the question.
 
     Raises:
-        AskedOtherwise: another question has been asked in this round.
+        Refused: another question has been asked in this round.
     """
     question, place = question_of(spec), file_of(spec, store, QUESTION)
     content = question.to_json().encode("ascii") + b"\n"
@@ -81,7 +77,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
             _put(spec, store, place, content)
     if place.read_bytes() != content:
         asked = hashlib.sha256(place.read_bytes().removesuffix(b"\n")).hexdigest()[:NAMED]
-        raise AskedOtherwise(spec, place, why_unserved(spec, {asked}))
+        raise asked_otherwise(spec, place, why_unserved(spec, {asked}))
     return question
 
 
@@ -96,7 +92,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
         The counted reports, and the digest of the tally.
 
     Raises:
-        NoReportFiles, NoReports, ReportsUnreadable: there is nothing to count.
+        Refused: there is nothing to count.
     """
     counted = count_reports(spec, report_files(spec))
     facts = {
@@ -119,7 +115,7 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
         spec: of the collection; a tally of another question is refused.
 
     Raises:
-        TallyUnusable: it is missing, damaged, or of another question.
+        Refused: it is missing, damaged, or of another question.
     """
     place, question = file_of(spec, store, TALLY), question_of(spec)
     problem = "is damaged"
@@ -135,7 +131,7 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
         problem = "is not there yet"
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
         pass
-    raise TallyUnusable(spec, place, problem)
+    raise tally_unusable(spec, place, problem)
 
 
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:

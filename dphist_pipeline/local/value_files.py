@@ -10,18 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".csv.zst")
 TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
-class ValuesUnreadable(DphistError):
+def values_unreadable(path: Path, problem: str) -> Refused:
     """A file that values cannot be read from; its content is in no message."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"the values at {path} {problem}")
+    return Refused(f"the values at {path} {problem}", code="values_unreadable")
 
 
 def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], NDArray[np.float64]]:
@@ -33,7 +30,7 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
             named in the record by the file's name and the row's number.
 
     Raises:
-        ValuesUnreadable: the file is damaged, or has no such column, or one of a type without numbers. No value
+        Refused: the file is damaged, or has no such column, or one of a type without numbers. No value
             raises it, except quotation marks that break a CSV file.
     """
     rows = _rows(path, [column] if contributor == "row" else [column, contributor])
@@ -49,7 +46,7 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
 def _rows(path: Path, columns: list[str]) -> pl.DataFrame:
     """The columns `value`, a double or nan, and `contributor`, text or null, from the columns with these names."""
     if not path.name.casefold().endswith(ENDINGS):
-        raise ValuesUnreadable(path, f"must end in one of {', '.join(ENDINGS)}")
+        raise values_unreadable(path, f"must end in one of {', '.join(ENDINGS)}")
     tabular = path.suffix.casefold() == ".parquet"
     try:
         if tabular:
@@ -68,7 +65,7 @@ def _rows(path: Path, columns: list[str]) -> pl.DataFrame:
             f"cannot be read ({type(error).__name__}; its message is withheld, because it may hold values). Look "
             f"whether this is a whole {whole}"
         )
-    raise ValuesUnreadable(path, problem)
+    raise values_unreadable(path, problem)
 
 
 def _problem(columns: list[str], kinds: Mapping[str, pl.DataType], tabular: bool) -> str | None:

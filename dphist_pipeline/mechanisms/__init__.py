@@ -31,7 +31,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain, Family
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms._settings import SAME as SAME
@@ -42,15 +42,12 @@ from dphist_pipeline.mechanisms._settings import later_defaults, table_of, told_
 GROUP = "dphist_pipeline.mechanisms"
 
 
-class UnknownMechanism(DphistError):
+def unknown_mechanism(name: str) -> Refused:
     """No file of this name in the folder of mechanisms, and no entry point of an installed package."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        super().__init__(f"there is no mechanism {name[:60]!r}. {did_you_mean(name, names())}")
+    return Refused(f"there is no mechanism {name[:60]!r}. {did_you_mean(name, names())}", code="unknown_mechanism")
 
 
-class UnusableMechanism(DphistError):
+class UnusableMechanism(Refused):
     """A mechanism of an installed package that cannot be loaded, or whose name is taken."""
 
     def __init__(self, name: str, packages: str, problem: str) -> None:
@@ -61,7 +58,7 @@ class UnusableMechanism(DphistError):
         )
 
 
-class BadSetting(DphistError):
+class BadSetting(Refused):
     """A setting that the mechanism does not have, or a value that it does not take."""
 
     def __init__(self, mechanism: str, setting: str, problem: str) -> None:
@@ -69,7 +66,7 @@ class BadSetting(DphistError):
         super().__init__(f"mechanism '{mechanism}', setting {setting[:60]!r}: {problem}")
 
 
-class DomainRefused(DphistError):
+class DomainRefused(Refused):
     """Axes that a mechanism cannot serve."""
 
     def __init__(self, mechanism: str, problem: str) -> None:
@@ -170,12 +167,12 @@ def home(name: str) -> Home:
         name: as in a spec.
 
     Raises:
-        UnknownMechanism: nobody defines it.
+        Refused: nobody defines it.
         UnusableMechanism: several packages do.
     """
     homes = _homes().get(name)
     if not homes:
-        raise UnknownMechanism(name)
+        raise unknown_mechanism(name)
     if len(homes) > 1:
         raise UnusableMechanism(name, " and ".join(map(str, homes)), "they all have a mechanism of this name")
     return homes[0]
@@ -197,7 +194,7 @@ def card(name: str) -> str:
         name: as in a spec.
 
     Raises:
-        UnknownMechanism: nobody defines it.
+        Refused: nobody defines it.
         UnusableMechanism: several packages do, or its module cannot be imported.
     """
     told = settings(name)
@@ -211,7 +208,7 @@ def about(name: str) -> str:
         name: as in a spec.
 
     Raises:
-        UnknownMechanism, UnusableMechanism: see `card`.
+        Refused: see `card`.
     """
     kind, found = _class(name), home(name)
     foreign = f"\n\nNot part of dphist: {found} brings this mechanism." if found.package else ""
@@ -226,7 +223,7 @@ def reference(name: str) -> str:
         name: as in a spec.
 
     Raises:
-        UnknownMechanism, UnusableMechanism: see `card`.
+        Refused: see `card`.
     """
     told = settings(name)
     text = about(name).removesuffix("Settings:").strip() if told else about(name)
@@ -240,7 +237,7 @@ def settings(name: str) -> tuple[ToldSetting, ...]:
         name: as in a spec.
 
     Raises:
-        UnknownMechanism, UnusableMechanism: see `card`.
+        Refused: see `card`.
     """
     return told_settings(_class(name))
 
@@ -253,7 +250,7 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
         settings: by name, as read from YAML or given in Python; see the mechanism's card.
 
     Raises:
-        UnknownMechanism, BadSetting: naming what is known.
+        Refused: naming what is known.
     """
     kind = _class(name)
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.answering.quality_tables import NoQualityTable, read_quality
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
@@ -31,12 +31,9 @@ MOST_BOUNDS = 12
 Reals = NDArray[np.float64]
 
 
-class UnitsRefused(DphistError):
+def units_refused(named: str, problem: str) -> Refused:
     """A file that does not say how many units hold how many rows."""
-
-    def __init__(self, named: str, problem: str) -> None:
-        self.named, self.problem = named, problem
-        super().__init__(f"units by rows, {named}: {problem}")
+    return Refused(f"units by rows, {named}: {problem}", code="units_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +122,14 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
         public: the store's public folder; None without a store.
 
     Raises:
-        UnitsRefused, CountsRefused: the file does not hold such counts.
+        Refused: the file does not hold such counts.
     """
     if file is not None:
         if spec.privacy_unit == EVERY_ROW:
-            raise UnitsRefused(file, "has no use with `privacy_unit: row`, where every unit holds one row")
+            raise units_refused(file, "has no use with `privacy_unit: row`, where every unit holds one row")
         counts = read_counts(file)
         if counts.ndim != 1 or counts.sum() == 0:
-            raise UnitsRefused(file, "needs one axis, the rows that a unit holds from 1 on, and some units")
+            raise units_refused(file, "needs one axis, the rows that a unit holds from 1 on, and some units")
         return UnitsByRows(counts.astype(np.float64), 0.0, f"public counts of {file}")
     if public is None or spec.privacy_unit == EVERY_ROW:
         return None

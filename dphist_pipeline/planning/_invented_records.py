@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -32,12 +32,9 @@ Values = list[Value]
 Draw = Callable[[], Values]
 
 
-class RehearsalRefused(DphistError):
+def rehearsal_refused(problem: str) -> Refused:
     """The release of a spec cannot be rehearsed."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        super().__init__(f"no rehearsal: {problem}")
+    return Refused(f"no rehearsal: {problem}", code="rehearsal_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
         rows: number of records.
 
     Raises:
-        RehearsalRefused: the name of a column cannot be written to the CSV file that the spec declares.
+        Refused: the name of a column cannot be written to the CSV file that the spec declares.
     """
     draws = np.random.Generator(np.random.PCG64(SEED))
     uses = list(_uses(spec, period, rows, draws))
@@ -198,7 +195,7 @@ def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
     parting = spec.csv_delimiter
     for name in columns:
         if parting in name:
-            raise RehearsalRefused(f"column {name!r} contains the delimiter; declare `csv_quote`")
+            raise rehearsal_refused(f"column {name!r} contains the delimiter; declare `csv_quote`")
     remarks = [
         f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote`"
         for axis in spec.domain.axes

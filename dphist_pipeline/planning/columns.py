@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.sources import FORMATS, ending_of
 
@@ -28,12 +28,9 @@ _VALUE = re.compile(
 )
 
 
-class ColumnsUnknown(DphistError):
+def columns_unknown(file: str, problem: str) -> Refused:
     """The columns of a file cannot be read."""
-
-    def __init__(self, file: str, problem: str) -> None:
-        self.file, self.problem = file, problem
-        super().__init__(f"{shortened(file, 300)}: {problem}")
+    return Refused(f"{shortened(file, 300)}: {problem}", code="columns_unknown")
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def read_layout(named: str) -> Layout:
         named: path or glob of Parquet or CSV files.
 
     Raises:
-        ColumnsUnknown: there is no such file, it is not a table, or it has no header line.
+        Refused: there is no such file, it is not a table, or it has no header line.
     """
     file = _first_file(named)
     return _parquet(file) if ending_of(file.name) == ".parquet" else _csv(file)
@@ -89,13 +86,13 @@ def _first_file(named: str) -> Path:
     except (OSError, ValueError):
         found, regular = [], False
     if not found:
-        raise ColumnsUnknown(named, "there is no such file")
+        raise columns_unknown(named, "there is no such file")
     if not regular:
-        raise ColumnsUnknown(named, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
+        raise columns_unknown(named, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
     if FORMATS.get(ending_of(found[0].name) or "") not in ("parquet", "csv"):
-        raise ColumnsUnknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
+        raise columns_unknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
     if glob.has_magic(str(found[0])):
-        raise ColumnsUnknown(named, "has one of * ? [ in its name, which no release reads; rename the file")
+        raise columns_unknown(named, "has one of * ? [ in its name, which no release reads; rename the file")
     return found[0]
 
 
@@ -111,7 +108,7 @@ def _parquet(file: Path) -> Layout:
     except (pa.ArrowException, ValueError):
         problem = "is not a readable Parquet file"
     if schema is None:
-        raise ColumnsUnknown(str(file), f"cannot be read: {problem}")
+        raise columns_unknown(str(file), f"cannot be read: {problem}")
     return Layout(file, tuple(Column(field.name, _kind(field.type), str(field.type)) for field in schema))
 
 
@@ -137,9 +134,9 @@ def _csv(file: Path) -> Layout:
     quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     names = next(csv.reader([line], delimiter=delimiter, **quoting), [])
     if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
-        raise ColumnsUnknown(str(file), "its first line must name every column once, in UTF-8")
+        raise columns_unknown(str(file), "its first line must name every column once, in UTF-8")
     if any(_VALUE.fullmatch(name.strip()) for name in names):
-        raise ColumnsUnknown(str(file), "its first line holds numbers or dates, so it is a record; add a header line")
+        raise columns_unknown(str(file), "its first line holds numbers or dates, so it is a record; add a header line")
     return Layout(file, tuple(Column(name, "text") for name in names), delimiter, quote)
 
 
@@ -156,7 +153,7 @@ def _header_line(file: Path) -> str:
         pass
     except OSError as error:
         problem = f"cannot be read: {error.strerror or 'is no archive of its kind'}"
-    raise ColumnsUnknown(str(file), problem)
+    raise columns_unknown(str(file), problem)
 
 
 def _opened(file: Path) -> IO[bytes]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.releasing.release_spec import spec_from_attributes
 from dphist_pipeline.spec import sources, words
@@ -54,12 +54,9 @@ _OUTCOME = re.compile(
 )
 
 
-class DraftRefused(DphistError):
+def draft_refused(what: str, problem: str) -> Refused:
     """The draft of a spec cannot be written."""
-
-    def __init__(self, what: str, problem: str) -> None:
-        self.what, self.problem = what, problem
-        super().__init__(f"{shortened(what, 300)}: {problem}")
+    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
 
 
 def draft(
@@ -79,7 +76,7 @@ def draft(
         mechanism, settings: how the counts are released, already checked.
 
     Raises:
-        DraftRefused: a spec cannot name the source.
+        Refused: a spec cannot name the source.
     """
     usable, odd = _split_columns(layout.columns if layout else ())
     shared = [column for column in usable if _says(_SHARED, column)]
@@ -121,7 +118,7 @@ def write_draft(text: str, output: Path) -> None:
     """Writes a new file; never overwrites one.
 
     Raises:
-        DraftRefused: the file exists, or cannot be written.
+        Refused: the file exists, or cannot be written.
     """
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -134,7 +131,7 @@ def write_draft(text: str, output: Path) -> None:
         problem = f"cannot be written: {getattr(error, 'strerror', None) or 'its name is not valid'}"
     else:
         return
-    raise DraftRefused(str(output), problem)
+    raise draft_refused(str(output), problem)
 
 
 def _opening(layout: Layout | None) -> list[str]:
@@ -177,7 +174,7 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
             lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
             lines.append(_field("csv_quote", _yaml_text(layout.quote), "'\"' where fields are quoted"))
         return lines
-    raise DraftRefused(named, f"cannot be a source: {problem}")
+    raise draft_refused(named, f"cannot be a source: {problem}")
 
 
 def _source_path(named: str, output: Path) -> str:

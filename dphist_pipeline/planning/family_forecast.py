@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphist_pipeline.domain import Family
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.noise_law import variance
 from dphist_pipeline.evaluation.score_tables import format_epsilon
@@ -22,8 +22,9 @@ NOTE = "Standard errors of a cell in rows, by the law of the noise; no record wa
 _ROUNDS, _BISECTIONS = 4, 40
 
 
-class UnknownTable(DphistError):
+def unknown_table(problem: str) -> Refused:
     """A target for a table that the family does not have, or that no epsilon reaches."""
+    return Refused(problem, code="unknown_table")
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,14 @@ def forecast_family(
         every: wanted for all other tables; None if they do not matter.
 
     Raises:
-        UnknownTable: a target names no table, or is not reached by the largest epsilon.
+        Refused: a target names no table, or is not reached by the largest epsilon.
     """
     family = spec.family
     assert family is not None
     targets = {**(spec.tables.targets if spec.tables is not None else {}), **targets}
     for name in targets:
         if name not in family.names:
-            raise UnknownTable(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
+            raise unknown_table(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
     wanted = {name: every for name in family.names if every is not None} | dict(targets)
     chosen = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
     moved = _moved(spec)
@@ -220,7 +221,7 @@ def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Eno
             best = Enough(epsilon, dict(weights), errors)
         weights = {name: weight * (errors[name] / wanted.get(name, math.inf) or 1) for name, weight in weights.items()}
     if best is None:
-        raise UnknownTable(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
+        raise unknown_table(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
     return best
 
 

@@ -21,7 +21,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.planning._invented_records import RehearsalRefused, invent, write_records
+from dphist_pipeline.planning._invented_records import invent, rehearsal_refused, write_records
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.plans import reading_of
@@ -87,7 +87,7 @@ def rehearse(
         progress: called with the name of each step.
 
     Raises:
-        RehearsalRefused: the folder to keep is not empty.
+        Refused: the folder to keep is not empty.
         DphistError: the release would be refused for the same reason.
     """
     chosen = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
@@ -154,7 +154,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     except (OSError, ValueError) as error:
         problem = f"cannot be made: {getattr(error, 'strerror', None) or 'its name is not valid'}"
     if problem:
-        raise RehearsalRefused(f"{keep} {problem}")
+        raise rehearsal_refused(f"{keep} {problem}")
     (keep / MARK).write_text(f"A rehearsal: {NOTE}.\n", encoding="utf-8")
     yield keep.absolute()
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
 from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -31,12 +31,9 @@ ROUGHNESS = 1.5
 ROUGH = "rough "
 
 
-class StandInRefused(DphistError):
+def stand_in_refused(named: str, problem: str) -> Refused:
     """The named counts cannot stand in for the records of a release."""
-
-    def __init__(self, named: str, problem: str) -> None:
-        self.named, self.problem = named, problem
-        super().__init__(f"stand-in {shortened(named, 300)}: {problem}")
+    return Refused(f"stand-in {shortened(named, 300)}: {problem}", code="stand_in_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +92,8 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
         A description of the counts, and the counts, int64, shape of the grid.
 
     Raises:
-        StandInRefused: the counts have another shape, or are the release's own source.
-        CountsRefused: the file holds no counts.
+        Refused: the counts have another shape, or are the release's own source.
+        Refused: the file holds no counts.
     """
     shape = spec.domain.shape
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
@@ -148,17 +145,17 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
         public: the store's public folder; None if there is no store.
 
     Raises:
-        StandInRefused: it was withdrawn, or there is no store.
+        Refused: it was withdrawn, or there is no store.
         NotPublished: there is no such release.
     """
     from dphist_pipeline.answering.published import latest_revision
 
     if public is None:
-        raise StandInRefused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
+        raise stand_in_refused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
     folder = latest_revision(public, named, None)
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
     if "withdrawn" in audit:
-        raise StandInRefused(named, f"its latest publication, period {audit['period']}, was withdrawn")
+        raise stand_in_refused(named, f"its latest publication, period {audit['period']}, was withdrawn")
     import pyarrow.parquet as pq
 
     estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
@@ -180,7 +177,7 @@ def _refuse_source(named: str, spec: ReleaseSpec) -> None:
     """Refuses a file of the release's own source, by its name; opens none."""
     own = glob.glob(spec.source_pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
     if any(Path(named).exists() and Path(path).exists() and Path(path).samefile(named) for path in own):
-        raise StandInRefused(named, "is the source of the release itself; name counts that are public")
+        raise stand_in_refused(named, "is the source of the release itself; name counts that are public")
 
 
 def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
@@ -190,14 +187,14 @@ def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
         _refuse_other_grid(named, found.shape, shape)
     if found.ndim != len(shape):
         have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (found.ndim, len(shape)))
-        raise StandInRefused(named, f"has {have}; the spec has {need}")
+        raise stand_in_refused(named, f"has {have}; the spec has {need}")
     for number, (side, wanted) in enumerate(zip(found.shape, shape, strict=True), 1):
         if side > wanted:
-            raise StandInRefused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
+            raise stand_in_refused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
     return np.pad(found, [(0, wanted - side) for side, wanted in zip(found.shape, shape, strict=True)])
 
 
 def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
     if found != shape:
         sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
-        raise StandInRefused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
+        raise stand_in_refused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import DphistError, first_of
+from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.publishing.manifest import (
     CATALOGUE,
     NAME,
@@ -41,7 +41,7 @@ Thing = TypeVar("Thing")
 Result = TypeVar("Result")
 
 
-class BelongsToAnother(DphistError):
+class BelongsToAnother(Halted):
     """A prefix that another ledger's releases, or those of another host of this ledger, are copied to."""
 
     def __init__(self, address: str, of_ledger: bool = True) -> None:
@@ -53,7 +53,7 @@ class BelongsToAnother(DphistError):
         )
 
 
-class NotInPublicFolder(DphistError):
+class NotInPublicFolder(Halted):
     """Publications that a bucket's manifest names, and the public folder does not have."""
 
     def __init__(self, address: str, places: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.publishing.manifest import NAME, Entry, Manifest, place_of, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.publishing.published_files import digest_of
@@ -16,34 +16,29 @@ TRIES = 5
 DRAFT = ".fetching"
 
 
-class FolderTaken(DphistError):
+def folder_taken(folder: Path) -> Refused:
     """A folder that holds something other than an earlier fetch."""
+    return Refused(
+        f"{folder} holds something else than an earlier fetch. Name a new or empty folder.", code="folder_taken"
+    )
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        super().__init__(f"{folder} holds something else than an earlier fetch. Name a new or empty folder.")
 
-
-class CopyDamaged(DphistError):
+def copy_damaged(address: str, path: str) -> Refused:
     """An object in a bucket that is missing, or not what the manifest says."""
-
-    def __init__(self, address: str, path: str) -> None:
-        self.address, self.path = address, path
-        super().__init__(
-            f"{address}: {path} is missing or altered. Nothing of it was kept; tell who publishes there. They mend "
-            "it with `dphist store publish --check`."
-        )
+    return Refused(
+        f"{address}: {path} is missing or altered. Nothing of it was kept; tell who publishes there. They mend "
+        "it with `dphist store publish --check`.",
+        code="copy_damaged",
+    )
 
 
-class FolderUnusable(DphistError):
+def folder_unusable(folder: Path, problem: str) -> Refused:
     """A folder that takes no files, or not as many as a bucket has."""
-
-    def __init__(self, folder: Path, problem: str) -> None:
-        self.folder, self.problem = folder, problem
-        super().__init__(
-            f"{folder} cannot be filled: {problem}. Mend that, or name another folder, and run it again: what is there "
-            "already is not fetched twice."
-        )
+    return Refused(
+        f"{folder} cannot be filled: {problem}. Mend that, or name another folder, and run it again: what is there "
+        "already is not fetched twice.",
+        code="folder_unusable",
+    )
 
 
 @dataclass(frozen=True)
@@ -73,21 +68,21 @@ def fetch(address: str, folder: Path) -> Fetched:
         folder: new or empty, or from an earlier fetch.
 
     Raises:
-        BucketRefused, ObjectStoreFailed, ManifestDamaged, CopyDamaged: nothing can be read there, or not what was
+        Halted, ObjectStoreFailed, ManifestDamaged, Refused: nothing can be read there, or not what was
             published.
-        FolderTaken: the folder holds something else.
-        FolderUnusable: nothing can be written there, or the disk is too small for what the manifest names.
+        Refused: the folder holds something else.
+        Refused: nothing can be written there, or the disk is too small for what the manifest names.
     """
     try:
         return _fetched(ObjectStore(address), folder)
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else "it is not valid"
-    raise FolderUnusable(folder, problem)
+    raise folder_unusable(folder, problem)
 
 
 def _fetched(objects: ObjectStore, folder: Path) -> Fetched:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not (folder / DRAFT).is_dir():
-        raise FolderTaken(folder)
+        raise folder_taken(folder)
     stored = objects.read(NAME)
     if stored is None:
         raise ObjectStoreFailed(objects.address, f"cannot be read: nobody publishes there; it has no {NAME}.")
@@ -105,7 +100,7 @@ def _fetched(objects: ObjectStore, folder: Path) -> Fetched:
         if again is None or again.etag == stored.etag:
             break
         stored = again  # somebody published meanwhile
-    raise CopyDamaged(objects.address, missing or NAME)
+    raise copy_damaged(objects.address, missing or NAME)
 
 
 def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
@@ -113,7 +108,7 @@ def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
     new = {entry.object: entry.size for path, entry in manifest.files.items() if not (folder / path).is_file()}
     needed, free = sum(new.values()), shutil.disk_usage(folder).free
     if needed > free:
-        raise FolderUnusable(folder, f"it needs {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB left")
+        raise folder_unusable(folder, f"it needs {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB left")
 
 
 def _download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
@@ -129,7 +124,7 @@ def _refuse_links(folder: Path, file: Path) -> None:
     """Refuses a file that would be written elsewhere."""
     link = next((part for part in (file, *file.parents) if part != folder and part.is_symlink()), None)
     if link is not None and link.is_relative_to(folder):
-        raise FolderUnusable(folder, f"{link.relative_to(folder)} is a link in it")
+        raise folder_unusable(folder, f"{link.relative_to(folder)} is a link in it")
 
 
 def _missing(objects: ObjectStore, manifest: Manifest, folder: Path, downloaded: dict[str, int]) -> str | None:

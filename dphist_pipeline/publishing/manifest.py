@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 
 NAME = "manifest.json"
 SCHEMA_VERSION = 1
@@ -40,7 +40,7 @@ _PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)
 _LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)
 
 
-class ManifestDamaged(DphistError):
+class ManifestDamaged(Halted):
     """An object that is called manifest.json and is none."""
 
     def __init__(self, address: str) -> None:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 
 SCHEME = "s3://"
 DIGEST = "sha256"  # the name under which an object says what it holds
@@ -40,26 +40,25 @@ _ABSENT = {"NoSuchKey", "NotFound", "404"}
 Answer = TypeVar("Answer")
 
 
-class BucketRefused(DphistError):
+def bucket_refused(given: str) -> Halted:
     """Something else where the address of a bucket is asked for."""
+    shown = repr(given[:80])
+    if _OTHERS.match(given):
+        return Halted(
+            f"{shown} is not an address that releases can be copied to: only S3, and servers that speak its "
+            "protocol, as `s3://bucket/prefix`. For other stores, copy the public folder with their own tools.",
+            code="bucket_refused",
+        )
+    else:
+        return Halted(
+            f"{shown} is not the address of a bucket: write `s3://bucket` or `s3://bucket/prefix`, the bucket's "
+            "whole name, then folders of letters, digits and _ . = -. Keys and servers stand in the environment "
+            "(AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL).",
+            code="bucket_refused",
+        )
 
-    def __init__(self, given: str) -> None:
-        self.given = given
-        shown = repr(given[:80])
-        if _OTHERS.match(given):
-            super().__init__(
-                f"{shown} is not an address that releases can be copied to: only S3, and servers that speak its "
-                "protocol, as `s3://bucket/prefix`. For other stores, copy the public folder with their own tools."
-            )
-        else:
-            super().__init__(
-                f"{shown} is not the address of a bucket: write `s3://bucket` or `s3://bucket/prefix`, the bucket's "
-                "whole name, then folders of letters, digits and _ . = -. Keys and servers stand in the environment "
-                "(AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL)."
-            )
 
-
-class ObjectStoreFailed(DphistError):
+class ObjectStoreFailed(Halted):
     """A bucket that cannot be reached, read or written; `try_again` where nothing need be mended."""
 
     def __init__(self, address: str, problem: str, try_again: bool = False) -> None:
@@ -82,13 +81,13 @@ def parse_address(address: str) -> tuple[str, str]:
         address: `s3://bucket/prefix`; the prefix may be left out.
 
     Raises:
-        BucketRefused: it is none.
+        Halted: it is none.
     """
     bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
     prefix = prefix.removesuffix("/")
     usable = address.startswith(SCHEME) and _BUCKET.fullmatch(bucket) is not None and len(address) <= 500
     if not usable or (prefix and not all(map(_FOLDER.fullmatch, prefix.split("/")))):
-        raise BucketRefused(address)
+        raise bucket_refused(address)
     return bucket, f"{prefix}/" if prefix else ""
 
 

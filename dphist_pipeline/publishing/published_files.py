@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import sync_file, sync_folder
 from dphist_pipeline.publishing import _superseded as superseded
 from dphist_pipeline.publishing import rendered_pages, withdrawal
@@ -33,7 +33,7 @@ FILES = (*SEALED, rendered_pages.NAME, "audit.json")
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 
-class PublishedFilesDamaged(DphistError):
+class PublishedFilesDamaged(Halted):
     """Files in the public store are not those that were published."""
 
     def __init__(self, folder: Path, problem: str) -> None:

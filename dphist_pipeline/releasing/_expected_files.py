@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 
-from dphist_pipeline.errors import DphistError, first_of
+from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10
 
 
-class FilesMissing(DphistError):
+class FilesMissing(Halted):
     """Files that a period needs and that are not there. Their names are public: the spec and the calendar give them."""
 
     def __init__(self, release: str, period: str, missing: Sequence[str], others: bool) -> None:

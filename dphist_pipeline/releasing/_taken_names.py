@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.words import EVERY_REVISION
 
 
-class ViewTaken(DphistError):
+def view_taken(release: str, other: str) -> Halted:
     """A name that a release and a view of another release would share in the catalogue."""
-
-    def __init__(self, release: str, other: str) -> None:
-        self.release, self.other = release, other
-        name = max(release, other, key=len)
-        super().__init__(
-            f"'{release}' and '{other}' cannot both be releases of one store: in the catalogue, {name} is the view of "
-            f"every revision of {min(release, other, key=len)}. This call published and spent nothing; rename "
-            f"'{release}'."
-        )
+    name = max(release, other, key=len)
+    return Halted(
+        f"'{release}' and '{other}' cannot both be releases of one store: in the catalogue, {name} is the view of "
+        f"every revision of {min(release, other, key=len)}. This call published and spent nothing; rename "
+        f"'{release}'.",
+        code="view_taken",
+    )
 
 
-class TableTaken(DphistError):
+def table_taken(release: str, name: str, other: str) -> Halted:
     """A name in the catalogue that a table of a family and another release would share."""
-
-    def __init__(self, release: str, name: str, other: str) -> None:
-        self.release, self.name, self.other = release, name, other
-        super().__init__(
-            f"'{release}' would need the name {name} in the catalogue, which belongs to '{other}'. This call published "
-            f"and spent nothing; rename '{release}'."
-        )
+    return Halted(
+        f"'{release}' would need the name {name} in the catalogue, which belongs to '{other}'. This call published "
+        f"and spent nothing; rename '{release}'.",
+        code="table_taken",
+    )
 
 
 def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), charged: bool = False) -> None:
@@ -41,8 +37,8 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
         charged: whether they are paid for already, so that a family that is there is finished with all of them.
 
     Raises:
-        ViewTaken: with the other release.
-        TableTaken: with the name in the catalogue, and the other release.
+        Halted: with the other release.
+        Halted: with the name in the catalogue, and the other release.
     """
     if _is_used(store, release):
         held = _tables(store, release)
@@ -52,7 +48,7 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
     others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
     there = [name for name in others if name != release and _is_used(store, name)]
     if there:
-        raise ViewTaken(release, there[0])
+        raise view_taken(release, there[0])
     _refuse_taken_tables(store, release, _views(release, tables), bool(tables))
 
 
@@ -62,9 +58,9 @@ def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], of_fa
     of_families = {name: family for family in others for name in _views(family, _tables(store, family))}
     for name in sorted(names):
         if of_family and _is_used(store, name):
-            raise TableTaken(release, name, name)
+            raise table_taken(release, name, name)
         if name in of_families:
-            raise TableTaken(release, name, of_families[name])
+            raise table_taken(release, name, of_families[name])
 
 
 def _views(release: str, tables: Sequence[str]) -> list[str]:

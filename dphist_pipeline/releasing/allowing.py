@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
@@ -44,12 +44,9 @@ CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
-class DecisionRefused(DphistError):
+def decision_refused(what: str, problem: str) -> Refused:
     """Something that cannot be allowed as it was asked for."""
-
-    def __init__(self, what: str, problem: str) -> None:
-        self.what, self.problem = what, problem
-        super().__init__(f"{what}: {problem}. Nothing was decided.")
+    return Refused(f"{what}: {problem}. Nothing was decided.", code="decision_refused")
 
 
 def reading_of_options(base: Path, source: str, **fields: object) -> SourceReading:
@@ -60,11 +57,11 @@ def reading_of_options(base: Path, source: str, **fields: object) -> SourceReadi
         source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
 
     Raises:
-        DecisionRefused: naming the option.
+        Refused: naming the option.
     """
     resolved, problems = resolve_templates({"source": source}, ("source",))
     if problems:
-        raise DecisionRefused("--source", problems[0][1])
+        raise decision_refused("--source", problems[0][1])
     try:
         records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
     except ValidationError as error:
@@ -72,7 +69,7 @@ def reading_of_options(base: Path, source: str, **fields: object) -> SourceReadi
     else:
         reading = reading_of(records)
         return replace(reading, unit_kinds=_kinds(records, reading))
-    raise DecisionRefused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
+    raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
 
 
 def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
@@ -96,10 +93,10 @@ def check_of_option(name: str) -> dict[str, Any]:
         name: the key of the asset, its parts with slashes, a colon, and the name of its check.
 
     Raises:
-        DecisionRefused: another form.
+        Refused: another form.
     """
     if not CHECK_NAME.fullmatch(name):
-        raise DecisionRefused("--check", "must be the key of an asset and its check, such as raw/visits:complete")
+        raise decision_refused("--check", "must be the key of an asset and its check, such as raw/visits:complete")
     return {"check": {"name": name}}
 
 
@@ -121,7 +118,7 @@ def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of
             raise SourceOfAnother(reading.address, account, [decision.account])
     for decision in ledger.decisions(EVERYWHERE):
         if decision.folder is not None and any(_lies_in(file, decision.folder) for file in files):
-            raise DecisionRefused(
+            raise decision_refused(
                 f"source {reading.address}", f"has files in {decision.name}, a folder that was declared public"
             )
 
@@ -151,17 +148,19 @@ def code_list_folder(store: Store, ledger: Ledger, folder: Path) -> dict[str, An
         folder: as the operator wrote it; links are followed.
 
     Raises:
-        DecisionRefused: for one of these, or because there is no such folder.
+        Refused: for one of these, or because there is no such folder.
     """
     real = os.path.realpath(folder)
     if not Path(real).is_dir():
-        raise DecisionRefused(f"folder {folder}", "there is no such folder")
+        raise decision_refused(f"folder {folder}", "there is no such folder")
     root = os.path.realpath(store.root)
     if _lies_in(real, root) or _lies_in(root, real):
-        raise DecisionRefused(f"folder {folder}", "holds the store, or lies in it; keep code lists in one of their own")
+        raise decision_refused(
+            f"folder {folder}", "holds the store, or lies in it; keep code lists in one of their own"
+        )
     for decision in ledger.sources():
         if decision.reading is not None and any(_lies_in(file, real) for file in files_of(decision.reading)):
-            raise DecisionRefused(f"folder {folder}", "holds files of a source; keep code lists in one of their own")
+            raise decision_refused(f"folder {folder}", "holds files of a source; keep code lists in one of their own")
     return {"code_lists": {"name": str(folder), "folder": real}}
 
 
@@ -172,7 +171,7 @@ def query_of_file(file: Path) -> dict[str, Any]:
         file: of SQL; its bytes are allowed, whatever its name is later.
 
     Raises:
-        DecisionRefused: it cannot be read.
+        Refused: it cannot be read.
     """
     try:
         content = file.read_bytes()
@@ -180,7 +179,7 @@ def query_of_file(file: Path) -> dict[str, Any]:
         problem = error.strerror or "cannot be read"
     else:
         return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
-    raise DecisionRefused(f"query {file}", problem)
+    raise decision_refused(f"query {file}", problem)
 
 
 def clock_of_option(day: str) -> dict[str, Any]:
@@ -190,12 +189,12 @@ def clock_of_option(day: str) -> dict[str, Any]:
         day: as the operator wrote it, '2026-11-02'.
 
     Raises:
-        DecisionRefused: it is no day, or not that of the clock.
+        Refused: it is no day, or not that of the clock.
     """
     now = opened_ledger.utc_now()
     if not is_day_of(day, now):
         problem = f"this machine's clock says {now}. Name the day that it is today; where the two differ, set the clock"
-        raise DecisionRefused(f"--clock {day}", problem)
+        raise decision_refused(f"--clock {day}", problem)
     return {"clock": {"name": day}}
 
 
@@ -206,10 +205,10 @@ def version_of_option(written: str) -> dict[str, Any]:
         written: as the operator wrote it: `duckdb=2.1`.
 
     Raises:
-        DecisionRefused: it names no minor version of DuckDB.
+        Refused: it names no minor version of DuckDB.
     """
     if not FOR_ALL["version"].fullmatch(written):
-        raise DecisionRefused(f"--engine {written}", "must be written as duckdb=2.1, by major and minor version")
+        raise decision_refused(f"--engine {written}", "must be written as duckdb=2.1, by major and minor version")
     return {"version": {"name": written}}
 
 
@@ -261,7 +260,7 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
         store: as on the command line; there may be none yet.
 
     Raises:
-        ViewTaken: with the other release.
+        Halted: with the other release.
     """
     with suppress(StoreMissing):
         tables = spec.family.names if spec.family is not None else ()

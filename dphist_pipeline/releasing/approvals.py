@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import AfterCharge, Refused
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.errors import Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
@@ -29,7 +29,7 @@ from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouched_audit
 
 
-class AwaitsApproval(DphistError):
+class AwaitsApproval(AfterCharge):
     """A release that is charged and drawn, is held back by `publish`, and that nobody has approved yet."""
 
     def __init__(self, key: Key, held: bool, remark: str = "", publish: str = "manual") -> None:
@@ -45,33 +45,28 @@ class AwaitsApproval(DphistError):
         )
 
 
-class SayWhich(DphistError):
+def say_which(release: str, names: list[str]) -> Refused:
     """A decision that may be about more than one of those that wait."""
-
-    def __init__(self, release: str, names: list[str]) -> None:
-        self.release, self.names = release, names
-        super().__init__(
-            f"release '{release}': say which one you mean, for these wait: {'; '.join(names)}. Nothing was changed."
-        )
+    return Refused(
+        f"release '{release}': say which one you mean, for these wait: {'; '.join(names)}. Nothing was changed.",
+        code="say_which",
+    )
 
 
-class NothingToDecide(DphistError):
+def nothing_to_decide(key: Key, problem: str) -> Refused:
     """A decision about what was never drawn, publishes by itself, or is not there."""
+    return Refused(
+        f"release '{key.release}', period {key.period}: {problem}. Nothing was changed.", code="nothing_to_decide"
+    )
 
-    def __init__(self, key: Key, problem: str) -> None:
-        self.key = key
-        super().__init__(f"release '{key.release}', period {key.period}: {problem}. Nothing was changed.")
 
-
-class WithdrawnOtherwise(DphistError):
+def withdrawn_otherwise(key: Key, reason: str) -> Refused:
     """A publication of the local model that was taken back already, in other words."""
-
-    def __init__(self, key: Key, reason: str) -> None:
-        self.key, self.reason = key, reason
-        super().__init__(
-            f"release '{key.release}', period {key.period} was withdrawn already: '{reason}'. It stands once, and "
-            "stays as it is."
-        )
+    return Refused(
+        f"release '{key.release}', period {key.period} was withdrawn already: '{reason}'. It stands once, and "
+        "stays as it is.",
+        code="withdrawn_otherwise",
+    )
 
 
 def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
@@ -141,8 +136,8 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
         revision: if somebody named one.
 
     Raises:
-        SayWhich: several wait, or one that a later revision has taken the place of.
-        NothingToDecide: there is no such revision.
+        Refused: several wait, or one that a later revision has taken the place of.
+        Refused: there is no such revision.
     """
     waiting = [
         charge
@@ -153,10 +148,10 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
         period = waiting[0].period
     made = [charge.revision for charge in ledger.charges(spec.release, period)] if period is not None else []
     if period is not None and revision not in (None, *made):
-        raise NothingToDecide(Key(spec.release, period, 1), f"there is no revision {revision}")
+        raise nothing_to_decide(Key(spec.release, period, 1), f"there is no revision {revision}")
     latest = revision or max(made, default=None)
     if len(waiting) > 1 or any(charge.revision != latest for charge in waiting):
-        raise SayWhich(spec.release, [f"--period {charge.period} --revision {charge.revision}" for charge in waiting])
+        raise say_which(spec.release, [f"--period {charge.period} --revision {charge.revision}" for charge in waiting])
     return period, latest
 
 
@@ -168,18 +163,18 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
         revision: which one, where several wait.
 
     Raises:
-        SayWhich: several wait.
-        NothingToDecide: nothing was charged.
+        Refused: several wait.
+        Refused: nothing was charged.
         LedgerError: no reason, or it was published, or rejected for another one.
     """
     ledger = store.ledger()
     made = charges_as_they_are(store, ledger, release, period)
     charges = [charge for charge in made if revision in (None, charge.revision)]
     if not charges:
-        raise NothingToDecide(Key(release, period, 1), "nothing waits, for nothing was charged")
+        raise nothing_to_decide(Key(release, period, 1), "nothing waits, for nothing was charged")
     waiting = [charge for charge in unpublished(ledger, release) if charge in charges]
     if len(waiting) > 1:
-        raise SayWhich(release, [f"--revision {charge.revision}" for charge in waiting])
+        raise say_which(release, [f"--revision {charge.revision}" for charge in waiting])
     (charge,) = waiting or charges[-1:]
     # Noted before anything is deleted: from then on a crash leaves nothing that `finish_rejections` does not mend.
     ledger.note(charge, "rejected", reason)
@@ -205,7 +200,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     made = charges_as_they_are(store, ledger, release, period)
     charges = [charge for charge in made if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
-        raise NothingToDecide(
+        raise nothing_to_decide(
             Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
         )
     if not charges:
@@ -229,7 +224,7 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
         notes = {folder: read_audit(folder).get("withdrawn") for folder in folders}
         said = [note["reason"] for note in notes.values() if note is not None]
         if len(said) == len(folders) and reason not in said:
-            raise WithdrawnOtherwise(first, said[-1])
+            raise withdrawn_otherwise(first, said[-1])
         for folder, note in notes.items():
             if not is_marked(folder):
                 mark_withdrawn(folder, note or {"reason": reason, "at": utc_now()}, scratch)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import may
 from dphist_pipeline.ledger.errors import LedgerMoved
 from dphist_pipeline.ledger.ledger import Ledger
@@ -22,19 +22,16 @@ from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import Key, Store, StoreUnusable
 
 
-class AdoptionUnclear(DphistError):
+def adoption_unclear(root: Path, missing: list[str], unknown: list[str]) -> Refused:
     """A store that is adopted without saying what was spent."""
-
-    def __init__(self, root: Path, missing: list[str], unknown: list[str]) -> None:
-        self.root, self.missing, self.unknown = root, missing, unknown
-        stated = " ".join(f"--spent-elsewhere {account}=EPSILON" for account in missing)
-        problem = (
-            f"its witness is gone, so that nobody knows what other copies of it spent. State it for every account: "
-            f"{stated} (0 if nothing was)"
-            if missing
-            else f"it has no account {', '.join(unknown)}"
-        )
-        super().__init__(f"the store at {root} is not adopted: {problem}. Nothing was changed.")
+    stated = " ".join(f"--spent-elsewhere {account}=EPSILON" for account in missing)
+    problem = (
+        f"its witness is gone, so that nobody knows what other copies of it spent. State it for every account: "
+        f"{stated} (0 if nothing was)"
+        if missing
+        else f"it has no account {', '.join(unknown)}"
+    )
+    return Refused(f"the store at {root} is not adopted: {problem}. Nothing was changed.", code="adoption_unclear")
 
 
 @contextmanager
@@ -85,7 +82,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
         The generation, and what the witness held and the ledger did not: it counts as spent.
 
     Raises:
-        AdoptionUnclear: the witness is gone, and what was spent elsewhere was not stated for every account.
+        Refused: the witness is gone, and what was spent elsewhere was not stated for every account.
         StoreUnusable: this user cannot see what was rejected in it.
     """
     if not may(store.confidential, os.R_OK | os.X_OK):
@@ -101,7 +98,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
     missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
     unknown = sorted(set(elsewhere) - set(accounts))
     if missing or unknown:
-        raise AdoptionUnclear(store.root, missing, unknown)
+        raise adoption_unclear(store.root, missing, unknown)
     for epsilon in elsewhere.values():
         refuse_bad_spending(epsilon)
     held = {charge.hash for charge in ledger.standing().charges}

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.spec.engines import server_of
 from dphist_pipeline.spec.templates import resolve_templates
 
 
-class EngineRefused(DphistError):
+def engine_refused(written: str, problem: str) -> Halted:
     """An engine whose address cannot be used as it was decided."""
-
-    def __init__(self, written: str, problem: str) -> None:
-        self.written, self.problem = written, problem
-        super().__init__(f"engine spark at {written}: {problem}. Nothing was read or spent.")
+    return Halted(f"engine spark at {written}: {problem}. Nothing was read or spent.", code="engine_refused")
 
 
 def engine_of_option(written: str) -> dict[str, Any]:
@@ -55,7 +52,7 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
         address = _resolved(server.name)
         if server_of(address) != server.server:
-            raise EngineRefused(server.name, "is another server now than when it was allowed; allow it anew")
+            raise engine_refused(server.name, "is another server now than when it was allowed; allow it anew")
         progress("reading, bounding and counting by Spark")
         return spark.write_cube(plan, address, folder)
     from dphist_pipeline.confidential import cube
@@ -95,5 +92,5 @@ def _resolved(written: str) -> str:
         except ValueError as error:
             problem = str(error)
     if problem:
-        raise EngineRefused(written, problem)
+        raise engine_refused(written, problem)
     return address

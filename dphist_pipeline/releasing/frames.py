@@ -21,7 +21,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.axes import KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import located
@@ -67,7 +67,7 @@ Frame: TypeAlias = (
 )
 
 
-class FrameMissing(DphistError):
+class FrameMissing(Halted):
     """A release of a frame was asked for where nobody handed a frame over."""
 
     def __init__(self, written: str) -> None:
@@ -79,15 +79,13 @@ class FrameMissing(DphistError):
         )
 
 
-class FrameUnexpected(DphistError):
+def frame_unexpected(written: str) -> Halted:
     """A frame was handed over for a release that reads something else."""
-
-    def __init__(self, written: str) -> None:
-        self.source = str(written)
-        super().__init__(
-            f"source {written}: is what the spec reads, and not the frame that was handed over. Nothing was read or "
-            "spent. Leave `frame` out, or name a frame in the spec: `source: frame:NAME`"
-        )
+    return Halted(
+        f"source {written}: is what the spec reads, and not the frame that was handed over. Nothing was read or "
+        "spent. Leave `frame` out, or name a frame in the spec: `source: frame:NAME`",
+        code="frame_unexpected",
+    )
 
 
 def count_cube(
@@ -157,11 +155,11 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         folder: private.
 
     Raises:
-        FrameMissing, FrameUnexpected: a frame where none is read, or none where one is.
+        FrameMissing, Halted: a frame where none is read, or none where one is.
     """
     written = plan.source.written
     if (plan.source.format == "frame") != (frame is not None):
-        raise FrameMissing(written) if frame is None else FrameUnexpected(written)
+        raise FrameMissing(written) if frame is None else frame_unexpected(written)
     if frame is None:
         yield plan
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.ledger.books import refuse_other_folder
 from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import ChargedElsewhere
@@ -23,28 +23,26 @@ from dphist_pipeline.releasing.store import Store, StoreUnusable, describe, make
 _FIRST = Folder("unnamed", "'unknown' (by a version that named none)")
 
 
-class PublishedElsewhere(DphistError):
+def published_elsewhere(charge: Charge, there: Folder) -> AfterCharge:
     """A release whose files lie on another host."""
-
-    def __init__(self, charge: Charge, there: Folder) -> None:
-        self.charge, self.there = charge, there
-        super().__init__(
-            f"{charge.title} was released on host {there.host} (confidential folder {there.id:.12}), and its files are "
-            "not in this host's public folder. Read them there, or copy them here. Nothing was drawn or spent."
-        )
+    return AfterCharge(
+        f"{charge.title} was released on host {there.host} (confidential folder {there.id:.12}), and its files are "
+        "not in this host's public folder. Read them there, or copy them here. Nothing was drawn or spent.",
+        code="published_elsewhere",
+    )
 
 
 def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     """Refuses to draw for a charge that another host made.
 
     Raises:
-        PublishedElsewhere, ChargedElsewhere: naming the host.
+        AfterCharge, ChargedElsewhere: naming the host.
     """
     folder = own_folder(store)
     # What was charged before charges named a folder belongs to the store that did not join another one.
     there = charge.folder or (_FIRST if store.joined else folder)
     if there.id != folder.id and published:
-        raise PublishedElsewhere(charge, there)
+        raise published_elsewhere(charge, there)
     if charge.folder is None and there.id != folder.id:
         raise ChargedElsewhere(charge=charge, there=there, here=folder)
     refuse_other_folder(charge, folder)

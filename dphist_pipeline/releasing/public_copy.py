@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.publishing.bucket_copy import (
     BelongsToAnother,
@@ -36,18 +36,16 @@ from dphist_pipeline.releasing.vouching import vouching_reader
 TRIES = 5
 
 
-class NoAddress(DphistError):
+def no_address(root: Path) -> Refused:
     """A store that copies nothing anywhere."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        super().__init__(
-            f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
-            "published lies in its public folder; copy that anywhere."
-        )
+    return Refused(
+        f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
+        "published lies in its public folder; copy that anywhere.",
+        code="no_address",
+    )
 
 
-class NotCopied(DphistError):
+class NotCopied(Halted):
     """What was published here is not in the bucket yet."""
 
     def __init__(self, problem: str, try_again: bool = False) -> None:
@@ -83,7 +81,7 @@ def refuse_taken(address: str) -> str:
         The address as it is kept.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused: what is wrong, and the mend.
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     if os.environ.get("DPHIST_LEDGER"):
@@ -104,7 +102,7 @@ def with_bucket(store: Store, address: str) -> Store:
         address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, BucketRefused, StoreUnusable: what is wrong, and the mend.
+        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted, StoreUnusable: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     found_in(objects, store.ledger_id, publisher_of(store))

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 
-class Withdrawn(DphistError):
+class Withdrawn(Halted):
     """A publication that was taken back."""
 
     def __init__(self, key: Key, at: str, reason: str, local: bool = False) -> None:
@@ -51,16 +51,14 @@ class Withdrawn(DphistError):
         )
 
 
-class NameTaken(DphistError):
+def name_taken(release: str) -> Halted:
     """A name that belongs to another release of the store: of another collection, or of the other model."""
-
-    def __init__(self, release: str) -> None:
-        self.release = release
-        super().__init__(
-            f"'{release}' belongs to something else in this store already: to a release of the central model, or to a "
-            "consumer of a collection of the local model. This call published and spent nothing; rename the release, "
-            "the consumer or the collection."
-        )
+    return Halted(
+        f"'{release}' belongs to something else in this store already: to a release of the central model, or to a "
+        "consumer of a collection of the local model. This call published and spent nothing; rename the release, "
+        "the consumer or the collection.",
+        code="name_taken",
+    )
 
 
 class Revision(Protocol):
@@ -155,8 +153,8 @@ def refuse_taken_name(
         collection: that wants the name; None for a release of the central model.
 
     Raises:
-        NameTaken: anything else was published under it, or charged and drawn for.
-        ViewTaken, TableTaken: a view of a release that is there has that name, or the name of a view of this one.
+        Halted: anything else was published under it, or charged and drawn for.
+        Halted: a view of a release that is there has that name, or the name of a view of this one.
     """
     refuse_taken_view(store, release, tables, charged)
     taken = collection is not None and (store.confidential / "journal" / release).exists()
@@ -164,7 +162,7 @@ def refuse_taken_name(
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
             taken |= json.loads(audit.read_bytes()).get("collection") != collection
     if taken:
-        raise NameTaken(release)
+        raise name_taken(release)
 
 
 def refresh_catalogue(

@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
@@ -39,10 +39,10 @@ from dphist_pipeline.releasing._plausibility import facts_if_approved
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
-    NothingToDecide,
     finish_rejections,
     finish_withdrawals,
     note_if_out,
+    nothing_to_decide,
     refuse_rejected,
     refuse_withdrawn,
 )
@@ -62,62 +62,54 @@ Counts = NDArray[np.int64]
 Load = Callable[[], Counts]
 
 
-class NothingToRevise(DphistError):
+def nothing_to_revise(release: str, period: str) -> Refused:
     """`--revise` for a period that was never released."""
+    return Refused(
+        f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.", code="nothing_to_revise"
+    )
 
-    def __init__(self, release: str, period: str) -> None:
-        self.release, self.period = release, period
-        super().__init__(f"release '{release}', period {period}: nothing to revise yet. Leave out --revise.")
 
-
-class UpstreamUnchecked(DphistError):
+def upstream_unchecked(release: str, deps: Sequence[str], checks: Sequence[str] = ()) -> Refused:
     """A plain run of a release that requires upstream partitions, of which only Dagster knows."""
-
-    def __init__(self, release: str, deps: Sequence[str], checks: Sequence[str] = ()) -> None:
-        self.release, self.deps, self.checks = release, tuple(deps), tuple(checks)
-        passed = f" and that {', '.join(checks)} passed" if checks else ""
-        super().__init__(
-            f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there{passed} "
-            f"(`require: {'checks' if checks else 'partitions'}`), and only Dagster knows that. Run it in Dagster, or "
-            "look yourself and say so: --upstream-checked REASON, which the audit keeps. Nothing was read or spent."
-        )
+    passed = f" and that {', '.join(checks)} passed" if checks else ""
+    return Refused(
+        f"release '{release}' requires that all partitions of {', '.join(deps)} for the period are there{passed} "
+        f"(`require: {'checks' if checks else 'partitions'}`), and only Dagster knows that. Run it in Dagster, or "
+        "look yourself and say so: --upstream-checked REASON, which the audit keeps. Nothing was read or spent.",
+        code="upstream_unchecked",
+    )
 
 
-class RevisedMeanwhile(DphistError):
+def revised_meanwhile(charge: Charge) -> AfterCharge:
     """Somebody else revised the same period a moment ago, for another reason."""
-
-    def __init__(self, charge: Charge) -> None:
-        self.charge = charge
-        super().__init__(
-            f"release '{charge.release}', period {charge.period}: revision {charge.revision} was charged a moment ago "
-            f"by somebody else, with the reason '{charge.reason}'. This call spent nothing; if another revision is "
-            "still wanted, run the same command again."
-        )
+    return AfterCharge(
+        f"release '{charge.release}', period {charge.period}: revision {charge.revision} was charged a moment ago "
+        f"by somebody else, with the reason '{charge.reason}'. This call spent nothing; if another revision is "
+        "still wanted, run the same command again.",
+        code="revised_meanwhile",
+    )
 
 
-class AnswersLost(DphistError):
+def answers_lost(key: Key) -> AfterCharge:
     """A release was published once, and neither its files nor its journal are there any more."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision} was published, but its files "
-            "and its journal are gone. Drawing again would spend its epsilon twice: put them back from a backup, or "
-            "release anew, at its price, with --revise --reason TEXT."
-        )
+    return AfterCharge(
+        f"release '{key.release}', period {key.period}, revision {key.revision} was published, but its files "
+        "and its journal are gone. Drawing again would spend its epsilon twice: put them back from a backup, or "
+        "release anew, at its price, with --revise --reason TEXT.",
+        code="answers_lost",
+    )
 
 
-class ValuesDiffer(DphistError):
+def values_differ(key: Key) -> AfterCharge:
     """What the journal gives now is not what was published."""
+    return AfterCharge(
+        f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
+        "values than were published. Use the version of dphist-pipeline that published it.",
+        code="values_differ",
+    )
 
-    def __init__(self, key: Key) -> None:
-        super().__init__(
-            f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
-            "values than were published. Use the version of dphist-pipeline that published it."
-        )
 
-
-class CubeMissing(DphistError):
+class CubeMissing(Halted):
     """A later step was run alone, and what an earlier one leaves for it is not there."""
 
     def __init__(self, key: Key) -> None:
@@ -309,7 +301,7 @@ def _charge_or_request(
     """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
     made = ledger.charges(spec.release, period.key)
     if reason and not made:
-        raise NothingToRevise(spec.release, period.key)
+        raise nothing_to_revise(spec.release, period.key)
     meant = [
         charge for charge in publisher.revisions_meant(made, reason, spec.digest) if revision in (None, charge.revision)
     ]
@@ -347,7 +339,7 @@ def replayed(attempt: Attempt) -> Release | None:
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
         vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
-    made = publisher.published(attempt.store, attempt.key, {}, ValuesDiffer(attempt.key))
+    made = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
     return made
@@ -359,11 +351,11 @@ def refuse_unchecked(attempt: Attempt) -> None:
     Files that a period needs are looked for when they are read: with placeholders, only checks need anybody.
 
     Raises:
-        UpstreamUnchecked: with what to do.
+        Refused: with what to do.
     """
     spec, vouched = attempt.spec, attempt.request.upstream_checked
     if attempt.charge is None and spec.only_dagster_knows and not vouched:
-        raise UpstreamUnchecked(spec.release, spec.deps, spec.required_checks)
+        raise upstream_unchecked(spec.release, spec.deps, spec.required_checks)
 
 
 def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
@@ -392,7 +384,7 @@ def charge(attempt: Attempt, load: Load) -> Charged:
     """Charges the account, unless that was done before.
 
     Raises:
-        RevisedMeanwhile: somebody else's charge came first.
+        AfterCharge: somebody else's charge came first.
     """
     once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
     store, ledger, made = attempt.store, attempt.ledger, attempt.charge
@@ -404,7 +396,7 @@ def charge(attempt: Attempt, load: Load) -> Charged:
         # Another host may have charged the same period since `begin` asked: it draws, this one does not.
         refuse_other_host(store, made, published=False)
         if made.reason != attempt.request.reason:
-            raise RevisedMeanwhile(made)
+            raise revised_meanwhile(made)
         # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
         return Charged(made, None, once)
     published, adopted = ledger.published_digest(made), ledger.adopted_at()
@@ -412,7 +404,7 @@ def charge(attempt: Attempt, load: Load) -> Charged:
         # Charged by another host, which draws; or published there, and its files are not here.
         refuse_other_host(store, made, published is not None)
     if published is not None:
-        return Charged(made, published, _refusing(AnswersLost(attempt.key)))
+        return Charged(made, published, _refusing(answers_lost(attempt.key)))
     if made.number < adopted:
         # Another copy may have drawn for a charge from before this store was adopted.
         return Charged(made, None, _refusing(ChargeLost(charge=made)))
@@ -456,7 +448,7 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         raise
     made = with_quality(made, quality)
     if charged.published is not None and charged.published != values_digest(made):
-        raise ValuesDiffer(attempt.key)
+        raise values_differ(attempt.key)
     # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
     refuse_rejected(store, ledger, charged.charge)
     store.forget_kept_runs(attempt.key)
@@ -531,7 +523,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
         paid.estimate,
         paid.scales,
         facts,
-        ValuesDiffer(attempt.key),
+        values_differ(attempt.key),
         # Whatever gets lost after that, what somebody may have read is never drawn again.
         record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),
     )
@@ -674,8 +666,8 @@ def publish_approved(
         revision: the latest when left out.
 
     Raises:
-        SayWhich: several wait, and period and revision leave open which.
-        NothingToDecide: it was never drawn, or publishes by itself.
+        Refused: several wait, and period and revision leave open which.
+        Refused: it was never drawn, or publishes by itself.
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
@@ -683,14 +675,14 @@ def publish_approved(
     named, revision = approvals.meant(spec, store.ledger(), named, revision)
     attempt = begin(spec, store, named, now, "", progress, revision)
     if not approvals.may_wait(spec, attempt.charge):
-        raise NothingToDecide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
+        raise nothing_to_decide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
         drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
     if attempt.charge is None or not drawn:
-        raise NothingToDecide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
+        raise nothing_to_decide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
     published = attempt.ledger.published_digest(attempt.charge) is not None
     if published and "approved" not in attempt.ledger.notes(attempt.charge):
-        raise NothingToDecide(attempt.key, f"it was published before `publish: {spec.publish}` held it back")
+        raise nothing_to_decide(attempt.key, f"it was published before `publish: {spec.publish}` held it back")
     attempt.ledger.note(attempt.charge, "approved", approved_by)
     return publish_apart(attempt)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.errors import DphistError, did_you_mean, first_of
+from dphist_pipeline.errors import Refused, did_you_mean, first_of
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import ADDRESSES, COMPONENT, MOST_NAMED, Build, from_file, from_templates
 from dphist_pipeline.spec.mechanism_registry import Registry
@@ -27,7 +27,7 @@ class ReleaseSpec(DeclaredRelease):
         return mechanisms.build(self.mechanism, self.plain_settings)
 
 
-class WhichSpec(DphistError):
+class WhichSpec(Refused):
     """A file that makes several releases, where one of them is to be named."""
 
     def __init__(self, file: Path | str, names: Sequence[str], wanted: str = "") -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 _ALL: Mapping[str, Any] = MappingProxyType({})
 
 
-class NotARelease(DphistError):
+def not_a_release(given: object, name: str, asked: str = "change_since") -> Refused:
     """Something else where a release is asked for, such as the day of its period."""
-
-    def __init__(self, given: object, name: str, asked: str = "change_since") -> None:
-        self.given = type(given).__name__
-        super().__init__(
-            f"{asked} takes another Release, not a {self.given}: "
-            f"give it Release.published(Store.open(FOLDER), {name!r}, PERIOD)"
-        )
+    given = type(given).__name__
+    return Refused(
+        f"{asked} takes another Release, not a {given}: "
+        f"give it Release.published(Store.open(FOLDER), {name!r}, PERIOD)",
+        code="not_a_release",
+    )
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ class Release:
     def change_since(self, earlier: Release, box: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):
-            raise NotARelease(earlier, self.audit["release"])
+            raise not_a_release(earlier, self.audit["release"])
         return replace(self._asked((), box), with_chance=with_chance).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
@@ -312,7 +311,7 @@ class Release:
             interpolate: let density rise and fall within bins; uniform by default.
 
         Raises:
-            ApplicationRefused: an option does not suit the grid, or the whole total is 0.
+            Refused: an option does not suit the grid, or the whole total is 0.
         """
         from dphist_pipeline.applications.synthetic_records import SyntheticRecords
         from dphist_pipeline.applications.values_in_bins import Spread
@@ -330,7 +329,7 @@ class Release:
             estimator: with `fit(features, classes, sample_weight)` and `predict`; by default scikit-learn's tree.
 
         Raises:
-            ApplicationRefused: an axis is unknown, there is nothing to learn, or scikit-learn is missing.
+            Refused: an axis is unknown, there is nothing to learn, or scikit-learn is missing.
         """
         from dphist_pipeline.applications.classification import train
 
@@ -356,16 +355,16 @@ class Release:
                 DPCube's paper; `pairs` and `least` do not change them.
 
         Raises:
-            ApplicationRefused: the releases do not have these axes in common, or this one has published no groups.
+            Refused: the releases do not have these axes in common, or this one has published no groups.
         """
         from dphist_pipeline.applications.blocking import blocking
         from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
-        from dphist_pipeline.applications.whole_release import ApplicationRefused
+        from dphist_pipeline.applications.whole_release import application_refused
 
         if not isinstance(other, Release):
-            raise NotARelease(other, self.audit["release"], "block")
+            raise not_a_release(other, self.audit["release"], "block")
         if released_groups == (by is not None):
-            raise ApplicationRefused(
+            raise application_refused(
                 "give either `by`, which cuts blocks from both releases, or `released_groups=True`"
             )
         one, two = self._whole_release(), other._whole_release()

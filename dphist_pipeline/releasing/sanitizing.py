@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain, Family
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.mechanisms import Mechanism
@@ -20,12 +20,12 @@ from dphist_pipeline.mechanisms.tables import Tables
 from dphist_pipeline.spec.numbers import parse_epsilon
 
 
-class MechanismMisspent(DphistError):
+def mechanism_misspent(mechanism: str, spent: Fraction, declared: Fraction) -> Halted:
     """A mechanism spent another epsilon than the spec declares."""
-
-    def __init__(self, mechanism: str, spent: Fraction, declared: Fraction) -> None:
-        self.spent, self.declared = spent, declared
-        super().__init__(f"mechanism '{mechanism}' spent epsilon {spent} of {declared}: a fault of the mechanism")
+    return Halted(
+        f"mechanism '{mechanism}' spent epsilon {spent} of {declared}: a fault of the mechanism",
+        code="mechanism_misspent",
+    )
 
 
 def estimate_of(
@@ -44,7 +44,7 @@ def estimate_of(
     elif isinstance(mechanism, Tables):
         made = mechanism.release_family(family, counts, budget)
     if made.epsilon != epsilon or made.charges != budget.charges:
-        raise MechanismMisspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
+        raise mechanism_misspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
     return made
 
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.files import (
     locked_folder,
     make_folder,
@@ -47,7 +47,7 @@ DESCRIBED, FOLDER = "store.json", "folder.json"
 KEPT_SECONDS = 24 * 3600
 
 
-class StoreMissing(DphistError):
+class StoreMissing(Refused):
     """There is no store where one was expected."""
 
     def __init__(self, root: Path) -> None:
@@ -58,7 +58,7 @@ class StoreMissing(DphistError):
         )
 
 
-class StoreUnusable(DphistError):
+class StoreUnusable(Halted):
     """A store that exists but cannot be used, or a place where none can be made."""
 
     def __init__(self, root: Path, problem: str) -> None:

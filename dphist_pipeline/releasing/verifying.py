@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness_errors import WitnessMissing
@@ -10,15 +10,13 @@ from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.store import Key, Store
 
 
-class VerifiedAlone(DphistError):
+def verified_alone(entries: int, publications: int, missing: DphistError) -> Refused:
     """A ledger that holds together, and no witness to say whether it is the newest."""
-
-    def __init__(self, entries: int, publications: int, missing: DphistError) -> None:
-        self.entries, self.publications = entries, publications
-        super().__init__(
-            f"{entries} entries were read, every hash and every sum holds, and {publications} of the publications are "
-            f"whole; but nobody can say whether entries are missing at the ledger's end. {missing}"
-        )
+    return Refused(
+        f"{entries} entries were read, every hash and every sum holds, and {publications} of the publications are "
+        f"whole; but nobody can say whether entries are missing at the ledger's end. {missing}",
+        code="verified_alone",
+    )
 
 
 def confirm_witness(store: Store, entries: int, publications: int) -> bool:
@@ -32,7 +30,7 @@ def confirm_witness(store: Store, entries: int, publications: int) -> bool:
         False for a ledger of version 0.1, which has no witness until its first decision brings one.
 
     Raises:
-        VerifiedAlone: there is no witness, or it does not know the store.
+        Refused: there is no witness, or it does not know the store.
         LedgerError: the two disagree, or the witness cannot be used.
     """
     ledger = store.ledger()
@@ -45,7 +43,7 @@ def confirm_witness(store: Store, entries: int, publications: int) -> bool:
         return True
     if not ledger.operators():
         return False
-    raise VerifiedAlone(entries, publications, problem)
+    raise verified_alone(entries, publications, problem)
 
 
 def unrecorded(store: Store, ledger: Ledger) -> list[Charge]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.publishing.statements import LATER, charges_of
 from dphist_pipeline.releasing.deciding import deciding
@@ -11,12 +11,9 @@ from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.periods import EVERYTHING
 
 
-class NothingToWaive(DphistError):
+def nothing_to_waive(release: str, period: str, problem: str) -> Refused:
     """A period that is not due, and will not be."""
-
-    def __init__(self, release: str, period: str, problem: str) -> None:
-        self.release, self.period = release, period
-        super().__init__(f"release '{release}', period {period}: {problem}. Nothing was decided.")
+    return Refused(f"release '{release}', period {period}: {problem}. Nothing was decided.", code="nothing_to_waive")
 
 
 def waive(store: Store, release: str, period: str, reason: str, and_later: bool = False) -> Decision:
@@ -28,16 +25,16 @@ def waive(store: Store, release: str, period: str, reason: str, and_later: bool 
         and_later: whether every later period is waived, too: the release has ended.
 
     Raises:
-        NothingToWaive: the release is unknown here, or the period was charged, or is none of the release's.
+        Refused: the release is unknown here, or the period was charged, or is none of the release's.
     """
     ledger = store.ledger()
     charged = {charge.period for charge, _ in charges_of(ledger, release)}
     if not charged:
-        raise NothingToWaive(release, period, "nothing was ever charged for this release, so nothing of it is due")
+        raise nothing_to_waive(release, period, "nothing was ever charged for this release, so nothing of it is due")
     if EVERYTHING in charged:
-        raise NothingToWaive(release, period, "this release has no periods")
+        raise nothing_to_waive(release, period, "this release has no periods")
     if period in charged:
-        raise NothingToWaive(release, period, "it was charged already, so it is not due")
+        raise nothing_to_waive(release, period, "it was charged already, so it is not due")
     cadence = kept_cadence(store, release)
     if cadence is not None:
         cadence.rule.named(period)

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
@@ -31,15 +31,6 @@ TWO_OTHERS = (
     "holds 'other', which is the name of the cell that `other: true` makes; leave it out, or give it another name"
 )
 EXAMPLE = "{column: age, start: 0, stop: 100, width: 5}"
-
-
-class GridUnreadable(DphistError):
-    """Something else where the axes of a publication should be."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the axes in a publication's audit are not those of a declared grid. Fetch or publish the release again."
-        )
 
 
 def _kind(value: object) -> str:
@@ -99,11 +90,14 @@ def domain_of(described: Iterable[object]) -> Domain:
         described: `axes` of `audit.json`, as `normalised` gives them; in order.
 
     Raises:
-        GridUnreadable: they are none.
+        Halted: they are none.
     """
     with suppress(ValueError, TypeError):  # pydantic's own errors are among them
         return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
-    raise GridUnreadable
+    raise Halted(
+        "the axes in a publication's audit are not those of a declared grid. Fetch or publish the release again.",
+        code="grid_unreadable",
+    )
 
 
 def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:

@@ -34,17 +34,6 @@ class CodeListFolders:
 Decided = Callable[[], CodeListFolders]
 
 
-class NotPublic(ValueError):
-    """A code list may not be read or does not exist; the message is the same for both."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "is no file below a folder that the ledger declares public for code lists, or is never one, as records "
-            "and the store are. If the file is there and public, `dphist ledger allow --code-lists FOLDER` (or "
-            "`dphist init --code-lists FOLDER`) declares its folder"
-        )
-
-
 def content_of_list(file: Path, decided: Decided | None) -> bytes:
     """The first bytes of a code list, one more than it may have.
 
@@ -55,7 +44,7 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
         decided: gives what an operator decided; none allows no file.
 
     Raises:
-        NotPublic: the file may not be read or is not there.
+        ValueError: the file may not be read or is not there; the message is the same for both.
     """
     rule = CodeListFolders((), lambda path: True) if decided is None else decided()
     content = None
@@ -63,7 +52,11 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
         path = _allowed(file, rule)
         content = None if path is None else _read(path)
     if content is None:
-        raise NotPublic
+        raise ValueError(
+            "is no file below a folder that the ledger declares public for code lists, or is never one, as records "
+            "and the store are. If the file is there and public, `dphist ledger allow --code-lists FOLDER` (or "
+            "`dphist init --code-lists FOLDER`) declares its folder"
+        )
     return content
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.spec.refusals import shown
 
@@ -22,14 +22,6 @@ LARGEST_DENOMINATOR = 10**30
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _RATIO = re.compile(r"[+-]?\d+/\d+", re.ASCII)
-
-
-class EpsilonError(DphistError):
-    """An epsilon that is not an exact number within its range."""
-
-    def __init__(self, value: object, problem: str) -> None:
-        self.value = value
-        super().__init__(f"epsilon {problem}")
 
 
 def exact(value: object) -> Fraction:
@@ -118,13 +110,13 @@ def parse_epsilon(value: object) -> Fraction:
     """The epsilon of one release, within [10^-6, 50].
 
     Raises:
-        EpsilonError: for other numbers and for what is no number.
+        Refused: for other numbers and for what is no number.
     """
     try:
         return checked_epsilon(value)
     except ValueError as error:
         problem = str(error)
-    raise EpsilonError(value, problem)
+    raise Refused(f"epsilon {problem}", code="epsilon_error")
 
 
 def checked_epsilon(value: object) -> Fraction:

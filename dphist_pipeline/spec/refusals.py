@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 
 LONGEST_ECHO = 60
 MOST_LINES = 40
@@ -14,7 +14,7 @@ MOST_LINES = 40
 Location = tuple[str | int, ...]
 
 
-class SpecError(DphistError):
+class SpecError(Refused):
     """A spec with mistakes: all that were found, each with its place and its mend.
 
     Attributes:
@@ -37,7 +37,7 @@ class SpecError(DphistError):
         super().__init__("\n".join(lines))
 
 
-class PeriodError(DphistError):
+class PeriodError(Refused):
     """A period that does not exist, is not spelled as its first day, or is not over yet."""
 
     def __init__(self, key: object, problem: str) -> None:

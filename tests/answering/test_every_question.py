@@ -35,15 +35,16 @@ from answering_scenario import (
     rows_of,
     without_days,
 )
+from error_codes import coded
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._macros import MACROS, macro
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
-from dphist_pipeline.releasing.releases import NotARelease
 from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance
 from examples import SOAKING, mostly_soaked
 
@@ -102,7 +103,11 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
 
 def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> None:
     earlier, later = list(store.releases)[:2]
-    with pytest.raises(NotARelease, match=r"not a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD"):
+    with pytest.raises(
+        Refused,
+        check=coded("not_a_release"),
+        match=r"not a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD",
+    ):
         store.releases[later].change_since(earlier)  # type: ignore[arg-type]
 
 

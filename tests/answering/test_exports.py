@@ -13,12 +13,14 @@ import by_hand
 import numpy as np
 import pytest
 from by_hand import AGE
+from error_codes import coded
 from office import Office
 
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
-from dphist_pipeline.answering.exports import CannotExport, Format, csv_lines, write_export
-from dphist_pipeline.answering.published import NotPublished, PublicationWithdrawn
+from dphist_pipeline.answering.exports import Format, csv_lines, write_export
+from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.reliability import LEGEND, reliability
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
@@ -198,7 +200,7 @@ def test_a_period_or_a_revision_is_exported_when_asked(public: Path, tmp_path: P
     note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
     mark_withdrawn(public / "weekly" / f"period={WEEKS[1]}" / "revision=1", note, tmp_path / "scratch")
     assert keys() == [(WEEKS[0], 2)]
-    with pytest.raises(PublicationWithdrawn):
+    with pytest.raises(Refused, check=coded("publication_withdrawn")):
         keys(period=WEEKS[1])
 
 
@@ -209,7 +211,7 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
     header, *rows = csv.reader(exported(public, "csv", tmp_path / "x.csv").read_text().splitlines())
     assert len(rows) == 5 + 1 and [row[header.index("note")] for row in rows] == [*[""] * 5, "a"]
     assert header.count("note") == 1
-    with pytest.raises(CannotExport, match="its periods have other axes"):
+    with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have other axes"):
         exported(public, "sdmx-csv", tmp_path / "y.csv")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["x.csv"]
 
@@ -217,11 +219,13 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
 def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
     public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(CannotExport, match="No such file or directory"):
+    with pytest.raises(Refused, check=coded("cannot_export"), match="No such file or directory"):
         exported(public, "csv", tmp_path / "nowhere" / "x.csv")
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
     with pytest.raises(
-        CannotExport, match=r"xlsxwriter is missing; install it with pip install 'dphist-pipeline\[export\]'"
+        Refused,
+        check=coded("cannot_export"),
+        match=r"xlsxwriter is missing; install it with pip install 'dphist-pipeline\[export\]'",
     ):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert not (tmp_path / "x.xlsx").exists()
@@ -230,7 +234,9 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
 def test_a_file_that_is_there_is_not_replaced_unasked(public: Path, tmp_path: Path) -> None:
     records = tmp_path / "weekly.csv"
     records.write_text("somebody's records", encoding="utf-8")
-    with pytest.raises(CannotExport, match=r"there already; choose another --output, or say --overwrite"):
+    with pytest.raises(
+        Refused, check=coded("cannot_export"), match=r"there already; choose another --output, or say --overwrite"
+    ):
         exported(public, "csv", records)
     assert records.read_text(encoding="utf-8") == "somebody's records"
     write_export(Exported.read(public, "weekly"), "csv", records, overwrite=True)
@@ -242,7 +248,9 @@ def test_a_workbook_holds_no_more_rows_than_a_sheet(
 ) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     monkeypatch.setattr("dphist_pipeline.answering._export_xlsx.MOST_ROWS", 2 * CELLS)
-    with pytest.raises(CannotExport, match="180 rows are more than a sheet holds; choose a period"):
+    with pytest.raises(
+        Refused, check=coded("cannot_export"), match="180 rows are more than a sheet holds; choose a period"
+    ):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert exported(public, "xlsx", tmp_path / "x.xlsx", period=WEEKS[1]).exists()
 

@@ -8,8 +8,10 @@ import by_hand
 import duckdb
 import pytest
 from answering_scenario import AXES, made
+from error_codes import coded
 
-from dphist_pipeline.integrations.duckdb import NothingToInstall, SchemaTaken, install
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
 
@@ -17,11 +19,11 @@ def test_installing_again_replaces_and_never_touches_other_tables(tmp_path: Path
     public = tmp_path / "store" / "public"
     public.mkdir(parents=True)
     with duckdb.connect() as connection:
-        with pytest.raises(NothingToInstall):
+        with pytest.raises(Refused, check=coded("nothing_to_install")):
             install(connection, tmp_path / "store")
         by_hand.publish(public, made("cells"), AXES, "visits")
         connection.execute("CREATE SCHEMA mine; CREATE TABLE mine.numbers AS SELECT 1 AS one")
-        with pytest.raises(SchemaTaken, match="give another name"):
+        with pytest.raises(Refused, check=coded("schema_taken"), match="give another name"):
             install(connection, tmp_path / "store", schema="mine")
         assert install(connection, tmp_path / "store", schema="Published 1") == ["visits"]
         by_hand.publish(public, made("cells"), AXES, "visits", "2026-03-09")

@@ -15,12 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 import reported
 from answering_scenario import as_json, assert_rows_told, assert_told, attached, rows_of, without_days
+from error_codes import coded
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
-from dphist_pipeline.estimates.estimate import BadEstimate, Estimate
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.estimates.report_intervals import normal_factor, report_reach
@@ -282,11 +284,11 @@ def test_an_estimate_from_reports_has_one_axis_and_atoms_for_each_cell() -> None
     cells = made.unbiased
     assert isinstance(cells, ReportedCells)
     short = ReportedCells(cells.values, cells.atoms[:-1], cells.law)
-    with pytest.raises(BadEstimate, match="atoms"):
+    with pytest.raises(Halted, check=coded("bad_estimate"), match="atoms"):
         Estimate(made.domain, made.values, made.charges, short)
     domain = by_hand.estimate([by_hand.WARD, by_hand.HEIGHT]).domain
     square = ReportedCells(np.zeros(domain.shape), np.ones(domain.shape, dtype=np.int64), cells.law)
-    with pytest.raises(BadEstimate, match="one axis"):
+    with pytest.raises(Halted, check=coded("bad_estimate"), match="one axis"):
         Estimate(domain, np.zeros(domain.shape), made.charges, square)
 
 

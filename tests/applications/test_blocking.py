@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from by_hand import AGE
+from error_codes import coded
 from office import ran
 
 from dphist_pipeline.applications.blocking import (
@@ -25,7 +26,8 @@ from dphist_pipeline.applications.blocking import (
     reduction_ratio,
 )
 from dphist_pipeline.applications.coded_records import places_of
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
@@ -149,14 +151,16 @@ def test_a_blocking_has_a_column_and_a_rule_for_each_partition(tmp_path: Path) -
 def test_wrong_questions_are_refused(
     owners: tuple[WholeRelease, WholeRelease], by: Any, more: dict[str, Any], says: str
 ) -> None:
-    with pytest.raises(ApplicationRefused, match=says):
+    with pytest.raises(Refused, check=coded("application_refused"), match=says):
         blocking(*owners, by, **more)
 
 
 def test_owners_with_other_bins_are_refused_and_names_of_columns_may_differ(tmp_path: Path) -> None:
     other_bins, other_name = {**AGE, "edges": [0, 20, 65]}, {**AGE, "column": "years", "name": "age"}
     one = owner(tmp_path / "a", 1, [AGE])
-    with pytest.raises(ApplicationRefused, match="axis 'age' has other bins or categories in release 'weekly'"):
+    with pytest.raises(
+        Refused, check=coded("application_refused"), match="axis 'age' has other bins or categories in release 'weekly'"
+    ):
         one.block(owner(tmp_path / "b", 1, [other_bins]), [["age"]])
     whole = WholeRelease.read(one.path)
     renamed = replace(whole, domain=replace(whole.domain, axes=(replace(whole.domain.axes[0], column="years"),)))

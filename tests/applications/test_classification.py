@@ -10,9 +10,11 @@ import by_hand
 import numpy as np
 import pyarrow as pa
 import pytest
+from error_codes import coded
 
 from dphist_pipeline.applications.classification import chosen_axes, examples_of
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.releases import Release
 
 pytestmark = pytest.mark.skipif(  # looked for, not imported as every process collects tests: it takes a second
@@ -88,18 +90,20 @@ def test_examples_are_the_occupied_cells_with_their_counts(release: Release) -> 
     ],
 )
 def test_what_cannot_be_learned_is_refused(release: Release, asked: tuple[Any, ...], says: str) -> None:
-    with pytest.raises(ApplicationRefused, match=says):
+    with pytest.raises(Refused, check=coded("application_refused"), match=says):
         release.train(*asked)
 
 
 def test_one_class_or_no_known_class_is_refused(release: Release, tmp_path: Path) -> None:
     learned = release.train("income")
-    with pytest.raises(ApplicationRefused, match="no record has a category of the axis 'income'"):
+    with pytest.raises(
+        Refused, check=coded("application_refused"), match="no record has a category of the axis 'income'"
+    ):
         learned.accuracy(pa.table({"income": ["?"], "sex": ["m"], "age": [3.0]}))
-    with pytest.raises(ApplicationRefused, match="the records have no column 'age'"):
+    with pytest.raises(Refused, check=coded("application_refused"), match="the records have no column 'age'"):
         learned.predict(pa.table({"sex": ["m"]}))
     counts = np.zeros((2, 3, 9))
     counts[0] = 1_000
     one = by_hand.publish(tmp_path / "public", by_hand.estimate(AXES, counts, off=0.0), AXES)
-    with pytest.raises(ApplicationRefused, match="all records have one category"):
+    with pytest.raises(Refused, check=coded("application_refused"), match="all records have one category"):
         one.train("income")

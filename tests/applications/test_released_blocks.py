@@ -13,11 +13,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from error_codes import coded
 from office import ran
 
 from dphist_pipeline.applications import released_blocks
 from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
-from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+from dphist_pipeline.applications.whole_release import WholeRelease
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
 
 AXES: list[dict[str, Any]] = [
@@ -56,10 +58,10 @@ def test_expected_pairs_are_those_of_both_owners_counts_in_a_group(owners: list[
 
 
 def test_a_release_without_groups_or_of_too_many_cells_is_refused(owners: list[WholeRelease], monkeypatch) -> None:
-    with pytest.raises(ApplicationRefused, match="geometric, makes none"):
+    with pytest.raises(Refused, check=coded("application_refused"), match="geometric, makes none"):
         group_blocking(*owners, None)
     monkeypatch.setattr(released_blocks, "MOST_CELLS", 8)
-    with pytest.raises(ApplicationRefused, match="has 9 cells"):
+    with pytest.raises(Refused, check=coded("application_refused"), match="has 9 cells"):
         group_blocking(*owners, GROUPS.ravel())
 
 
@@ -104,8 +106,8 @@ def test_a_release_in_python_gives_the_blocks_of_the_command(tmp_path: Path) -> 
     assert ran("block", "one", "two", *words).code == 0
     written = json.loads((tmp_path / "rules.json").read_text(encoding="utf-8"))
     assert one.block(two, released_groups=True).facts() == written
-    with pytest.raises(ApplicationRefused, match="has published no groups of cells"):
+    with pytest.raises(Refused, check=coded("application_refused"), match="has published no groups of cells"):
         two.block(one, released_groups=True)
     for by, released in ((None, False), ([["born"]], True)):
-        with pytest.raises(ApplicationRefused, match="give either `by`"):
+        with pytest.raises(Refused, check=coded("application_refused"), match="give either `by`"):
             one.block(two, by, released_groups=released)

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from by_hand import AGE, HEIGHT
+from error_codes import coded
 
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of
 from dphist_pipeline.applications.synthetic_records import MOST_ROWS, SyntheticRecords, facts_of
 from dphist_pipeline.applications.synthetic_report import report_on
-from dphist_pipeline.applications.whole_release import ApplicationRefused
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.releasing.releases import Release
 
 COUNTY: dict[str, Any] = {
@@ -194,7 +194,9 @@ def test_options_that_do_not_suit_are_refused(release: Release, options: dict[st
 def test_a_table_without_records_is_refused_by_what_it_is(tmp_path: Path) -> None:
     axis = {"column": "x", "start": 0, "stop": 3, "width": 1}
     empty = by_hand.publish(tmp_path / "public", by_hand.estimate([axis], np.full(3, -900.0), off=0.0), [axis])
-    with pytest.raises(ApplicationRefused, match="release 'weekly', period 2026-03-02 has a total of 0"):
+    with pytest.raises(
+        Refused, check=coded("application_refused"), match="release 'weekly', period 2026-03-02 has a total of 0"
+    ):
         empty.synthesize(10)
 
 

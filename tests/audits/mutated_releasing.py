@@ -24,7 +24,9 @@ RELEASING = (
         (REPLAYS,),
         (
             Mutation(
-                "published, _refusing(AnswersLost(attempt.key))", "published, once", "drawn again once it was published"
+                "published, _refusing(answers_lost(attempt.key))",
+                "published, once",
+                "drawn again once it was published",
             ),
             Mutation(
                 "record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),",

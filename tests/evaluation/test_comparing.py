@@ -7,15 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from error_codes import coded
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation import comparison, measuring, score_tables
 from dphist_pipeline.evaluation._recommendation import recommendations
-from dphist_pipeline.evaluation.comparison import NoMechanismServes, prepare
-from dphist_pipeline.evaluation.contenders import BadContender, choose_contenders, parse_contender
+from dphist_pipeline.evaluation.comparison import prepare
+from dphist_pipeline.evaluation.contenders import choose_contenders, parse_contender
 from dphist_pipeline.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
 from dphist_pipeline.evaluation.workloads import parse_workloads
 
@@ -40,7 +41,7 @@ def test_a_contender_is_written_as_a_name_with_settings():
 
 @pytest.mark.parametrize("written", ["dphr:", "dphr:order_share", "dphr:=1/2", "dphr:a=1,a=2", "dphr:a=1,"])
 def test_settings_that_cannot_be_read_are_refused(written):
-    with pytest.raises(BadContender, match="NAME:SETTING=VALUE"):
+    with pytest.raises(Refused, check=coded("bad_contender"), match="NAME:SETTING=VALUE"):
         parse_contender(written)
 
 
@@ -59,7 +60,7 @@ def test_without_names_all_that_serve_take_part_and_the_others_say_why():
 
 def test_a_comparison_without_a_serving_mechanism_is_refused(line, monkeypatch):
     monkeypatch.setattr(comparison, "choose_contenders", lambda *asked: ((), {"one": "it rests"}))
-    with pytest.raises(NoMechanismServes, match="it rests"):
+    with pytest.raises(Refused, check=coded("no_mechanism_serves"), match="it rests"):
         prepare(line, [ONE])
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 
-from dphist_pipeline.evaluation.public_counts import CountsRefused, read_counts
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
 
 
@@ -43,7 +45,7 @@ def test_a_folder_that_looks_like_a_column_adds_none(tmp_path):
 def test_synthetic_counts_have_names():
     assert np.array_equal(read_counts("synthetic:waitakere"), synthetic_counts("waitakere"))
     assert np.array_equal(read_counts("synthetic:waitakere", (7725,)), synthetic_counts("waitakere"))
-    with pytest.raises(CountsRefused, match="leave --shape out"):
+    with pytest.raises(Refused, check=coded("counts_refused"), match="leave --shape out"):
         read_counts("synthetic:waitakere", (7726,))
 
 
@@ -69,7 +71,7 @@ def test_synthetic_counts_have_names():
     ids=lambda value: value if isinstance(value, str) else None,  # columns print their place in memory
 )
 def test_a_table_of_anything_else_is_refused(tmp_path, columns, says):
-    with pytest.raises(CountsRefused, match=says):
+    with pytest.raises(Refused, check=coded("counts_refused"), match=says):
         read_counts(parquet(tmp_path, columns))
 
 
@@ -86,25 +88,25 @@ def test_a_table_of_anything_else_is_refused(tmp_path, columns, says):
     ids=repr,
 )
 def test_a_csv_of_anything_else_is_refused(tmp_path, text, says):
-    with pytest.raises(CountsRefused, match=says):
+    with pytest.raises(Refused, check=coded("counts_refused"), match=says):
         read_counts(csv(tmp_path, text))
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 torn")
-    with pytest.raises(CountsRefused, match="cannot be read as PARQUET"):
+    with pytest.raises(Refused, check=coded("counts_refused"), match="cannot be read as PARQUET"):
         read_counts(str(tmp_path / "torn.parquet"))
     for name in ("folder.csv", "missing.parquet"):
-        with pytest.raises(CountsRefused, match="no such file"):
+        with pytest.raises(Refused, check=coded("counts_refused"), match="no such file"):
             read_counts(str(tmp_path / name))
-    with pytest.raises(CountsRefused, match=r"neither `\.parquet` nor `\.csv`"):
+    with pytest.raises(Refused, check=coded("counts_refused"), match=r"neither `\.parquet` nor `\.csv`"):
         read_counts("counts.xlsx")
 
 
 def test_a_shape_that_does_not_hold_the_cells_is_refused(tmp_path):
     source = parquet(tmp_path, {"x": [4], "y": [0], "count": [1]})
-    with pytest.raises(CountsRefused, match="axis 'x' has a cell 4; --shape ends it before 4"):
+    with pytest.raises(Refused, check=coded("counts_refused"), match="axis 'x' has a cell 4; --shape ends it before 4"):
         read_counts(source, (4, 4))
-    with pytest.raises(CountsRefused, match=r"has 2 axes \(x, y\); --shape names 1"):
+    with pytest.raises(Refused, check=coded("counts_refused"), match=r"has 2 axes \(x, y\); --shape names 1"):
         read_counts(source, (5,))

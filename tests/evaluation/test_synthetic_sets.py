@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from error_codes import coded
 
-from dphist_pipeline.evaluation.synthetic_sets import SETS, UnknownSyntheticSet, synthetic_counts
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.evaluation.synthetic_sets import SETS, synthetic_counts
 
 # Set: cells, mean, variance, smallest, largest; and the decimals that are printed of the variance.
 PRINTED = {
@@ -64,5 +66,5 @@ def test_neighbours_are_alike_in_time_and_nowhere_else():
 
 
 def test_an_unknown_set_is_refused_with_the_nearest_name():
-    with pytest.raises(UnknownSyntheticSet, match="Did you mean 'waitakere'"):
+    with pytest.raises(Refused, check=coded("unknown_synthetic_set"), match="Did you mean 'waitakere'"):
         synthetic_counts("waitakeri")

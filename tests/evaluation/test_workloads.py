@@ -6,15 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from error_codes import coded
 
-from dphist_pipeline.evaluation.workloads import (
-    WorkloadRefused,
-    all_ranges,
-    parse_workloads,
-    prefixes,
-    random_boxes,
-    windows,
-)
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.evaluation.workloads import all_ranges, parse_workloads, prefixes, random_boxes, windows
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (4, 5), (3, 1, 4), (2, 3, 2, 2, 3)])
@@ -86,18 +81,18 @@ def test_errors_of_a_workload_are_those_of_its_answers():
     ],
 )
 def test_a_workload_that_is_none_is_refused(written):
-    with pytest.raises(WorkloadRefused, match="workload"):
+    with pytest.raises(Refused, check=coded("workload_refused"), match="workload"):
         parse_workloads([written], (120,))
 
 
 @pytest.mark.parametrize("written", [["boxes:1,2"], ["boxes:99999999999"], ["boxes:20000000"], ["boxes:5", "boxes:6"]])
 def test_boxes_that_cannot_be_drawn_are_refused(written):
-    with pytest.raises(WorkloadRefused):
+    with pytest.raises(Refused, check=coded("workload_refused")):
         parse_workloads(written, (12, 10))
 
 
 def test_ranges_of_a_cube_are_refused():
-    with pytest.raises(WorkloadRefused, match="use `boxes`"):
+    with pytest.raises(Refused, check=coded("workload_refused"), match="use `boxes`"):
         parse_workloads(["ranges"], (12, 10))
 
 

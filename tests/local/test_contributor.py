@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_codes import coded
 from fork_server import PROCESSES
 
 from dphist_pipeline import files
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local import contributor as module
-from dphist_pipeline.local.contributor import Contributor, LimitReached, RecordUnusable, Report
+from dphist_pipeline.local.contributor import Contributor, Report
 from dphist_pipeline.local.question import Part, Question
 
 # Wide, so that two draws are never the same.
@@ -78,14 +79,14 @@ def test_beyond_the_limit_nothing_is_drawn_and_earlier_answers_stay(
     first = person.answer(ASKED, VALUES)
     before = person.path.read_bytes()
     dearer = replace(OTHER, parts=(replace(OTHER.parts[0], epsilon=Fraction(500_001, 10**6)),))
-    with monkeypatch.context() as patched, pytest.raises(LimitReached) as seen:
+    with monkeypatch.context() as patched, pytest.raises(Refused, check=coded("limit_reached")) as seen:
         patched.setattr(module, "encode", lambda *_: pytest.fail("drawn"))
         person.answer(dearer, VALUES)
     assert (seen.value.spent, seen.value.limit, seen.value.question) == (1, 2, dearer)
     assert "Nothing was answered" in str(seen.value) and isinstance(seen.value, DphistError)
     assert person.path.read_bytes() == before and person.answer(ASKED, VALUES) == first
     person.answer(OTHER, VALUES)  # exactly the limit
-    with pytest.raises(LimitReached):
+    with pytest.raises(Refused, check=coded("limit_reached")):
         person.answer(
             replace(ASKED, collection="days", parts=(replace(ASKED.parts[0], epsilon=Fraction(1, 10**6)),)), []
         )
@@ -104,7 +105,7 @@ def test_the_record_and_the_errors_hold_no_value(person: Contributor) -> None:
         assert str(value) not in text and value.hex() not in text and np.float64(value).tobytes().hex() not in text
     (known,) = content(person)["answered"].values()
     assert set(known) == {"collection", "round", "epsilon", "reports"}
-    with pytest.raises(LimitReached) as seen:
+    with pytest.raises(Refused, check=coded("limit_reached")) as seen:
         Contributor.create(person.path.with_name("poor"), Fraction(1, 2)).answer(ASKED, VALUES)
     assert not any(str(value) in str(seen.value) for value in VALUES)
 
@@ -118,19 +119,19 @@ def test_only_its_owner_may_read_the_record(person: Contributor) -> None:
 
 def test_a_record_is_begun_once_and_with_a_limit(person: Contributor, tmp_path: Path) -> None:
     person.answer(ASKED, VALUES)
-    with pytest.raises(RecordUnusable, match="is there already"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="is there already"):
         Contributor.create(person.path, Fraction(9))
     assert person.spent == 1
     for limit in (0, -1):
-        with pytest.raises(RecordUnusable, match="limit above 0"):
+        with pytest.raises(Halted, check=coded("record_unusable"), match="limit above 0"):
             Contributor.create(tmp_path / "other", Fraction(limit))
-    with pytest.raises(RecordUnusable, match="in no folder"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="in no folder"):
         Contributor.create(tmp_path / "nowhere" / "record", Fraction(1))
 
 
 def test_without_a_record_nothing_is_answered(tmp_path: Path) -> None:
     for path in (tmp_path / "record.json", tmp_path / "nowhere" / "record.json", tmp_path):
-        with pytest.raises(RecordUnusable):
+        with pytest.raises(Halted, check=coded("record_unusable")):
             Contributor(path).answer(ASKED, VALUES)
 
 
@@ -140,9 +141,9 @@ def test_a_record_that_was_cut_off_answers_nothing(person: Contributor, share: f
     whole = person.path.read_bytes().rstrip()
     person.path.write_bytes(whole[: int(len(whole) * share)])
     for ask in (ASKED, OTHER):
-        with pytest.raises(RecordUnusable, match="missing or damaged"):
+        with pytest.raises(Halted, check=coded("record_unusable"), match="missing or damaged"):
             person.answer(ask, VALUES)
-    with pytest.raises(RecordUnusable):
+    with pytest.raises(Halted, check=coded("record_unusable")):
         _ = person.spent, person.limit
 
 
@@ -187,14 +188,14 @@ def test_a_damaged_record_answers_nothing(person: Contributor, damage: str) -> N
     person.path.write_text(json.dumps(DAMAGE[damage](content(person))))
     before = person.path.read_bytes()
     for ask in (ASKED, OTHER):
-        with pytest.raises(RecordUnusable, match="missing or damaged"):
+        with pytest.raises(Halted, check=coded("record_unusable"), match="missing or damaged"):
             person.answer(ask, VALUES)
     assert person.path.read_bytes() == before
 
 
 def test_a_record_that_nests_without_end_answers_nothing(person: Contributor) -> None:
     person.path.write_text("[" * 200_000)
-    with pytest.raises(RecordUnusable):
+    with pytest.raises(Halted, check=coded("record_unusable")):
         person.answer(ASKED, VALUES)
 
 
@@ -226,7 +227,10 @@ def test_a_disk_that_fails_gives_no_report_away(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched, pytest.raises(RecordUnusable, match="No space left on device"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(Halted, check=coded("record_unusable"), match="No space left on device"),
+    ):
         patched.setattr(files, fails, full)
         person.answer(ASKED, VALUES)
     # Either nothing was kept, or what was kept is what is answered from now on.

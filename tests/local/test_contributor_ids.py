@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from error_codes import coded
 from local.test_record_folder import THRICE, answered, content, pairs
 
-from dphist_pipeline.local.contributor import RecordUnusable
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.local.record_folder import LIMIT
 
 SPELLED = ["1", "001", " 1 ", "\u00a01\t", "00001"]
@@ -43,5 +44,5 @@ def test_records_of_earlier_versions_keep_ids_as_they_are_written(tmp_path: Path
 def test_ids_in_a_form_of_a_later_version_are_refused(tmp_path: Path) -> None:
     answered(tmp_path, ["begins"])
     (tmp_path / "records" / LIMIT).write_text('{"limit": "5", "ids": "folded"}')
-    with pytest.raises(RecordUnusable, match="'folded'"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="'folded'"):
         answered(tmp_path, ["1"])

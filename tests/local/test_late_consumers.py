@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 from local_office import COLLECTION, LocalOffice
 from office import Office
 
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.reports import questions_named
-from dphist_pipeline.local.rounds import AskedOtherwise, ask
+from dphist_pipeline.local.rounds import ask
 
 AGES = np.arange(400) % 100
 CITY, STATE = COLLECTION["consumers"]
@@ -112,7 +114,9 @@ def test_reports_to_a_question_that_no_late_consumer_explains_are_told_as_before
 
 def test_a_round_that_was_asked_names_the_consumer_who_would_change_it(local: LocalOffice) -> None:
     ask(local.declared(), local.store)
-    with pytest.raises(AskedOtherwise, match=r"without consumer 'late'.* boundaries 11 are not among theirs"):
+    with pytest.raises(
+        Refused, check=coded("asked_otherwise"), match=r"without consumer 'late'.* boundaries 11 are not among theirs"
+    ):
         ask(local.declared(consumers=with_late({**COARSE, "edges": [0, 11, 100]})), local.store)
     served = ask(local.declared(consumers=with_late(COARSE)), local.store)
     assert served.digest == question_of(local.declared()).digest

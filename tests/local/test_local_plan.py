@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from collection_scenario import CITY, SCHOOLS, STATE, VALID, collected
+from error_codes import coded
 from office import Office, Ran
 
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.costs import QuestionExists, Way, planned, remarks, write_question
+from dphist_pipeline.local.costs import Way, planned, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
 from dphist_pipeline.local.question import Question
 
@@ -193,11 +195,11 @@ def test_a_question_is_written_once_and_never_over_another(tmp_path: Path) -> No
     assert Question.from_json(file.read_bytes()) == asked
     other = planned(collected(round="2026-03-02"), 10).asked.question
     before = file.read_bytes()
-    with pytest.raises(QuestionExists, match="holds something else"):
+    with pytest.raises(Refused, check=coded("question_exists"), match="holds something else"):
         write_question(other, file)
-    with pytest.raises(QuestionExists, match="cannot be written: No such file or directory"):
+    with pytest.raises(Refused, check=coded("question_exists"), match="cannot be written: No such file or directory"):
         write_question(asked, tmp_path / "none" / "question.json")
-    with pytest.raises(QuestionExists, match="holds something else"):
+    with pytest.raises(Refused, check=coded("question_exists"), match="holds something else"):
         write_question(asked, tmp_path)
     assert file.read_bytes() == before
 

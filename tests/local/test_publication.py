@@ -13,27 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 from local_office import COLLECTION, LocalOffice, sure
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.published import PublicationWithdrawn, audit_in_force
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import (
-    ConsumersWithdrawn,
-    NoReports,
-    ReportsChanged,
-    count_reports,
-    estimate_of,
-    publish_collection,
-)
+from dphist_pipeline.local.publication import count_reports, estimate_of, publish_collection
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.approvals import WithdrawnOtherwise
-from dphist_pipeline.releasing.publisher import NameTaken
 from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
@@ -153,9 +145,11 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     assert [release.replayed for release in publish(local, first)] == [False, False]
     before = local.files()
     assert [release.replayed for release in publish(local, first)] == [True, True]
-    with pytest.raises(ReportsChanged, match="dphist local publish SPEC --revise --reason TEXT"):
+    with pytest.raises(
+        Refused, check=coded("reports_changed"), match="dphist local publish SPEC --revise --reason TEXT"
+    ):
         publish(local, first, late)
-    with pytest.raises(ReportsChanged):
+    with pytest.raises(Refused, check=coded("reports_changed")):
         publish(local, first, nonnegative=True)
     assert local.files() == before
     made = publish(local, first, late, reason="late reports")
@@ -163,7 +157,7 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     for reason in ("late reports", ""):
         again = publish(local, first, late, reason=reason)
         assert [(release.audit["revision"], release.replayed) for release in again] == [(2, True)] * 2
-    with pytest.raises(ReportsChanged):
+    with pytest.raises(Refused, check=coded("reports_changed")):
         publish(local, first, reason="late reports")
     assert {name: local.files()[name] for name in before} == before
     assert [release.audit["revision"] for release in publish(local, first, reason="and back")] == [3, 3]
@@ -232,10 +226,10 @@ def test_who_is_killed_between_two_consumers_is_finished_by_the_same_command(loc
 
 def test_nobody_who_answered_is_said_with_what_was_refused(local: LocalOffice) -> None:
     spec = local.declared()
-    with pytest.raises(NoReports, match=r"no report to the question of 'ages'\. Look whether"):
+    with pytest.raises(Refused, check=coded("no_reports"), match=r"no report to the question of 'ages'\. Look whether"):
         count_reports(spec, [])
     other = local.reports(Question("wages", question_of(spec).parts), AGES)
-    with pytest.raises(NoReports, match=r"\(refused: 2 unreadable, 405 other question\)"):
+    with pytest.raises(Refused, check=coded("no_reports"), match=r"\(refused: 2 unreadable, 405 other question\)"):
         count_reports(spec, [other], {"unreadable": 2, "other question": 5})
 
 
@@ -247,14 +241,14 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     assert [folder.name for folder in folders] == ["revision=1", "revision=2"] and all(map(is_marked, folders))
     before = local.files()
     assert verbs.withdraw(local.store, "ages_city", "all", "a wrong question") == folders
-    with pytest.raises(WithdrawnOtherwise, match=r"'a wrong question'\. It stands once"):
+    with pytest.raises(Refused, check=coded("withdrawn_otherwise"), match=r"'a wrong question'\. It stands once"):
         verbs.withdraw(local.store, "ages_city", "all", "another reason")
     for reason in ("", "once more"):
-        with pytest.raises(ConsumersWithdrawn, match="a wrong question") as refused:
+        with pytest.raises(Halted, check=coded("consumers_withdrawn"), match="a wrong question") as refused:
             publish(local, file, reason=reason)
         assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
     assert local.files() == before
-    with pytest.raises(PublicationWithdrawn):
+    with pytest.raises(Refused, check=coded("publication_withdrawn")):
         audit_in_force(folders[1])
     made = publish(local, file, reason="the right one")
     assert [(release.audit["release"], release.audit["revision"]) for release in made] == [
@@ -271,12 +265,14 @@ def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: 
     file = local.answered(AGES)
     publish(local, file, only="city")
     verbs.withdraw(local.store, "ages_city", "all", "wrong edges")
-    with pytest.raises(ConsumersWithdrawn, match="Not published anew: ages_city; published: ages_state") as refused:
+    with pytest.raises(
+        Halted, check=coded("consumers_withdrawn"), match="Not published anew: ages_city; published: ages_state"
+    ) as refused:
         publish(local, file)
     assert "dphist local publish SPEC --revise --reason TEXT" in str(refused.value)
     (state,) = publish(local, file, only="state")
     assert state.replayed
-    with pytest.raises(ConsumersWithdrawn, match="published: none"):
+    with pytest.raises(Halted, check=coded("consumers_withdrawn"), match="published: none"):
         publish(local, file, only="city")
 
 
@@ -313,7 +309,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
     local.funded().write_spec(release="ages_state")
     local.office.released()
     before = local.files()
-    with pytest.raises(NameTaken, match="'ages_state' belongs to something else"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="'ages_state' belongs to something else"):
         publish(local, local.answered(AGES, round=round_), round=round_)
     assert local.files() == before
     assert local.office.released().code == 0
@@ -322,7 +318,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
 def test_a_collection_takes_no_name_of_a_release_that_waits(local: LocalOffice) -> None:
     local.funded().write_spec(release="ages_state", publish="manual")
     local.office.release()
-    with pytest.raises(NameTaken):
+    with pytest.raises(Halted, check=coded("name_taken")):
         publish(local, local.answered(AGES))
 
 
@@ -331,7 +327,7 @@ def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: Local
     publish(local, local.answered(AGES, round=round_), round=round_)
     local.funded().write_spec(release="ages_state")
     before = local.files(), local.office.entries()
-    with pytest.raises(NameTaken, match="This call published and spent nothing"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="This call published and spent nothing"):
         verbs.release(load_spec(local.folder / "spec.yaml"), local.store)
     assert (local.files(), local.office.entries()) == before
 
@@ -343,7 +339,7 @@ def test_two_collections_may_not_meet_in_one_name(local: LocalOffice) -> None:
         consumers=[{"name": "old_city", "epsilon": 2, "width": 50}],
     )
     changes = {"collection": "ages_old", "consumers": [{"name": "city", "epsilon": 2, "width": 50}]}
-    with pytest.raises(NameTaken, match="'ages_old_city'"):
+    with pytest.raises(Halted, check=coded("name_taken"), match="'ages_old_city'"):
         publish(local, local.answered(AGES, **changes), **changes)
 
 
@@ -351,7 +347,7 @@ def test_every_round_asks_anew_and_is_a_period(local: LocalOffice) -> None:
     first, second = ({"round": f"2026-01-{day}"} for day in ("05", "12"))
     file = local.answered(AGES, **first)
     publish(local, file, **first)
-    with pytest.raises(NoReports, match="400 other question"):
+    with pytest.raises(Refused, check=coded("no_reports"), match="400 other question"):
         publish(local, file, **second)
     made = publish(local, local.answered(AGES, "b.parquet", **second), **second)
     assert [release.audit["period"] for release in made] == ["2026-01-12"] * 2

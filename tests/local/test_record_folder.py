@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 
 from dphist_pipeline import files
-from dphist_pipeline.local.contributor import RecordUnusable
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.local.question import Part, Question
-from dphist_pipeline.local.record_folder import DRAFT, LIMIT, AllReachedTheirLimit, Answers, RecordFolder
+from dphist_pipeline.local.record_folder import DRAFT, LIMIT, Answers, RecordFolder
 
 PART = Part(tuple(map(Fraction, range(41))), Fraction(1), "symmetric")
 ASKED = Question("ages", (PART,))
@@ -77,7 +78,9 @@ def test_every_question_adds_up_and_who_has_too_little_left_is_counted(tmp_path:
     assert (found.contributors, found.exhausted, len(found.ids)) == (2, 1, 4)
     again = answered(tmp_path, ["ann", "bob", "cid"], Question("rents", (PART,), values=2))
     assert pairs(again) == pairs(found) and again.exhausted == 1
-    with pytest.raises(AllReachedTheirLimit, match=r"spends epsilon 1, and nobody has so much left of 5"):
+    with pytest.raises(
+        Refused, check=coded("all_reached_their_limit"), match=r"spends epsilon 1, and nobody has so much left of 5"
+    ):
         answered(tmp_path, ["ann", "ann"])
     assert len(answered(tmp_path, ["ann"], THRICE).ids) == 3
 
@@ -86,7 +89,7 @@ def test_only_some_are_sent_where_the_question_says_so_and_all_spend(tmp_path: P
     names = [f"p{number}" for number in range(500)]
     found = answered(tmp_path, names, HALF)
     assert found.contributors == 500 and abs(len(found.ids) - 1000) < 6.5 * math.sqrt(500)
-    with pytest.raises(AllReachedTheirLimit):
+    with pytest.raises(Refused, check=coded("all_reached_their_limit")):
         answered(tmp_path, names, THRICE)
 
 
@@ -96,20 +99,20 @@ def test_the_limit_may_be_reached_exactly_in_fractions(tmp_path: Path) -> None:
     ]
     for question in thirds[:3]:
         assert len(answered(tmp_path, ["ann"], question, 1).ids) == 1
-    with pytest.raises(AllReachedTheirLimit):
+    with pytest.raises(Refused, check=coded("all_reached_their_limit")):
         answered(tmp_path, ["ann"], thirds[3], 1)
 
 
 def test_a_refusal_leaves_everything_as_it_is(tmp_path: Path) -> None:
     answered(tmp_path, ["dan"], limit=1)
     before = content(tmp_path)
-    with pytest.raises(AllReachedTheirLimit):
+    with pytest.raises(Refused, check=coded("all_reached_their_limit")):
         answered(tmp_path, PEOPLE, THRICE, None)
     assert content(tmp_path) == before
 
 
 def test_a_limit_that_lets_nobody_answer_is_not_kept(tmp_path: Path) -> None:
-    with pytest.raises(AllReachedTheirLimit):
+    with pytest.raises(Refused, check=coded("all_reached_their_limit")):
         answered(tmp_path, PEOPLE, THRICE, 1)
     assert content(tmp_path) == {}
     assert len(answered(tmp_path, PEOPLE, THRICE, 5).ids) == 9
@@ -119,7 +122,7 @@ def test_a_limit_that_lets_nobody_answer_is_not_kept(tmp_path: Path) -> None:
 def test_a_limit_without_answers_gives_way_to_another(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / LIMIT).write_text('{"limit": "1"}')  # of a program that was killed before it answered
-    with pytest.raises(AllReachedTheirLimit):
+    with pytest.raises(Refused, check=coded("all_reached_their_limit")):
         answered(tmp_path, PEOPLE, THRICE, None)
     answered(tmp_path, PEOPLE, THRICE, 5)
     assert json.loads(content(tmp_path)[LIMIT])["limit"] == "5"
@@ -129,7 +132,7 @@ def test_of_two_limits_at_once_the_first_that_answers_holds(tmp_path: Path) -> N
     late = opened(tmp_path, 50)
     answered(tmp_path, ["ann"], limit=5)
     before = content(tmp_path)
-    with pytest.raises(RecordUnusable, match="begun with a limit of 5, and keeps it"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="begun with a limit of 5, and keeps it"):
         late.answer(THRICE, ["ann"], np.zeros(1))
     assert content(tmp_path) == before
 
@@ -140,11 +143,11 @@ def test_nobody_asked_is_nobody_answered(tmp_path: Path) -> None:
 
 
 def test_a_limit_begins_a_record_once_and_stays(tmp_path: Path) -> None:
-    with pytest.raises(RecordUnusable, match="begin one with a limit"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="begin one with a limit"):
         opened(tmp_path, None)
     answered(tmp_path, PEOPLE, limit=5)
     assert opened(tmp_path, None).limit == opened(tmp_path, 5).limit == 5
-    with pytest.raises(RecordUnusable, match="begun with a limit of 5, and keeps it"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="begun with a limit of 5, and keeps it"):
         opened(tmp_path, 6)
 
 
@@ -279,20 +282,20 @@ DAMAGED_LIMITS += [b'{"limit": Infinity}', b'{"limit": null}', b'{"limit": "five
 def test_a_damaged_limit_answers_nothing(tmp_path: Path, damage: bytes, limit: int | None) -> None:
     answered(tmp_path, PEOPLE)
     (tmp_path / "records" / LIMIT).write_bytes(damage)
-    with pytest.raises(RecordUnusable, match="damaged"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="damaged"):
         opened(tmp_path, limit)
 
 
 def test_a_lost_limit_is_not_begun_anew(tmp_path: Path) -> None:
     answered(tmp_path, PEOPLE)
     (tmp_path / "records" / LIMIT).unlink()
-    with pytest.raises(RecordUnusable, match="restore it, or name a new folder"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="restore it, or name a new folder"):
         opened(tmp_path, 100)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "records").write_text("a file")
-    with pytest.raises(RecordUnusable, match="cannot be made"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="cannot be made"):
         opened(tmp_path)
 
 
@@ -333,7 +336,7 @@ OWN_DAMAGES = {
 def test_a_damaged_record_of_the_question_answers_nothing(tmp_path: Path, damage: str) -> None:
     answered(tmp_path, PEOPLE)
     OWN_DAMAGES[damage](tmp_path / "records" / f"{ASKED.digest}.parquet")
-    with pytest.raises(RecordUnusable, match="damaged; restore it"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="damaged; restore it"):
         answered(tmp_path, PEOPLE)
 
 
@@ -342,7 +345,7 @@ def test_a_damaged_record_of_another_question_answers_nothing(tmp_path: Path, da
     answered(tmp_path, PEOPLE)
     DAMAGES[damage](tmp_path / "records" / f"{ASKED.digest}.parquet")
     before = sorted(content(tmp_path)) if damage != "folder" else None
-    with pytest.raises(RecordUnusable, match="damaged; restore it"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="damaged; restore it"):
         answered(tmp_path, PEOPLE, THRICE)
     assert before is None or sorted(content(tmp_path)) == before
 
@@ -355,7 +358,7 @@ def test_a_record_that_cannot_be_written_gives_nothing_away(tmp_path: Path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RecordUnusable, match="No space left on device"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match="No space left on device"):
         contributors.answer(ASKED, PEOPLE, np.zeros(3))
     monkeypatch.undo()
     assert set(content(tmp_path)) == {DRAFT, LIMIT, f"{THRICE.digest}.parquet"}
@@ -368,5 +371,5 @@ def test_rows_of_a_file_that_grew_would_be_other_people(tmp_path: Path) -> None:
     records = opened(tmp_path, None)
     records.refuse_changed_rows("a.csv", 3)
     records.refuse_changed_rows("b.csv", 4)
-    with pytest.raises(RecordUnusable, match=r"another number of rows of a\.csv"):
+    with pytest.raises(Halted, check=coded("record_unusable"), match=r"another number of rows of a\.csv"):
         records.refuse_changed_rows("a.csv", 4)

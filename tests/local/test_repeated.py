@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_codes import coded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports_scenario import random_ids
 
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import reports
-from dphist_pipeline.local.reports import NoRoomForIds, repeated_reports
+from dphist_pipeline.local.reports import repeated_reports
 
 Ids = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -50,6 +52,8 @@ def test_repeated_ids_are_found_when_duckdb_spills_them(monkeypatch: pytest.Monk
 
 def test_too_little_memory_and_disk_is_one_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "MEMORY", {**reports.MEMORY, "memory_limit": "8MB", "max_temp_directory_size": "1MB"})
-    with pytest.raises(NoRoomForIds, match="Free space there, or set TMPDIR to a larger folder") as refused:
+    with pytest.raises(
+        Refused, check=coded("no_room_for_ids"), match="Free space there, or set TMPDIR to a larger folder"
+    ) as refused:
         repeated_reports([random_ids(500_000)])
     assert refused.value.__context__ is None

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 from reports_scenario import (
     ALL_FINE,
     FIRST_BIT,
@@ -28,9 +29,10 @@ from reports_scenario import (
     written,
 )
 
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import reports
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.reports import ReportsUnreadable, report_file, tallied
+from dphist_pipeline.local.reports import report_file, tallied
 from examples import SOAKING
 
 HOSTILE = columns(
@@ -185,7 +187,7 @@ def test_what_holds_no_reports_is_refused_by_one_message_with_its_path(tmp_path:
     make, says = UNREADABLE[case]
     file = tmp_path / "strange.parquet"
     make(file)
-    with pytest.raises(ReportsUnreadable) as refused:
+    with pytest.raises(Refused, check=coded("reports_unreadable")) as refused:
         counted(file)
     assert says in str(refused.value) and str(file) in str(refused.value)
 
@@ -213,7 +215,7 @@ def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -
         try:
             tallied(QUESTION, [tmp_path / "b.parquet"])
             outcomes.add("counted")
-        except ReportsUnreadable:
+        except Refused:
             outcomes.add("refused")
     assert outcomes == {"counted", "refused"}
 
@@ -274,5 +276,5 @@ def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, monk
                 again(ids, np.zeros((3, QUESTION.report_bytes), dtype=np.uint8))
 
     monkeypatch.setattr(reports, "batches", changing)
-    with pytest.raises(ReportsUnreadable, match="changed while they were counted"):
+    with pytest.raises(Refused, check=coded("reports_unreadable"), match="changed while they were counted"):
         tallied(QUESTION, [file])

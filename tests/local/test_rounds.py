@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from error_codes import coded
 from local_office import LocalOffice
 from office import Office
 from reports_scenario import FIRST_BIT, NO_BIT, columns, written
@@ -15,10 +16,11 @@ from reports_scenario import FIRST_BIT, NO_BIT, columns, written
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.croissant import write_croissant
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import NoReportFiles, publish_collection
+from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.releasing.store import Store
 
@@ -55,7 +57,7 @@ def test_a_folder_that_is_called_like_reports_is_passed_over(local: LocalOffice)
     spec = local.declared(reports="reports/**/*.parquet")
     assert rounds.count(spec, local.store)[0].tally.reports == 1
     (local.folder / "reports" / "a.parquet").unlink()
-    with pytest.raises(NoReportFiles):
+    with pytest.raises(Refused, check=coded("no_report_files")):
         rounds.count(spec, local.store)
 
 

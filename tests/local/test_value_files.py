@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from error_codes import coded
 
-from dphist_pipeline.local.value_files import ValuesUnreadable, read_values
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.local.value_files import read_values
 
 NAN = math.nan
 
@@ -77,7 +79,9 @@ WITHOUT_NUMBERS = [
 @pytest.mark.parametrize("values", WITHOUT_NUMBERS, ids=lambda values: str(values.type))
 def test_a_column_whose_type_holds_no_numbers_is_refused_whatever_is_in_it(tmp_path: Path, values: Any) -> None:
     for held in (values, values[:0], pa.nulls(1, values.type)):
-        with pytest.raises(ValuesUnreadable, match=r"have a column 'v' of type \w+; give numbers, or text"):
+        with pytest.raises(
+            Refused, check=coded("values_unreadable"), match=r"have a column 'v' of type \w+; give numbers, or text"
+        ):
             read(parquet(tmp_path, held))
 
 
@@ -146,7 +150,7 @@ UNREADABLE: dict[str, tuple[str, bytes]] = {
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_a_file_that_cannot_be_read_is_refused_without_what_it_holds(tmp_path: Path, case: str) -> None:
     name, content = UNREADABLE[case]
-    with pytest.raises(ValuesUnreadable) as refused:
+    with pytest.raises(Refused, check=coded("values_unreadable")) as refused:
         read(csv(tmp_path, content, name))
     told = f"{refused.value} {refused.value.__cause__} {refused.value.__context__}"
     assert CANARY not in told and "ward" not in told and str(tmp_path / name) in told
@@ -159,7 +163,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_what_to_look_for(tmp_path: P
         "no parquet": "a whole Parquet file",
     }.items():
         name, content = UNREADABLE[case]
-        with pytest.raises(ValuesUnreadable, match=f"Look whether this is {mend}"):
+        with pytest.raises(Refused, check=coded("values_unreadable"), match=f"Look whether this is {mend}"):
             read(csv(tmp_path, content, name))
 
 
@@ -167,15 +171,17 @@ def test_missing_files_folders_and_patterns_are_no_values(tmp_path: Path) -> Non
     (tmp_path / "a.parquet").mkdir()
     parquet(tmp_path, [1.0])
     for name, says in {"a.parquet": "cannot be read", "b.csv": "are not there", "*.parquet": "are not there"}.items():
-        with pytest.raises(ValuesUnreadable, match=says):
+        with pytest.raises(Refused, check=coded("values_unreadable"), match=says):
             read(tmp_path / name)
 
 
 def test_a_missing_column_of_parquet_is_named_with_those_that_are_there(tmp_path: Path) -> None:
-    with pytest.raises(ValuesUnreadable, match=r"have no column 'whom'\. Did you mean 'who'\?"):
+    with pytest.raises(
+        Refused, check=coded("values_unreadable"), match=r"have no column 'whom'\. Did you mean 'who'\?"
+    ):
         read_values(parquet(tmp_path, [1.0]), "v", "whom")
 
 
 def test_a_column_called_row_cannot_be_taken_for_the_word(tmp_path: Path) -> None:
-    with pytest.raises(ValuesUnreadable, match="have a column 'row'"):
+    with pytest.raises(Refused, check=coded("values_unreadable"), match="have a column 'row'"):
         read_values(csv(tmp_path, b"v,row\n1,a\n2,a\n"), "v", "row")

@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from error_codes import coded
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.estimates.budget import Budget
 
 NAMES = mechanisms.names()
@@ -153,7 +155,7 @@ def test_an_array_of_counts_needs_its_sensitivity_and_doors_refuse_one():
 
 
 def test_an_unknown_mechanism_or_setting_names_the_near_ones():
-    with pytest.raises(mechanisms.UnknownMechanism, match="geometric"):
+    with pytest.raises(Refused, check=coded("unknown_mechanism"), match="geometric"):
         mechanisms.build("geometrik", {})
     with pytest.raises(mechanisms.BadSetting, match="no such setting"):
         mechanisms.build("geometric", {"penalty": "bic"})
@@ -174,8 +176,9 @@ def half_told_as_all(counts, budget):
 @pytest.mark.parametrize("misspend", [half_left, half_told_as_all])
 def test_a_mechanism_that_spends_another_epsilon_than_declared_is_caught(monkeypatch, misspend):
     from dphist_pipeline.mechanisms.geometric import Geometric
-    from dphist_pipeline.releasing.sanitizing import MechanismMisspent
+
+    pass  # FIXIMPORT
 
     monkeypatch.setattr(Geometric, "release", lambda self, counts, budget: misspend(counts, budget))
-    with pytest.raises(MechanismMisspent):
+    with pytest.raises(Halted, check=coded("mechanism_misspent")):
         dph.sanitize(np.arange(3), mechanism="geometric", epsilon=1, sensitivity=1)

@@ -269,7 +269,7 @@ def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, 
     try:
         outcome = _rejected(project, period, reason) if reject else _released(project, period, reason)
     except Exception as error:
-        outcome = {"refusal": type(error).__name__ if isinstance(error, DphistError) else repr(error)}
+        outcome = {"refusal": error.code if isinstance(error, DphistError) else repr(error)}
     said.send({**outcome, "boundaries": tuple(boundaries)})
 
 

@@ -9,13 +9,15 @@ import dagster as dg
 import duckdb
 import polars as pl
 import pytest
+from error_codes import coded
 from office import OPEN_HEALTH, RECORDS, Office
 from orchestrated import charges, defined, public_files
 from refusing import check_changes_nothing
 
 import dphist_pipeline as dph
+from dphist_pipeline.errors import Halted
 from dphist_pipeline.ledger.errors import NotAllowed, SourceOfAnother
-from dphist_pipeline.releasing.frames import FrameMissing, FrameUnexpected
+from dphist_pipeline.releasing.frames import FrameMissing
 
 FRAME = {"source": "frame:admissions"}
 SECRET = "Zacharias"
@@ -89,7 +91,9 @@ def test_a_program_without_a_frame_or_with_one_too_many_spends_nothing(framed: O
     with pytest.raises(FrameMissing, match="frame=people"):
         released(framed)
     framed.write_spec()
-    with pytest.raises(FrameUnexpected, match=r"data/admissions\.parquet: is what the spec reads"):
+    with pytest.raises(
+        Halted, check=coded("frame_unexpected"), match=r"data/admissions\.parquet: is what the spec reads"
+    ):
         released(framed, pl.DataFrame(RECORDS))
     assert charges(framed) == 0
 

@@ -14,9 +14,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from error_codes import coded
 from office import Office
 from system.small_release import ACCOUNT, EPSILON, NAME, WEEK, WEEKS, Project, assert_whole, at_once, charges, start
 
+from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
 from dphist_pipeline.ledger.errors import ChargedElsewhere, ChargeLost, FileUnusable
 from dphist_pipeline.ledger.witness import Witness
@@ -24,7 +26,6 @@ from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
-from dphist_pipeline.releasing.hosts import PublishedElsewhere
 from dphist_pipeline.releasing.plans import request_of
 from dphist_pipeline.releasing.release_spec import load_spec
 from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, host_name, own_folder
@@ -32,7 +33,7 @@ from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, host_n
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 
 Hosts = tuple[Project, Project]
-ELSEWHERE = {"ChargedElsewhere", "PublishedElsewhere"}
+ELSEWHERE = {"charged_elsewhere", "published_elsewhere"}
 SOAK_SECONDS, AT_ONCE = 600, 4
 
 
@@ -81,7 +82,9 @@ def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypa
             second.release(reason="try again" if again else "")
     assert not second.files("confidential/journal") and charges(second) == [1]
     assert first.release().audit["revision"] == 1
-    with pytest.raises(PublishedElsewhere, match="its files are not in this host's public folder"):
+    with pytest.raises(
+        AfterCharge, check=coded("published_elsewhere"), match="its files are not in this host's public folder"
+    ):
         second.release()
     shutil.copytree(first.published(), second.published())
     assert second.release().replayed and second.spent() == 3 * EPSILON
@@ -101,7 +104,7 @@ def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:
     assert second.release(reason="its host is lost").audit["revision"] == 2
     assert second.spent() == 3 * EPSILON
     # The first host is found again, and draws nothing for what it charged before.
-    with pytest.raises(PublishedElsewhere):
+    with pytest.raises(AfterCharge, check=coded("published_elsewhere")):
         first.release()
     assert_whole(second.published(revision=2))
     assert not (first.root / "confidential/journal" / NAME / WEEK).exists()
@@ -145,7 +148,7 @@ def test_a_charge_of_an_earlier_version_belongs_to_the_host_that_did_not_join(tw
     (first.root / "confidential" / FOLDER).unlink()  # nor has the folder of an earlier version an id
     assert first.release().audit["revision"] == 1 and first.release().replayed
     assert own_folder(first.store()) == hosts.own_folder(first.store())
-    with pytest.raises(PublishedElsewhere):
+    with pytest.raises(AfterCharge, check=coded("published_elsewhere")):
         second.release()
 
 

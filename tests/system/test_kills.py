@@ -127,7 +127,7 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
 ) -> None:
     waiting = fresh.copy(tmp_path / "waiting")
     waiting.write_spec(publish="manual")
-    assert start(waiting).refusal == "AwaitsApproval"
+    assert start(waiting).refusal == "awaits_approval"
     whole = start(waiting.copy(tmp_path / "whole"), reason=REASON, reject=True)
     assert not whole.killed and set(whole.boundaries) >= {"commit", "os.rename", "os.remove", "os.rmdir"}
 
@@ -138,9 +138,9 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
         # In processes of their own: each project has its own witness, which the environment names.
         state = start(project).refusal
         left = drawn(project)
-        assert left == (drawn(waiting) if state == "AwaitsApproval" else {}), f"boundary {number}"
+        assert left == (drawn(waiting) if state == "awaits_approval" else {}), f"boundary {number}"
         assert approvals.reject(project.store(), NAME, WEEK, REASON).revision == 1
-        assert start(project).refusal == "Rejected" and not drawn(project)
+        assert start(project).refusal == "rejected" and not drawn(project)
         assert charges(project) == [1] and not project.files("public")
         return state
 
@@ -148,7 +148,7 @@ def test_a_rejection_killed_at_a_boundary_leaves_what_waits_or_what_is_rejected(
         numbers = range(1, len(whole.boundaries) + 1, 2 * every if fresh.server and every > 1 else every)
         states = list(pool.map(killed_rejecting, numbers))
     committed = whole.boundaries.index("commit") + 1
-    assert states == ["AwaitsApproval" if number <= committed else "Rejected" for number in numbers]
+    assert states == ["awaits_approval" if number <= committed else "rejected" for number in numbers]
     assert len(set(states)) == 2
 
 

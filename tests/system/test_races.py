@@ -8,9 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from error_codes import coded
 from system.small_release import EPSILON, FILES, WEEK, WEEKS, Outcome, Project, assert_whole, at_once, charges, start
 
-from dphist_pipeline.releasing.release import RevisedMeanwhile
+from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
@@ -58,7 +59,7 @@ def race_for_one_key(project: Project, processes: int = 20) -> None:
 def race_for_a_small_account(project: Project) -> None:
     outcomes = at_once([(project, week, "") for week in WEEKS])
 
-    assert Counter(made.refusal for made in outcomes) == {"": 10, "Overspend": 10}
+    assert Counter(made.refusal for made in outcomes) == {"": 10, "overspend": 10}
     for week, made in zip(WEEKS, outcomes, strict=True):
         assert charges(project, week) == ([] if made.refusal else [1])
         assert project.published(week).exists() == (not made.refusal)
@@ -76,7 +77,7 @@ def race_of_two_revisions(project: Project) -> None:
     def revisions(outcomes: list[Outcome]) -> list[int]:
         return [made.revision for made in outcomes if not made.refusal]
 
-    assert {made.refusal for made in outcomes} <= {"", "RevisedMeanwhile"}
+    assert {made.refusal for made in outcomes} <= {"", "revised_meanwhile"}
     assert revisions(outcomes) and charges(project) == [1, *sorted(revisions(outcomes))]
 
     again = [project.release(reason=reason) for reason in reasons]  # whoever was refused gets a revision of its own
@@ -159,7 +160,9 @@ def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
 def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(make: Make) -> None:
     project = make()
     project.release()
-    with pytest.raises(RevisedMeanwhile, match=r"revision 2 .* 'wrong codes'.* run the same command again"):
+    with pytest.raises(
+        AfterCharge, check=coded("revised_meanwhile"), match=r"revision 2 .* 'wrong codes'.* run the same command again"
+    ):
         overtaken(project, "charging the account", "late records", by="wrong codes")
     assert charges(project) == [1, 2]
     assert_nothing_left(project, 2)

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from error_codes import coded
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import in_digest
 from dphist_pipeline.spec.model import l1_sensitivity
-from dphist_pipeline.spec.numbers import EpsilonError, parse_epsilon
+from dphist_pipeline.spec.numbers import parse_epsilon
 from dphist_pipeline.spec.refusals import SpecError
 
 
@@ -145,9 +147,9 @@ def test_the_noise_scale_has_an_upper_end() -> None:
 
 def test_parsing_an_epsilon_on_its_own_refuses_by_name() -> None:
     assert parse_epsilon("1/3") == Fraction(1, 3)
-    with pytest.raises(EpsilonError, match="epsilon must lie"):
+    with pytest.raises(Refused, check=coded("epsilon_error"), match="epsilon must lie"):
         parse_epsilon(-1)
-    with pytest.raises(EpsilonError, match="epsilon must be a number"):
+    with pytest.raises(Refused, check=coded("epsilon_error"), match="epsilon must be a number"):
         parse_epsilon("abc")
 
 
@@ -193,7 +195,7 @@ def test_numbers_of_numpy_and_decimals_are_read_by_what_they_hold(value: object,
     ids=repr,
 )
 def test_numbers_that_no_release_should_spend_are_refused_clearly(value: object, problem: str) -> None:
-    with pytest.raises(EpsilonError, match=problem):
+    with pytest.raises(Refused, check=coded("epsilon_error"), match=problem):
         parse_epsilon(value)
 
 

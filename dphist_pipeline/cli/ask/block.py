@@ -54,12 +54,12 @@ def block(
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.applications.blocking import blocking
     from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
-    from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+    from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
     if output.exists() and not overwrite:
-        raise ApplicationRefused(f"{output} is there already; name another file, or add --overwrite")
+        raise application_refused(f"{output} is there already; name another file, or add --overwrite")
     if released_groups == bool(by):
-        raise ApplicationRefused("give either --by, which cuts blocks from both releases, or --released-groups")
+        raise application_refused("give either --by, which cuts blocks from both releases, or --released-groups")
     mine = store_folder(store)
     asked = ((mine, release, period), (other_store or mine, other, other_period))
     folders = [latest_revision(public_folder(at), name, wanted) for at, name, wanted in asked]
@@ -76,7 +76,7 @@ def block(
     else:
         problem = ""
     if problem:
-        raise ApplicationRefused(problem)
+        raise application_refused(problem)
     if as_json:
         print_json({"file": str(output), **facts})
         return

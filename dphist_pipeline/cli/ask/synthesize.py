@@ -68,7 +68,7 @@ def synthesize(
     from dphist_pipeline.applications.synthetic_report import PublicTest, report_on
     from dphist_pipeline.applications.values_in_bins import Spread
     from dphist_pipeline.applications.whole_family import WholeFamily
-    from dphist_pipeline.applications.whole_release import ApplicationRefused, WholeRelease
+    from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
     if (test_on is None) != (not target):
         raise typer.BadParameter("--test-on FILE and --target AXIS go together")
@@ -80,7 +80,7 @@ def synthesize(
     records = SyntheticRecords.of(whole, rows, seed, spread)
     if isinstance(whole, WholeFamily):
         if report or test_on:
-            raise ApplicationRefused("--report and --test-on compare with one table; name a table of the family")
+            raise application_refused("--report and --test-on compare with one table; name a table of the family")
         test = None
     else:
         test = PublicTest.of(whole, test_on, target) if test_on else None

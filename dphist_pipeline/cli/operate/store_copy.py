@@ -38,7 +38,7 @@ def publish(
     nothing and reads no record.
     """
     from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.public_copy import NoAddress, with_bucket
+    from dphist_pipeline.releasing.public_copy import no_address, with_bucket
     from dphist_pipeline.releasing.publisher import publish_copy
 
     opened = Store.open(store_folder(store))
@@ -46,7 +46,7 @@ def publish(
     if to is not None:
         opened = with_bucket(opened, to)
     if opened.public_address is None:
-        raise NoAddress(opened.root)
+        raise no_address(opened.root)
     finish_withdrawals(opened, opened.ledger())
     with progress(as_json) as step:
         copied = publish_copy(opened, step, check, drop)

@@ -12,20 +12,17 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_json
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import load_collection
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.question import LONGEST_QUESTION, Question, QuestionInvalid
+from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
 from dphist_pipeline.spec.numbers import exact
 
 
-class OutputRefused(DphistError):
+def output_refused(path: Path, problem: str) -> Refused:
     """No file of reports can be made at the output's path."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"{path} {problem}: name another --output. Nothing was answered.")
+    return Refused(f"{path} {problem}: name another --output. Nothing was answered.", code="output_refused")
 
 
 def encode(
@@ -93,20 +90,20 @@ def _refuse_output(output: Path, record: Path) -> None:
     }
     for problem, applies in problems.items():
         if applies:
-            raise OutputRefused(output, problem)
+            raise output_refused(output, problem)
 
 
 def _read_question(path: Path) -> Question:
     """The question in a curator's file; a spec asks one, too."""
     if path.suffix.casefold() in (".csv", ".parquet"):
-        raise QuestionInvalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
+        raise question_invalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
     if path.suffix.casefold() != ".json":
         return question_of(load_collection(path))
     try:
         with path.open("rb") as file:
             content = file.read(LONGEST_QUESTION + 1)
     except OSError as error:
-        raise QuestionInvalid(f"{path} cannot be read: {error.strerror}") from None
+        raise question_invalid(f"{path} cannot be read: {error.strerror}") from None
     return Question.from_json(content)
 
 

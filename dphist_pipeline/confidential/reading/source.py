@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from dphist_pipeline.errors import DphistError, did_you_mean
+from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.sql_files import identifier
 
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -51,11 +51,11 @@ def engine_settings(folder: PurePath) -> dict[str, Any]:
         folder: private, of the run; what is spilled lies in `spill` below it.
 
     Raises:
-        DphistError: `DPHIST_MEMORY` in the environment is no size.
+        Halted: `DPHIST_MEMORY` in the environment is no size.
     """
     memory = os.environ.get("DPHIST_MEMORY") or "3GB"
     if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
-        raise DphistError(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB")
+        raise Halted(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB", code="dphist_error")
     return {
         **NOTHING_INSTALLED,
         # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
@@ -115,7 +115,7 @@ def without_values(found: PurePath | str) -> str:
     return re.sub("=[^/]*", "=…", str(found))
 
 
-class SourceRefused(DphistError):
+class SourceRefused(Halted):
     """The source, as files, cannot be read: nothing was charged."""
 
     def __init__(self, where: str, problem: str) -> None:
@@ -124,7 +124,7 @@ class SourceRefused(DphistError):
         super().__init__(f"source {where}: {problem}")
 
 
-class ColumnRefused(DphistError):
+class ColumnRefused(Halted):
     """A column that the spec names is missing from the source, or of a type that it cannot have."""
 
     def __init__(self, column: str, problem: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.spec.loading import Problems, folder_of_spec
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.templates import templates_around
@@ -18,12 +18,9 @@ from dphist_pipeline.spec.templates import templates_around
 Schema = Callable[[], Mapping[str, Any]]
 
 
-class SpecsRefused(DphistError):
+def specs_refused(errors: Sequence[SpecError]) -> Refused:
     """Mistakes in several files of a project, told together."""
-
-    def __init__(self, errors: Sequence[SpecError]) -> None:
-        self.errors = tuple(errors)
-        super().__init__("\n\n".join(["mistakes in specs:", *map(str, errors)]))
+    return Refused("\n\n".join(["mistakes in specs:", *map(str, errors)]), code="specs_refused")
 
 
 class SpecComponent(dg.Component):
@@ -129,7 +126,7 @@ def _all_wrong(wrong: SpecError, context: dg.ComponentLoadContext) -> DphistErro
     # Every file of a project is loaded before the definitions of one are built.
     everywhere = context.component_tree.get_all_components(of_type=SpecComponent)
     errors = [component.wrong for component in everywhere if component.wrong is not None]
-    return SpecsRefused(errors) if len(errors) > 1 else wrong
+    return specs_refused(errors) if len(errors) > 1 else wrong
 
 
 def _with_lines(error: SpecError, context: dg.ComponentLoadContext) -> SpecError:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.planning.columns import read_layout
-from dphist_pipeline.planning.drafting import DraftRefused, draft, write_draft
+from dphist_pipeline.planning.drafting import draft, draft_refused, write_draft
 from dphist_pipeline.spec import words
 
 
@@ -41,7 +41,7 @@ class ReleaseScaffolder(dg.Scaffolder[DraftParams]):
         file, source = Path(request.target_path) / "defs.yaml", request.params.source if request.params else None
         try:
             if request.scaffold_format != "yaml":
-                raise DraftRefused(str(file), "a release is written in YAML; leave out --format")
+                raise draft_refused(str(file), "a release is written in YAML; leave out --format")
             text = draft(_name(file), file, source, None if source is None else read_layout(source))
             file.parent.mkdir(parents=True, exist_ok=True)
             write_draft(text, file)
@@ -57,4 +57,4 @@ def _name(file: Path) -> str:
         return words.release_name(file.parent.name)
     except ValueError as error:
         problem = str(error)
-    raise DraftRefused(str(file), problem)
+    raise draft_refused(str(file), problem)

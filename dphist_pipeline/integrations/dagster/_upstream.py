@@ -11,7 +11,7 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
-from dphist_pipeline.errors import DphistError, first_of
+from dphist_pipeline.errors import Refused, first_of
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10
@@ -21,16 +21,14 @@ RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_p
 MOST_AT_ONCE = 1_000
 
 
-class UpstreamMissing(DphistError):
+def upstream_missing(release: str, period: str, missing: Sequence[str]) -> Refused:
     """Upstream partitions of a period that were not materialized."""
-
-    def __init__(self, release: str, period: str, missing: Sequence[str]) -> None:
-        self.release, self.period, self.missing = release, period, tuple(missing)
-        named = first_of(missing, MOST_NAMED)
-        super().__init__(
-            f"release '{release}', period {period}: needs what is not there: {named}. Nothing was read or spent. "
-            "Materialize them and run again; `require: none` in the spec releases without them"
-        )
+    named = first_of(missing, MOST_NAMED)
+    return Refused(
+        f"release '{release}', period {period}: needs what is not there: {named}. Nothing was read or spent. "
+        "Materialize them and run again; `require: none` in the spec releases without them",
+        code="upstream_missing",
+    )
 
 
 def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequence[str], period: Period) -> None:
@@ -45,22 +43,20 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
         period: of the release; one without an end asks that each asset was materialized at all.
 
     Raises:
-        UpstreamMissing: with the partitions.
+        Refused: with the partitions.
     """
     missing = [problem for dep in deps for problem in _missing(context, dep, period)]
     if missing:
-        raise UpstreamMissing(release, period.key, missing)
+        raise upstream_missing(release, period.key, missing)
 
 
-class UpstreamCheckFailed(DphistError):
+def upstream_check_failed(release: str, period: str, failed: Sequence[str]) -> Refused:
     """Checks of upstream partitions of a period that did not pass."""
-
-    def __init__(self, release: str, period: str, failed: Sequence[str]) -> None:
-        self.release, self.period, self.failed = release, period, tuple(failed)
-        super().__init__(
-            f"release '{release}', period {period}: held back by checks (`require: checks`): "
-            f"{first_of(failed, MOST_NAMED)}. Nothing was read or spent. Once they pass, run it again"
-        )
+    return Refused(
+        f"release '{release}', period {period}: held back by checks (`require: checks`): "
+        f"{first_of(failed, MOST_NAMED)}. Nothing was read or spent. Once they pass, run it again",
+        code="upstream_check_failed",
+    )
 
 
 def refuse_failed_checks(
@@ -76,11 +72,11 @@ def refuse_failed_checks(
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
 
     Raises:
-        UpstreamCheckFailed: with checks and partitions.
+        Refused: with checks and partitions.
     """
     failed = [problem for name in checks for problem in _failed(context, name, period)]
     if failed:
-        raise UpstreamCheckFailed(release, period.key, failed)
+        raise upstream_check_failed(release, period.key, failed)
 
 
 def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Iterator[str]:

@@ -118,7 +118,8 @@ def _lines(
 def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: ObservedRows) -> Iterator[str]:
     spellings = seen.spellings if seen is not None else [None] * len(plan.domain.axes)
     for axis, (unparsed, undeclared), common in zip(plan.domain.axes, observed.failures, spellings, strict=True):
-        yield f"axis {axis.name}: declared {rows - unparsed - undeclared:,}, undeclared {undeclared:,}, not parsed {unparsed:,}"
+        declared = f"declared {rows - unparsed - undeclared:,}"
+        yield f"axis {axis.name}: {declared}, undeclared {undeclared:,}, not parsed {unparsed:,}"
         if common is None:
             yield f"  commonest undeclared: {UNTOLD}"
         for spelling, times in common or ():

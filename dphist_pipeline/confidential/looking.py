@@ -152,7 +152,7 @@ def _label(axis: Axis, place: int) -> str:
     if isinstance(axis, CategoricalAxis):
         return repr(axis.values[place])
     assert isinstance(axis, BinnedAxis)
-    lower, upper = (ends[place] for ends in axis.bounds())
+    lower, upper = (ends[place] for ends in axis.bounds)
     if isinstance(axis, CalendarAxis) and np.isfinite([lower, upper]).all():
         return f"{day_of(lower)} to {day_of(upper)}"
     return f"{lower:g} to {upper:g}"

@@ -128,7 +128,7 @@ def test_audit_card_and_report_of_a_later_release_repeat_it(week: Office) -> Non
     (folder,) = week.store.glob("public/wards/period=*/revision=*")
     audit, card = ((folder / name).read_text() for name in ("audit.json", "card.html"))
     assert '"looked"' in audit and "Somebody looked before this release was charged" in card
-    assert "looked at exact numbers" in week.run("ledger", "report").out
+    assert "looked at exact numbers" in week.run("ledger", "report", "--json").out
     assert week.run("ledger", "verify").code == 0
 
 

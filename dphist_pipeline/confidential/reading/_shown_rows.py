@@ -61,8 +61,10 @@ def _periods(
     told = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
     day = "CAST(TRY_CAST({}(moment) AS DATE) AS VARCHAR)"
     columns = f"count(*), count(*) FILTER (within), count(*) - count(moment), {day.format('min')}, {day.format('max')}"
-    (found,) = _asked(connection, f"SELECT {columns} FROM (SELECT {told} FROM ({source.relation}))", parameters)
-    return found
+    ((rows, within, unparsed, first, last),) = _asked(
+        connection, f"SELECT {columns} FROM (SELECT {told} FROM ({source.relation}))", parameters
+    )
+    return rows, within, unparsed, first, last
 
 
 def _spellings(

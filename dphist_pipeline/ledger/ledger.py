@@ -214,7 +214,6 @@ class Ledger(OpenedLedger):
         """Writes down that an operator is about to see exact numbers; none of them is entered.
 
         Args:
-            period: its key.
             spec: digest of the spec that says how records are read.
             reason: 1 to 2000 characters once the account was charged; may be empty before.
         """

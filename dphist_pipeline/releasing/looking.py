@@ -40,7 +40,6 @@ def look(
     Args:
         descriptor: of the file that the numbers go to, which must be a terminal.
         period: key of a period that is over; the latest one when left out.
-        reason: required once the account was charged.
         now: the present; by the clock when left out.
 
     Raises:

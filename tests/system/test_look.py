@@ -178,3 +178,12 @@ def test_no_rows_at_all_are_shown_as_none(week: Office) -> None:
     week.write_records({name: values[:1] for name, values in RECORDS.items()})
     ran, shown = look(week, "--period", "2026-02-02")
     assert ran.code == 0 and "in the period 2026-02-02: 0" in shown and "empty cells: 21 of 21" in shown
+
+
+def test_no_line_can_steer_the_terminal_whatever_it_holds() -> None:
+    ours, theirs = pty.openpty()
+    Terminal(theirs).write(iter(["a\x1b[2Jb\u202ec"]))
+    os.close(theirs)
+    shown = os.read(ours, 100).decode()
+    os.close(ours)
+    assert shown.split() == ["a\\x1b[2Jb\\u202ec"]

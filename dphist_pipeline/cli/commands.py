@@ -81,6 +81,9 @@ HOMES = {
     "store": Home(
         "operate.store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
     ),
+    "look": Home(
+        "operate.look", "look", "Shows an operator exact numbers of the records, on a terminal only, and notes it."
+    ),
     "doctor": Home("operate.doctor", "doctor", "Checks store, ledger, witness, key, disk, clock and versions."),
 }
 HEADINGS = {

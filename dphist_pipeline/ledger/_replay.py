@@ -30,6 +30,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "countersigned": ({"decision"}, {"signed"}),
     "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
     "moved": ({"to", "database"}, {"signed"}),
+    "looked": ({"release", "period", "spec", "reason"}, {"signed"}),
     "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
     "published": ({"charge", "digest"}, set()),
     "rendered": ({"charge", "digest"}, set()),
@@ -139,7 +140,7 @@ def _judge_key(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
 def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     if (entry.release, entry.period, entry.revision) != (None, None, None):
         raise _BrokenRule("it names a release but is of a whole account")
-    account, permissions = str(entry.account), books.permissions
+    account = str(entry.account)
     match entry.kind:
         case "opened":
             books.judge_account(account_of(entry, facts))
@@ -149,15 +150,23 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             _judge_key(books, entry, facts)
         case "allowed":
             _judge_allowed(books, account, facts)
-        case "disallowed":
-            permissions.judge_disallowed(facts["decision"], account)
-        case "countersigned":
-            permissions.judge_countersignature(facts["decision"], signer_of(entry))
+        case "disallowed" | "countersigned":
+            _judge_earlier(books, entry, facts["decision"])
         case "adopted":
             books.judge_adopted(facts)
+        case "looked":
+            books.judge_look(account, facts)
         case "moved":
             text_of("address", facts["to"])
             text_of("database", facts["database"])
+
+
+def _judge_earlier(books: Books, entry: Entry, decision: int) -> None:
+    """Refuses to take back, or to sign, a decision for which that cannot be done."""
+    if entry.kind == "disallowed":
+        books.permissions.judge_disallowed(decision, str(entry.account))
+    else:
+        books.permissions.judge_countersignature(decision, signer_of(entry))
 
 
 def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:

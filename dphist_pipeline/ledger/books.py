@@ -22,6 +22,7 @@ from dphist_pipeline.ledger.entries import (
     ChargeRequest,
     Entry,
     Folder,
+    Look,
     Note,
     charge_of,
     lost_charge,
@@ -29,6 +30,7 @@ from dphist_pipeline.ledger.entries import (
     read_exact,
 )
 from dphist_pipeline.ledger.permissions import Permissions
+from dphist_pipeline.ledger.signing import signer_of
 
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.
@@ -51,6 +53,7 @@ class Books:
     rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of `pages.json`
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
+    looks: list[Look] = field(default_factory=list)
     generation: int = 1
     adopted_at: int = 0
     started_by: str = ""
@@ -244,6 +247,21 @@ class Books:
             counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
             raise errors.Overspend(request, account, left, counted, year)
 
+    def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
+        """Refuses a look at records of no account; and one without a reason, once the account was charged.
+
+        Args:
+            facts: release, period, digest of the spec, and the reason, which may be empty before the first charge.
+        """
+        self.account(name)
+        for of in ("release", "period", "spec"):
+            limits.text_of(f"{of} of a look", facts[of])
+        charged = any(account == name for account in self._spent)
+        if charged or facts["reason"] != "":
+            limits.refuse_no_reason(
+                f"Looking at the records of account '{name}', which was charged before", facts["reason"]
+            )
+
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
         """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
         if facts["generation"] != self.generation + 1:
@@ -275,18 +293,25 @@ class Books:
                 self.accounts[account.name] = replace(account, total=max(account.total, read_exact(facts["total"])))
             case "charged":
                 self._spend(charge_of(entry, facts), entry, added_up)
-            case "published" | "rendered":
-                self._post_digest(entry.kind, facts["charge"], facts["digest"])
-            case "approved" | "rejected" | "withdrawn":
-                self.notes.setdefault(facts["charge"], {})[entry.kind] = note_of(entry)
+            case "published" | "rendered" | "approved" | "rejected" | "withdrawn":
+                self._post_about_charge(entry, facts["charge"], facts.get("digest", ""))
+            case "looked":
+                self.looks.append(self._look_of(entry, facts))
             case "adopted" | "moved":
                 self._post_elsewhere(entry, facts)
             case "countersigned":
                 self._post_countersigned(entry, facts)
 
-    def _post_digest(self, kind: str, charge: int, digest: str) -> None:
-        if kind == "published":
+    def _look_of(self, entry: Entry, facts: Mapping[str, str]) -> Look:
+        stated = (str(entry.account), facts["release"], facts["period"], facts["spec"], facts["reason"])
+        by = self.permissions.names.get(signer_of(entry) or "", "")
+        return Look(*stated, by=by, made_at=entry.made_at, number=entry.number, hash=entry.hash)
+
+    def _post_about_charge(self, entry: Entry, charge: int, digest: str) -> None:
+        if entry.kind == "published":
             self.published[charge] = digest
+        elif entry.kind != "rendered":
+            self.notes.setdefault(charge, {})[entry.kind] = note_of(entry)
         else:
             self.rendered.setdefault(charge, []).append(digest)
 

@@ -120,6 +120,21 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Look:
+    """An operator saw exact numbers about the records of an account; the ledger holds none of these numbers."""
+
+    account: str
+    release: str
+    period: str
+    spec: str  # digest of the spec that said how they were read
+    reason: str  # empty before the first charge of the account
+    by: str  # name of the operator who signed
+    made_at: str  # when
+    number: int  # of its entry
+    hash: str  # of its entry
+
+
+@dataclass(frozen=True)
 class Entry:
     """One row of the ledger. `hash` seals all the other fields, the previous entry's hash among them.
 

@@ -25,6 +25,7 @@ from dphist_pipeline.ledger.entries import (
     Account,
     Charge,
     ChargeRequest,
+    Entry,
     Note,
     NoteKind,
     charge_of,
@@ -208,6 +209,19 @@ class Ledger(OpenedLedger):
             books.judge_adopted(facts)
             writing.decide("adopted", EVERYWHERE, facts, operator)
             return books.generation
+
+    def note_look(self, account: str, release: str, period: str, spec: str, reason: str, operator: Operator) -> Entry:
+        """Writes down that an operator is about to see exact numbers; none of them is entered.
+
+        Args:
+            spec: digest of the spec that says how records are read.
+            reason: 1 to 2000 characters once the account was charged; may be empty before.
+        """
+        text_of("account", account)
+        facts = {"release": release, "period": period, "spec": spec, "reason": reason}
+        with self._writing() as writing:
+            writing.books.judge_look(account, facts)
+            return writing.decide("looked", account, facts, operator)
 
     # What a release run enters.
 

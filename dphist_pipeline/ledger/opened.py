@@ -19,7 +19,7 @@ from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Note, OfARelease, seal
+from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Look, Note, OfARelease, seal
 from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.signing import Operator
@@ -84,6 +84,10 @@ class OpenedLedger:
             NotAllowed: naming what differs, and the command that would allow it.
         """
         return self.books().permissions.required(request)
+
+    def looks(self, account: str) -> list[Look]:
+        """Every time that an operator saw exact numbers about an account's records, oldest first."""
+        return [look for look in self.books().looks if look.account == account]
 
     def operators(self) -> dict[str, str]:
         """Names of operators by their public keys."""

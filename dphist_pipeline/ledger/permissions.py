@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset(
-    {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"}
+    {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved", "looked"}
 )
 # Decisions that wait for a second signature, where their account asks for two.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})

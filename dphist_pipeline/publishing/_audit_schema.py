@@ -150,6 +150,7 @@ class _Audit(TypedDict):
     publish: NotRequired[_Text]
     findings: NotRequired[list[dict[str, Any]]]
     allowed: NotRequired[list[dict[str, Any]]]
+    looked: NotRequired[list[dict[str, Any]]]
     required_checks: NotRequired[list[_Text]]
 
 

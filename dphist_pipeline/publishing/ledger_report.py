@@ -24,6 +24,7 @@ _WORDS = {
     "adopted": "adopted the store",
     "moved": "moved the ledger",
     "countersigned": "signed a decision",
+    "looked": "looked at exact numbers of the records",
 }
 _ALLOWED = {
     "source": "allowed a source",
@@ -102,6 +103,8 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
         what = facts["operator"]["name"]
     elif entry.kind == "moved":
         what = f"to {facts['to']}"
+    elif entry.kind == "looked":
+        what = f"release {facts['release']}, period {facts['period']}"
     elif entry.kind in ("disallowed", "countersigned"):
         what = f"entry {facts['decision']}"
     return {

@@ -6,6 +6,7 @@ from typing import Any
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.ledger.entries import Look
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing.engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -91,10 +92,18 @@ def _foreign(mechanism: str) -> dict[str, Any]:
     return {"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}
 
 
+def _look(look: Look) -> dict[str, Any]:
+    """That an operator saw exact numbers before the charge: whether and how it was made may depend on them."""
+    reason = {"reason": look.reason} if look.reason else {}
+    told = {"entry": look.number, "hash": look.hash, "at": look.made_at, "by": look.by}
+    return {**told, "release": look.release, "period": look.period, **reason}
+
+
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
     query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
     decisions = ledger.decisions_of(charge)
+    looks = [look for look in ledger.looks(spec.account) if look.number < charge.number]
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
@@ -104,6 +113,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
+        **({"looked": [_look(look) for look in looks]} if looks else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
             | ({"reason": decision.reason} if decision.reason else {})

@@ -136,6 +136,15 @@ def _staging(
     plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
 ) -> rows_alone.Staging:
     """The statement that stages an opened source; `empty`: a single row in its place, null in all columns."""
+    source, axes, parameters = prepared(plan, source, connection, empty)
+    tables = tuple((axis.table, dict(axis.parameters)) for axis in axes if axis.table)
+    return rows_alone.Staging(_stage_statement(plan, source, axes, staged), tables, parameters)
+
+
+def prepared(
+    plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
+) -> tuple[Source, list[Positions], dict[str, object]]:
+    """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
     found = plan.source
     if found.query is not None:
         source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
@@ -149,11 +158,10 @@ def _staging(
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
-    parameters = {**source.parameters, **_ends(plan, source)}
+    parameters: dict[str, object] = {**source.parameters, **_ends(plan, source)}
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
-    tables = tuple((axis.table, dict(axis.parameters)) for axis in axes if axis.table)
-    return rows_alone.Staging(_stage_statement(plan, source, axes, staged), tables, parameters)
+    return source, axes, parameters
 
 
 def _unread(found: SourcePlan) -> str:
@@ -325,7 +333,7 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     if plan.rows_seen is not None:
         values += [f"{axis.absent} AS absent_{number}" for number, axis in enumerate(axes)]
         found += [f"absent_{number}" for number in range(len(axes))]
-    rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {_in_period(plan, source)}"
+    rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {in_period(plan, source)}"
     if unit:
         rows = f"SELECT {', '.join(found)}, {named.unit} AS unit FROM ({rows}) WHERE {named.known}"
     for level, steps in enumerate(zip_longest(*(axis.steps for axis in axes))):
@@ -379,14 +387,19 @@ def _moment_type(plan: CountingPlan, source: Source) -> str:
     return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
 
 
-def _in_period(plan: CountingPlan, source: Source) -> str:
+def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
+    """SQL of when a row happened by the period's column, null where that does not parse."""
+    value = lengths.value_of(column, source.types[column])
+    if plan.period_format:
+        return f"try_strptime({value}, {literal(plan.period_format)})"
+    return f"TRY_CAST({value} AS {_moment_type(plan, source)})"
+
+
+def in_period(plan: CountingPlan, source: Source) -> str:
+    """SQL of whether a row happened in the plan's period."""
     if plan.period_column is None:
         return "true"
-    kind = _moment_type(plan, source)
-    value = lengths.value_of(plan.period_column, source.types[plan.period_column])
-    moment = f"TRY_CAST({value} AS {kind})"
-    if plan.period_format:
-        moment = f"try_strptime({value}, {literal(plan.period_format)})"
+    kind, moment = _moment_type(plan, source), moment_of(plan, source, plan.period_column)
     return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
 
 

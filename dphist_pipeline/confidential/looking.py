@@ -1,0 +1,162 @@
+"""Exact numbers about records, written to an operator's terminal and to nothing else: `dphist look`.
+
+The only place where exact numbers are shown, and no account covers what somebody does after seeing them. So they take
+one way: this module reads, counts and writes them to a terminal itself. It returns nothing, keeps nothing, and no error
+that leaves it holds what a record held. Nothing but `releasing.looking` may import it (see the import contracts).
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.confidential import cube, row_tables
+from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.reading._shown_rows import SeenRows, seen_rows
+from dphist_pipeline.confidential.reading.ingest import stage_rows
+from dphist_pipeline.confidential.reading.source import engine_settings, withheld
+from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.sql_files import literal
+
+MOST_ROWS = 1_000_000  # of a unit that are looked at
+MOST_LINES = 5
+UNTOLD = "not told: the engine failed on what a row holds, and the release reads each row alone"
+
+
+class NoTerminal(DphistError):
+    """Exact numbers were to be written to something that is no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`dphist look` shows exact numbers about records on a terminal only, and its output goes to a file, a "
+            "pipe or a log. Run it in a terminal, without a redirection. Nothing was read, noted or spent."
+        )
+
+
+class Terminal:
+    """A terminal, by its file descriptor; anything else is refused.
+
+    Args:
+        descriptor: of an open file, such as that of standard output.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        if not os.isatty(descriptor):
+            raise NoTerminal
+        self._descriptor = descriptor
+
+    def write(self, lines: Iterator[str]) -> None:
+        """Writes lines; signs that could steer the terminal are written as escapes."""
+        left = "".join(f"{_plain(line)}\n" for line in lines).encode("utf-8", "backslashreplace")
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
+
+def show_records(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
+    """Reads and counts the records of a plan as a release does, and writes exact numbers to a terminal.
+
+    Args:
+        plan: see `CountingPlan`; whether it asks for a quality table does not matter.
+        folder: private, of this run, deleted by the caller.
+
+    Raises:
+        SourceRefused, ColumnRefused: for the files as files; with no word of what a row holds.
+    """
+    problem = "could not be looked at to its end: a damaged file, a terminal that went away, or no memory or disk left"
+    withheld(plan.source.written, problem, lambda: _show(plan, folder, terminal))
+
+
+def _show(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
+    seen = seen_rows(plan, folder)
+    staged = stage_rows(replace(plan, rows_seen=plan.max_rows_per_unit), folder)
+    rows, most = _staged(plan, staged, folder)
+    plan = replace(plan, rows_seen=1 if plan.privacy_unit == "row" else max(plan.max_rows_per_unit, most))
+    counts = cube.load_cube(cube.write_cube(plan, staged, folder))
+    terminal.write(_lines(plan, seen, rows, counts, row_tables.load(folder)))
+
+
+def _staged(plan: CountingPlan, staged: Path, folder: Path) -> tuple[int, int]:
+    """Rows of the period whose unit is known, and the most of one unit, at most `MOST_ROWS`."""
+    rows = f"read_parquet({literal(str(staged))})"
+    asked = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
+    if plan.privacy_unit != "row":
+        asked = f"SELECT coalesce(sum(n), 0), coalesce(max(n), 1) FROM (SELECT count(*) AS n FROM {rows} GROUP BY unit)"
+    with duckdb.connect(config=engine_settings(folder)) as connection:
+        ((found, most),) = connection.execute(asked).fetchall()
+    return int(found), min(int(most), MOST_ROWS)
+
+
+def _lines(
+    plan: CountingPlan, seen: SeenRows | None, rows: int, counts: NDArray[np.int64], observed: ObservedRows
+) -> Iterator[str]:
+    yield "EXACT NUMBERS, for an operator's eyes. Do not copy them; the ledger notes that you looked."
+    if seen is None:
+        yield f"rows of the source: {UNTOLD}"
+    else:
+        whole, within, unparsed = seen.rows
+        yield f"rows of the source: {whole:,}"
+        if plan.period_column is not None:
+            yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
+            yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
+        yield f"  in the period {plan.period.key}: {within:,}"
+        yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
+    yield f"rows in the period, of a known unit: {rows:,}"
+    yield from _axis_lines(plan, seen, rows, observed)
+    yield from _unit_lines(plan, observed)
+    yield f"empty cells: {int((counts == 0).sum()):,} of {counts.size:,}"
+
+
+def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: ObservedRows) -> Iterator[str]:
+    spellings = seen.spellings if seen is not None else [None] * len(plan.domain.axes)
+    for axis, (unparsed, undeclared), common in zip(plan.domain.axes, observed.failures, spellings, strict=True):
+        declared = f"declared {rows - unparsed - undeclared:,}"
+        yield f"axis {axis.name}: {declared}, undeclared {undeclared:,}, not parsed {unparsed:,}"
+        if common is None:
+            yield f"  commonest undeclared: {UNTOLD}"
+        for spelling, times in common or ():
+            yield f"  undeclared: {spelling!r} {times:,}"
+
+
+def _unit_lines(plan: CountingPlan, observed: ObservedRows) -> Iterator[str]:
+    if plan.privacy_unit == "row":
+        yield "every row is its own unit: the bound cuts nothing"
+        return
+    held = [(number, units) for number, units in enumerate(observed.units.tolist(), 1) if units]
+    for number, units in held[: 2 * MOST_LINES]:
+        yield f"units with {number:,} rows in declared cells: {units:,}"
+    if held[2 * MOST_LINES :]:
+        more = sum(units for _, units in held[2 * MOST_LINES :])
+        yield f"units with {held[2 * MOST_LINES][0]:,} rows or more, up to {held[-1][0]:,}: {more:,}"
+    yield f"rows that the bound of {plan.max_rows_per_unit:,} cuts: {int(observed.cut.sum()):,}"
+    start = 0
+    for axis in plan.domain.axes:
+        cut = observed.cut_by[start : start + axis.size]
+        start += axis.size
+        for place in np.argsort(-cut, kind="stable")[:MOST_LINES]:
+            if cut[place]:
+                yield f"  of these, {axis.name} = {_label(axis, int(place))}: {int(cut[place]):,}"
+
+
+def _label(axis: Axis, place: int) -> str:
+    if place == axis.other_cell:
+        return "other"
+    if isinstance(axis, CategoricalAxis):
+        return repr(axis.values[place])
+    assert isinstance(axis, BinnedAxis)
+    lower, upper = (ends[place] for ends in axis.bounds)
+    if isinstance(axis, CalendarAxis) and np.isfinite([lower, upper]).all():
+        return f"{day_of(lower)} to {day_of(upper)}"
+    return f"{lower:g} to {upper:g}"
+
+
+def _plain(line: str) -> str:
+    return "".join(repr(sign)[1:-1] if unicodedata.category(sign)[0] == "C" else sign for sign in line)

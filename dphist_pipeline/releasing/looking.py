@@ -1,0 +1,62 @@
+"""An operator's look at records: noted in the ledger first, then shown on a terminal by the room itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from dphist_pipeline.confidential.looking import Terminal, show_records
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.releasing.deciding import deciding
+from dphist_pipeline.releasing.frames import as_file
+from dphist_pipeline.releasing.plans import plan_of, request_of
+from dphist_pipeline.releasing.release import chosen_period, nothing_charged
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.store import Key, Store
+
+
+class LookRefused(DphistError):
+    """Records that `dphist look` cannot show as the release would read them."""
+
+    def __init__(self, release: str) -> None:
+        super().__init__(
+            f"release '{release}' is counted by Spark, and a look reads by DuckDB on this machine. Look with a tool of "
+            "the server that holds the records. Nothing was read, noted or spent."
+        )
+
+
+def look(
+    spec: ReleaseSpec,
+    store: Store,
+    descriptor: int,
+    period: str | None = None,
+    reason: str = "",
+    now: datetime | None = None,
+) -> None:
+    """Notes in the ledger that an operator looks, then writes exact numbers to their terminal; returns nothing.
+
+    The note comes first: whatever is seen was noted, also where the reading fails.
+
+    Args:
+        descriptor: of the file that the numbers go to, which must be a terminal.
+        period: key of a period that is over; the latest one when left out.
+        now: the present; by the clock when left out.
+
+    Raises:
+        NoTerminal: the output is no terminal; nothing was read or noted.
+        LookRefused: another engine counts the release.
+    """
+    with nothing_charged():
+        terminal = Terminal(descriptor)
+        chosen, ledger = chosen_period(spec, period, now or datetime.now(UTC)), store.ledger()
+        store.sweep()
+        request = request_of(spec, store.id, chosen.key)
+        decisions = ledger.allowed(request)
+        if any(made.server is not None for made in decisions):
+            raise LookRefused(spec.release)
+        with store.run(Key(spec.release, chosen.key, 0)) as folder:
+            plan = plan_of(spec, chosen, decisions[0].reading)
+            with as_file(plan, None, folder) as opened:
+                with deciding(store, ledger) as operator:
+                    ledger.note_look(spec.account, spec.release, chosen.key, spec.digest, reason, operator)
+                show_records(replace(opened, rows_seen=None), folder, terminal)

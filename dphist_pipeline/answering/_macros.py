@@ -16,8 +16,7 @@ from dphist_pipeline.answering._asked_boxes import piece as _piece
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macro_texts import CUT_NOTE, LIMITS, NOTES, SUMS, exact_sum
 from dphist_pipeline.answering._period_days import days, end_of
-from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO
-from dphist_pipeline.estimates.report_intervals import normal_factor
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
 from dphist_pipeline.sql_files import statement
 
 MACROS = (

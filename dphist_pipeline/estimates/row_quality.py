@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_sum
-from dphist_pipeline.estimates.noise_law import half_width
+from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.notes import UNSEEN
 
 PLACES = ("declared", "other", "dropped")
@@ -136,7 +135,7 @@ def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
         tables: what was bought about rows; rows keep their order.
     """
     for table in tables:
-        reach = half_width_of_sum(table.scale, 1)
+        reach = noise_law(table.scale).half_width_of_sum(1)
         names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
         for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
             yield {
@@ -206,7 +205,7 @@ def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
 
 def _reach_together(row: Row, lines: int) -> int:
     """Half the width of the interval of a number that holds with 95 % for so many numbers together."""
-    return half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
+    return noise_law(Fraction(row["noise_scale"])).half_width(1 - (1 - LEVEL) / max(1, lines))
 
 
 def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Figures
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.laws import ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
-from dphist_pipeline.estimates.noise_law import Tail
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,

@@ -287,7 +287,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/noise_law.py",
+        "dphist_pipeline/estimates/laws/_laplace.py",
         ("statistical/test_noise.py",),
         (
             Mutation("law.at_most(c + 1, outside)", "law.at_most(c, outside)", "an interval that is one too wide"),

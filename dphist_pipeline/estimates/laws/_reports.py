@@ -107,7 +107,7 @@ class ReportLaw:
         """Half widths of intervals for estimated counts, in records, shape of both.
 
         Args:
-            atoms, count: as in `variance`.
+            count: true or estimated number of values in each set; negative ones count as 0.
             level: of each interval by itself.
         """
         return report_reach(normal_factor(level), self.variance(atoms, count), self.slope(atoms), self.step)

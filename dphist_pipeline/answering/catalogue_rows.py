@@ -135,7 +135,11 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
     grid: Callable[[int, Fraction], Sequence[tuple[int, float]]]
     grid = law.linear_reach_grid if table == "dph_linear_widths" else law.half_width_grid
     once, twice = (grid(draws, level) for level in (LEVEL, LEVEL_OF_TWO))
-    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
+    deviations = [law.linear_reach(number) for number, _ in once]
+    rows = [
+        (scale, number, width, of_two, one)[: len(schema)]
+        for (number, width), (_, of_two), one in zip(once, twice, deviations, strict=True)
+    ]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
@@ -169,7 +173,12 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
         rows: see `read_rows`; their numbers count from 1, in this order.
     """
     key = {name: audit[name] for name in KEY}
-    return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+    variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
+    told = [
+        {**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]}
+        for number, row in enumerate(rows, 1)
+    ]
+    return pa.Table.from_pylist(told, QUALITY)
 
 
 def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:

@@ -10,9 +10,10 @@ from dphist_pipeline.estimates.laws._interface import (
     SURE,
     NoiseLaw,
     Tail,
-    chebyshev,
 )
 from dphist_pipeline.estimates.laws._laplace import (
+    LEAST_VARIANCE_OF_SHARES,
+    NOISE,
     Scales,
     bound_of_draws,
     bound_of_sum,
@@ -25,8 +26,10 @@ from dphist_pipeline.estimates.laws._laplace import (
 from dphist_pipeline.estimates.laws._reports import ReportLaw, bernstein_factor, normal_factor, report_reach
 
 __all__ = [
+    "LEAST_VARIANCE_OF_SHARES",
     "LEVEL",
     "LEVEL_OF_TWO",
+    "NOISE",
     "SURE",
     "NoiseLaw",
     "ReportLaw",
@@ -37,7 +40,6 @@ __all__ = [
     "bound_of_sum",
     "bound_of_variance",
     "bound_of_weights",
-    "chebyshev",
     "noise_law",
     "normal_factor",
     "report_reach",

@@ -94,6 +94,11 @@ def variance(scale: Fraction) -> float:
     return noise_law(scale).variance
 
 
+# Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.
+LEAST_VARIANCE_OF_SHARES = variance(Fraction(1))
+NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
+
+
 def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail | None:
     """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight.
 

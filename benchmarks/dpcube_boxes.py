@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means, twofold_boxes
 from dphist_pipeline.solvers.boxes.kd_boxes import greedy_boxes
 from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
@@ -47,7 +47,7 @@ def drawn(source: np.random.Generator, scale: float, shape: tuple[int, ...]) -> 
 
 def errors(counts: Counts, scale: float, source: np.random.Generator) -> dict[str, float]:
     """Mean squared error a cell by each rule, for one draw of the noise of the cells."""
-    variance = noise_law.variance(scale)
+    variance = noise_law(scale).variance
     cells = counts + drawn(source, scale, counts.shape)
     rule = (cells, variance, variance, MAX_DEPTH)
     found = twofold_boxes(*rule)

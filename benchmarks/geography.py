@@ -36,7 +36,6 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.mechanisms.tables import Tables, law_of, shares_for
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -151,7 +150,7 @@ def _held(found: Estimate, exact: np.ndarray) -> tuple[float, float]:
     assert found.unbiased is not None
     draws, one = np.random.Generator(np.random.PCG64(22)), [np.zeros(1, dtype=np.int64)] * exact.ndim
     error = found.values - exact
-    cells = float((np.abs(error) <= half_width_of_box(found.unbiased, one)).mean())
+    cells = float((np.abs(error) <= found.unbiased.half_width_of_box(one)).mean())
     held = 0
     for _ in range(BOXES):
         low, high = np.sort(draws.choice(AGES + 1, 2, replace=False))
@@ -159,7 +158,7 @@ def _held(found: Estimate, exact: np.ndarray) -> tuple[float, float]:
         if exact.ndim == 2:
             most = min(exact.shape[0], 1000)
             chosen.insert(0, np.sort(draws.choice(exact.shape[0], draws.integers(1, most + 1), replace=False)))
-        held += abs(error[np.ix_(*chosen)].sum()) <= half_width_of_box(found.unbiased, chosen)
+        held += abs(error[np.ix_(*chosen)].sum()) <= found.unbiased.half_width_of_box(chosen)
     return cells, held / BOXES
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from oracle import Box, Oracle
 
 from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.intervals import half_width_grid, linear_reach_grid
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased
 
 Reals = NDArray[np.float64]
@@ -131,11 +131,13 @@ class Moments:
 def deviations(unbiased: Unbiased | None, variance: float) -> float:
     """Half the width of an interval in standard deviations, for a variance where the largest weight is 1."""
     assert isinstance(unbiased, NoisyCells | NestedCells)
-    one = noise_law.variance(unbiased.scale)
+    one = noise_law(unbiased.scale).variance
     draws = max(1.0, variance / one * (1 + 1e-9))
     if isinstance(unbiased, NestedCells):
-        return max(pair for pair in linear_reach_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)[1]
-    cells, reach = max(pair for pair in half_width_grid(unbiased.scale, math.ceil(draws)) if pair[0] <= draws)
+        return max(pair for pair in noise_law(unbiased.scale).linear_reach_grid(math.ceil(draws)) if pair[0] <= draws)[
+            1
+        ]
+    cells, reach = max(pair for pair in noise_law(unbiased.scale).half_width_grid(math.ceil(draws)) if pair[0] <= draws)
     return min(math.sqrt(20), (reach + 1) / math.sqrt(cells * one))
 
 

@@ -13,19 +13,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimates import noise_law, notes
-from dphist_pipeline.estimates._bands import chernoff_reach
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Basis, Quantile, RangeAnswer
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells, end_of
-from dphist_pipeline.estimates.intervals import (
-    LEVEL,
-    LEVEL_OF_TWO,
-    half_width_of_linear,
-    half_width_of_sum,
-    linear_reach_grid,
-)
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, bernstein_factor, noise_law, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, Unbiased
-from dphist_pipeline.estimates.report_intervals import bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release
@@ -96,9 +88,9 @@ class Oracle:
         if not cells.any():
             return 0.0
         if isinstance(self.unbiased, NoisyCells):
-            return half_width_of_sum(self.unbiased.scale, int(cells.sum()), level)
+            return noise_law(self.unbiased.scale).half_width_of_sum(int(cells.sum()), level)
         if isinstance(self.unbiased, NestedCells):
-            return half_width_of_linear(self.unbiased.scale, self.variance(cells), level)
+            return noise_law(self.unbiased.scale).half_width_of_linear(self.variance(cells), level)
         assert isinstance(self.unbiased, ReportedCells)
         law, (atoms, _) = self.unbiased.law, self.reports_in(cells)
         return float(report_reach(factor or normal_factor(level), self.variance(cells), law.slope(atoms), law.step))
@@ -141,7 +133,7 @@ class Oracle:
             one = np.zeros(self.domain.shape, dtype=bool)
             one.ravel()[number] = True
             found = self.around(one, self.band_reach(one, int(cells.sum()), level))
-            if isinstance(self.unbiased, NestedCells) and self.unbiased.variances is not None:
+            if isinstance(self.unbiased, NestedCells):
                 found = replace(found, noise_error=math.sqrt(self.unbiased.variances.max()))
             rows.append({"first": int(number), "answer": replace(found, cells=int(cells.sum()))})
         return rows
@@ -153,8 +145,8 @@ class Oracle:
             return max(0.0, math.ceil(math.log(2 / (missed * (1 + math.exp(-decay)))) / decay - 1 + 1e-9))
         missed = (1 - level) / cells
         if isinstance(self.unbiased, NestedCells):
-            largest = self.variance(one) if self.unbiased.variances is None else self.unbiased.variances.max()
-            reach = float(chernoff_reach(self.unbiased.scale, np.array([largest]), missed)[0])
+            largest = self.unbiased.variances.max()
+            reach = float(noise_law(self.unbiased.scale).chernoff_reach(np.array([largest]), missed)[0])
             tail = self.unbiased.tail
             return reach if tail is None else min(reach, max(0.0, math.log(tail.factor / missed) / tail.rate))
         return math.nan if self.unbiased is None else self.reach(one, factor=bernstein_factor(missed))
@@ -191,7 +183,7 @@ class Oracle:
     def fieller_ends(self, inside: Mask, around: Mask) -> tuple[float, float]:
         """The least and the greatest share in [0, 1] at which part - share · whole is not too far from 0."""
         assert isinstance(self.unbiased, NoisyCells | NestedCells)
-        scale, draw = self.unbiased.scale, noise_law.variance(self.unbiased.scale)
+        scale, draw = self.unbiased.scale, noise_law(self.unbiased.scale).variance
         # The variance is a parabola in the share, from its values at 0, 1 and -1.
         fixed, *sides = (self.variance(inside * 1.0 - share * around) for share in (0.0, 1.0, -1.0))
         parabola = np.array([sum(sides) / 2 - fixed, (sides[0] - sides[1]) / 2, fixed])
@@ -199,7 +191,7 @@ class Oracle:
             draws = max(1.0, np.polyval(parabola, -parabola[1] / parabola[0] / 2) / draw * (1 + 1e-9))
         else:
             draws = float(min(inside.sum(), around.sum() - inside.sum()))
-        factor = max(pair for pair in linear_reach_grid(scale, math.ceil(draws)) if pair[0] <= draws)[1]
+        factor = max(pair for pair in noise_law(scale).linear_reach_grid(math.ceil(draws)) if pair[0] <= draws)[1]
         part, whole = (float(self.unbiased.values[cells].sum()) for cells in (inside, around))
         too_far = np.array([whole**2, -2 * part * whole, part**2]) - factor**2 * parabola
         roots = np.sort(np.roots(too_far).real)
@@ -230,9 +222,9 @@ class Oracle:
             slope, step = max(abs(float(law.slope(atoms))) for law, (atoms, _) in laws), max(one.law.step, two.law.step)
             reach = float(report_reach(normal_factor(LEVEL), variance, slope, step))
         elif isinstance(one, NoisyCells) and isinstance(two, NoisyCells) and one.scale == two.scale:
-            reach = half_width_of_sum(one.scale, cells)
+            reach = noise_law(one.scale).half_width_of_sum(cells)
         elif isinstance(one, NestedCells) and isinstance(two, NestedCells) and one.scale == two.scale:
-            reach = half_width_of_linear(one.scale, variance)
+            reach = noise_law(one.scale).half_width_of_linear(variance)
         else:
             reach = earlier.reach(earlier.mask(box), LEVEL_OF_TWO) + self.reach(self.mask(box), LEVEL_OF_TWO)
         centre, kinds = after.unbiased - before.unbiased, {earlier.basis, self.basis}
@@ -282,7 +274,7 @@ class Oracle:
         variance = self.variance(weights)
         if not isinstance(self.unbiased, ReportedCells):
             assert self.unbiased is not None
-            return float(chernoff_reach(self.unbiased.scale, np.array([variance]), missed)[0])
+            return float(noise_law(self.unbiased.scale).chernoff_reach(np.array([variance]), missed)[0])
         law, atoms = self.unbiased.law, self.unbiased.atoms
         both = law.delta * float((weights * atoms).sum())
         slope = max(abs(law.gamma * (1 - q) + both), abs(law.gamma * q - both))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates.intervals import LEVEL
+from dphist_pipeline.estimates.laws import LEVEL, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.estimates.report_intervals import normal_factor, report_reach
 
 Reals = NDArray[np.float64]
 Interval = tuple[float, float]

@@ -90,6 +90,7 @@ HALF_WIDTHS = _schema(
     ("cells", _WHOLE, "number of cells in a sum; use the first entry that is large enough"),
     ("half_width", _WHOLE, "half the width of the 95 % interval of the sum, in rows"),
     ("half_width_of_two", _WHOLE, f"the same at 97.5 %{_OF_TWO}"),
+    ("deviations", _REAL, "half the width of the 95 % interval of a weighted sum, in its standard deviations"),
 )
 COVARIANCE = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
@@ -125,6 +126,7 @@ QUALITY = _schema(
     ("ci_lower", _REAL, "lower end of its 95 % interval, not cut off at 0"),
     ("ci_upper", _REAL, "upper end of its 95 % interval"),
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
+    ("noise_variance", _REAL, "variance of its noise"),
 )
 DISTANCES = _schema(
     *(_RELEASE, _PERIOD, _REVISION),

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
-from dphist_pipeline.estimates.intervals import half_width_of_linear
+from dphist_pipeline.estimates.laws import noise_law
 
 Audit = Mapping[str, Any]
 Reals = NDArray[np.float64]
@@ -255,7 +255,7 @@ def _is_better(new: tuple[Fraction, Reals], old: tuple[Fraction, Reals]) -> bool
 def _half_width(scale: Fraction, variance: float) -> float:
     """Half the width of an interval; for large scales in proportion, since their exact laws take long."""
     ratio = max(1.0, float(scale) / _LARGE)
-    return ratio * half_width_of_linear(min(scale, Fraction(_LARGE)), variance / ratio**2)
+    return ratio * noise_law(min(scale, Fraction(_LARGE))).half_width_of_linear(variance / ratio**2)
 
 
 def _names_of(axis: Axis) -> list[str]:

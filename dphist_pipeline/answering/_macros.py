@@ -5,7 +5,6 @@ The pieces are inserted as text, because a macro of an attached catalogue cannot
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -16,8 +15,7 @@ from dphist_pipeline.answering._asked_boxes import piece as _piece
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macro_texts import CUT_NOTE, LIMITS, NOTES, SUMS, exact_sum
 from dphist_pipeline.answering._period_days import days, end_of
-from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO
-from dphist_pipeline.estimates.report_intervals import normal_factor
+from dphist_pipeline.estimates.laws import LEAST_VARIANCE_OF_SHARES, LEVEL, LEVEL_OF_TWO, SURE, normal_factor
 from dphist_pipeline.sql_files import statement
 
 MACROS = (
@@ -59,9 +57,6 @@ _TWO_KEYS = {
     "places": "[1, 2]",
     "written_revision": "NULL",  # dph_compare has a message of its own
 }
-# Half the width of a 95 % interval, in standard deviations: 2.12 for one Laplace variable, less for sums of several;
-# the rest is for the ratios of noisy numbers.
-SURE = 2.2
 _KEYS = {
     "dph_compare": _TWO_KEYS,
     "dph_compare_releases": {**_ALL_KEYS, "periods": "[period]"},
@@ -190,7 +185,7 @@ def _parts(name: str) -> dict[str, str]:
         ),
         "nested": _piece("nested", apart=_APART.get(name, _NONE_APART)),
         "crossed": _piece("crossed"),
-        "chebyshev": repr(math.sqrt(1 / (1 - LEVEL))),
+        "least_variance": repr(LEAST_VARIANCE_OF_SHARES),
         "atoms": _piece("atoms"),
         "sums": _piece(
             "sums",
@@ -204,7 +199,7 @@ def _parts(name: str) -> dict[str, str]:
         "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **SUMS),
         "bound": _piece("bound", row="v", trials=trials),
         "bound_of_row": _piece("bound", row="w", trials=trials),
-        "deviations": _piece("deviations", row="d", draws="d.draws", chebyshev=repr(math.sqrt(1 / (1 - LEVEL)))),
+        "deviations": _piece("deviations", row="d", draws="d.draws"),
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
         "group_sums": _piece("group_sums"),
         "ends": _piece("ends", rows="reaching", id="_first" if name == "dph_marginal" else "name"),

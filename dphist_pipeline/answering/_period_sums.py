@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
-from dphist_pipeline.estimates.intervals import half_width_of_linear
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit
@@ -60,7 +59,7 @@ class AxisSums:
             level: of the interval, up to 0.999999.
         """
         different, where = np.unique(self.variances, return_inverse=True)
-        widths = [half_width_of_linear(self.scale, float(one), level) for one in different]
+        widths = [noise_law(self.scale).half_width_of_linear(float(one), level) for one in different]
         return np.array(widths)[where].ravel()
 
 
@@ -127,7 +126,7 @@ def _sums(domain: Domain, unbiased: Unbiased | None, roots: tuple[Reals, Fractio
         return {one.axis: one for one in _sums_of_cells(domain, unbiased)}
     if unbiased is None and roots is not None:
         values, scale = roots
-        return {TOTAL: _total(exact_sum(values), values.size * noise_law.variance(scale), scale)}
+        return {TOTAL: _total(exact_sum(values), values.size * noise_law(scale).variance, scale)}
     return {}
 
 

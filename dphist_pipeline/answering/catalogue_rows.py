@@ -24,8 +24,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     TABLES,
 )
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO, half_width_grid, linear_reach_grid
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.publishing.current_files import grid_of
@@ -111,7 +110,7 @@ def group_rows(audit: Audit, sums: Any) -> Any:
     Args:
         sums: the content of that file, an Arrow table.
     """
-    variances = {scale: noise_law.variance(Fraction(scale)) for scale in set(sums["noise_scale"].to_pylist())}
+    variances = {scale: noise_law(Fraction(scale)).variance for scale in set(sums["noise_scale"].to_pylist())}
     for number, name in enumerate(KEY):
         field = GROUPS.field(name)
         sums = sums.add_column(number, field, pa.repeat(pa.scalar(audit[name], field.type), sums.num_rows))
@@ -132,10 +131,15 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
         draws: the largest number of draws in an answer; see `most_draws`.
     """
     _, schema = TABLES[table]
-    grid: Callable[[Fraction, int, Fraction], Sequence[tuple[int, float]]]
-    grid = linear_reach_grid if table == "dph_linear_widths" else half_width_grid
-    once, twice = (grid(Fraction(scale), draws, level) for level in (LEVEL, LEVEL_OF_TWO))
-    rows = [(scale, number, width, of_two) for (number, width), (_, of_two) in zip(once, twice, strict=True)]
+    law = noise_law(Fraction(scale))
+    grid: Callable[[int, Fraction], Sequence[tuple[int, float]]]
+    grid = law.linear_reach_grid if table == "dph_linear_widths" else law.half_width_grid
+    once, twice = (grid(draws, level) for level in (LEVEL, LEVEL_OF_TWO))
+    deviations = [law.linear_reach(number) for number, _ in once]
+    rows = [
+        (scale, number, width, of_two, one)[: len(schema)]
+        for (number, width), (_, of_two), one in zip(once, twice, deviations, strict=True)
+    ]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
@@ -157,7 +161,7 @@ def most_draws(audit: Audit) -> int:
         row = audit["unbiased_covariance"][0]["coefficient"] * math.prod(float(line.alone.max()) for line in lines)
     elif audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
-    in_a_cell = max(1.0, row / noise_law.variance(Fraction(audit["unbiased_noise_scale"])))
+    in_a_cell = max(1.0, row / noise_law(Fraction(audit["unbiased_noise_scale"])).variance)
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
@@ -169,7 +173,12 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
         rows: see `read_rows`; their numbers count from 1, in this order.
     """
     key = {name: audit[name] for name in KEY}
-    return pa.Table.from_pylist([{**key, "number": number, **row} for number, row in enumerate(rows, 1)], QUALITY)
+    variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
+    told = [
+        {**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]}
+        for number, row in enumerate(rows, 1)
+    ]
+    return pa.Table.from_pylist(told, QUALITY)
 
 
 def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
@@ -224,7 +233,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
         "grid": grid_of(audit),
         "noise_scale": scale,
-        "noise_variance": None if scale is None else noise_law.variance(Fraction(scale)),
+        "noise_variance": None if scale is None else noise_law(Fraction(scale)).variance,
         **({"charge": audit["ledger"]["hash"], "charged_at": audit["ledger"]["charged_at"]} if audit["ledger"] else {}),
     }
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_linear
+from dphist_pipeline.estimates.laws import LEVEL
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
@@ -59,8 +57,8 @@ def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
             continue
         cells += domain.cells
         are_independent &= isinstance(unbiased, NoisyCells)
-        above += int((unbiased.values > _widest(unbiased, domain, LEVEL)).sum())
-        far += int((unbiased.values > _widest(unbiased, domain, level)).sum())
+        above += int((unbiased.values > _widest(unbiased, LEVEL)).sum())
+        far += int((unbiased.values > _widest(unbiased, level)).sum())
         allowed += domain.cells * float(1 - level) / 2
     # Far cells by Markov's inequality, which holds however noise is shared; many cells where each has its own.
     enough = max(1, math.ceil(allowed / float(BY_CHANCE)))
@@ -69,12 +67,9 @@ def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
     return CellsAboveZero(cells, above, chance, far >= enough or many)
 
 
-def _widest(unbiased: NoisyCells | NestedCells, domain: Domain, level: Fraction) -> float:
+def _widest(unbiased: NoisyCells | NestedCells, level: Fraction) -> float:
     """Half the width of the interval of a cell, of the widest one if they differ, in records."""
-    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
-        return half_width_of_linear(unbiased.scale, float(unbiased.variances.max()), level)
-    one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
-    return half_width_of_linear(unbiased.scale, unbiased.variance_of_sum(one), level)
+    return unbiased.law.half_width_of_linear(float(unbiased.variances.max()), level)
 
 
 def _at_least(number: int, mean: float) -> float:

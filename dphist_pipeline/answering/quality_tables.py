@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates.notes import CAP_UNKNOWN, UNSEEN
-from dphist_pipeline.estimates.row_quality import SHIFT, Cut, Row, along, cuts, points_of, seen, sentences
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.row_quality import SHIFT, Cut, Row, along, cuts, seen, sentences
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.sources import EVERY_ROW
 
@@ -95,12 +95,12 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
         return ""
     rows = read_rows(folder.parents[1] if folder.parent.name == "tables" else folder)
     found = published_cuts(folder, audit, rows).get(None, [])
-    points = points_of(found[0]) if found and found[0].tells else ""
+    points = found[0].points if found and found[0].tells else ""
     capped = (
         f"At most {audit['max_rows_per_unit']:,} rows of each {audit['privacy_unit']} are counted, others are cut. "
     )
     return (
-        f"{capped}{SHIFT.format(seen(rows), points)}; {UNSEEN}."
+        f"{capped}{SHIFT.format(seen(rows), points)}; {notes.UNSEEN}."
         if points
-        else f"Shares of these counts are {CAP_UNKNOWN}."
+        else f"Shares of these counts are {notes.CAP_UNKNOWN}."
     )

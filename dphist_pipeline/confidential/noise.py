@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.certified import Law
-from dphist_pipeline.estimates.noise_law import variance
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words, random_words
 
 WORD_BITS = 63
@@ -153,7 +153,7 @@ def _self_test() -> None:
 
 def _check_law(scale: Fraction, noise: NDArray[np.int64]) -> None:
     """Compares mean, spread and zeros of many draws with the law, each within eight standard errors."""
-    sigma = math.sqrt(variance(scale))
+    sigma = math.sqrt(noise_law(scale).variance)
     root = math.sqrt(noise.size)
     q = math.exp(-1 / scale)
     zero = (1 - q) / (1 + q)

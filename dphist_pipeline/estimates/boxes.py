@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.answers import Answer, Basis
 from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
-from dphist_pipeline.estimates.intervals import LEVEL, LEVEL_OF_TWO, half_width_of_box, half_width_of_sum
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, exact_sum
 from dphist_pipeline.estimates.notes import CUT, CUTS_GROUP, NO_INTERVAL, note_of
 
@@ -103,14 +103,14 @@ def _groups_in(estimate: Estimate, cells: Positions) -> tuple[NestedSums, NDArra
 
 def _of_groups(sums: NestedSums, boxes: NDArray[np.int64], level: Fraction) -> _Interval:
     centre = exact_sum(sums.values[boxes])
-    reach = half_width_of_sum(sums.scale, boxes.size, level) if boxes.size else 0
+    reach = sums.law.half_width_of_sum(boxes.size, level) if boxes.size else 0
     return _Interval(centre, centre - reach, centre + reach, "groups", math.sqrt(boxes.size * sums.variance))
 
 
 def _of_cells(estimate: Estimate, cells: Positions, level: Fraction) -> _Interval:
     unbiased = estimate.unbiased
     assert unbiased is not None
-    centre, reach = _sum(unbiased.values, cells), half_width_of_box(unbiased, cells, level)
+    centre, reach = _sum(unbiased.values, cells), unbiased.half_width_of_box(cells, level)
     basis: Basis = "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
     return _Interval(centre, centre - reach, centre + reach, basis, math.sqrt(unbiased.variance_of_sum(cells)))
 

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 
 Reals = NDArray[np.float64]
 BLOCK = 512
@@ -144,7 +144,7 @@ class NoisyWeightedSums:
     @property
     def variance(self) -> float:
         """Variance of the noise in each number."""
-        return noise_law.variance(self.scale)
+        return noise_law(self.scale).variance
 
     @property
     def largest_weight(self) -> float:

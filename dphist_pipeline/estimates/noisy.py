@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import LEVEL, NoiseLaw, ReportLaw, Scales, Tail, bound_of_variance, noise_law
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 
 Reals = NDArray[np.float64]
@@ -43,9 +43,19 @@ class NoisyCells:
     scale: Fraction
 
     @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in each cell."""
+        return noise_law(self.scale)
+
+    @property
     def variance(self) -> float:
         """Variance of the noise in a cell, in records squared."""
-        return noise_law.variance(self.scale)
+        return self.law.variance
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """The same as an array, shape (): all cells are alike."""
+        return np.array(self.variance)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
         """Variance of the noise in a sum of cells, in records squared.
@@ -54,6 +64,23 @@ class NoisyCells:
             chosen: positions along each axis, shape (positions,) each; all their combinations are summed.
         """
         return math.prod(len(positions) for positions in chosen) * self.variance
+
+    def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
+        """Half the width of the interval for a box of cells, in records.
+
+        Args:
+            chosen: positions of the box along each axis, shape (positions,) each; may be empty.
+        """
+        cells = math.prod(len(positions) for positions in chosen)
+        return self.law.half_width_of_sum(cells, level) if cells else 0
+
+    def half_width_of_cell(self) -> float:
+        """Half the width of the 95 % interval of a cell, in records."""
+        return self.law.half_width_of_sum(1)
+
+    def half_widths(self) -> NDArray[np.float64]:
+        """The same as an array, shape ()."""
+        return np.array(self.half_width_of_cell(), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,8 +116,13 @@ class NestedCells:
     values: NDArray[np.float64]
     scale: Fraction
     shared: tuple[SharedNoise, ...]
-    tail: noise_law.Tail | None = None
+    tail: Tail | None = None
     lines: tuple[WeightedLine, ...] = ()
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in each draw."""
+        return noise_law(self.scale)
 
     @classmethod
     def of_weighted_sums(cls, noisy: NoisyWeightedSums) -> NestedCells:
@@ -98,7 +130,7 @@ class NestedCells:
         most = noisy.largest_weight
         scale = (noisy.scale * Fraction(most)).limit_denominator(1 << 20)
         largest = noisy.variance * math.prod(float(line.variances.max()) for line in noisy.lines)
-        tail = noise_law.bound_of_variance(largest, noise_law.Scales.of([noisy.scale]), np.array([most]))
+        tail = bound_of_variance(largest, Scales.of([noisy.scale]), np.array([most]))
         shared = SharedNoise(noisy.variance, tuple(line.number for line in noisy.lines))
         return cls(noisy.estimates(), scale, (shared,), tail, noisy.lines)
 
@@ -110,10 +142,10 @@ class NestedCells:
         return math.fsum(part.coefficient for part in self.shared)
 
     @property
-    def variances(self) -> NDArray[np.float64] | None:
-        """Variance of the noise in each cell, shape of the domain; None if all cells have `variance`."""
+    def variances(self) -> NDArray[np.float64]:
+        """Variance of the noise in each cell, shape of the domain; shape () if all cells have `variance`."""
         if not self.lines:
-            return None
+            return np.array(self.variance)
         along = np.ix_(*(line.variances for line in self.lines))
         return reduce(np.multiply, along, np.asarray(self.shared[0].coefficient))
 
@@ -130,6 +162,22 @@ class NestedCells:
             part.coefficient * math.prod(along[width] for along, width in zip(squares, part.widths, strict=True))
             for part in self.shared
         )
+
+    def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
+        """Half the width of the interval for a box of cells, which may be empty, in records."""
+        if any(len(positions) == 0 for positions in chosen):
+            return 0
+        return self.law.half_width_of_linear(self.variance_of_sum(chosen), level)
+
+    def half_width_of_cell(self) -> float:
+        """Half the width of the 95 % interval of a cell, in records; of the widest one if they differ."""
+        return self.law.half_width_of_linear(float(self.variances.max()))
+
+    def half_widths(self) -> NDArray[np.float64]:
+        """Half the width of each cell's 95 % interval, in records, shape of the domain; shape () if all are alike."""
+        different, where = np.unique(variances := self.variances, return_inverse=True)
+        reach = np.array([self.law.half_width_of_linear(one) for one in different.tolist()])
+        return reach[where].reshape(variances.shape)
 
 
 def _sum_of_squares(positions: NDArray[np.int64], width: int) -> int:
@@ -153,9 +201,14 @@ class NoisySums:
     scale: Fraction
 
     @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in each sum."""
+        return noise_law(self.scale)
+
+    @property
     def variance(self) -> float:
         """Variance of the noise in a sum, in records squared."""
-        return noise_law.variance(self.scale)
+        return self.law.variance
 
     def spread(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
         """The mean of each cell's group, in records.
@@ -192,6 +245,11 @@ class NestedSums:
     lasts: NDArray[np.int64]
     scale: Fraction
 
+    @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in each sum."""
+        return noise_law(self.scale)
+
     @classmethod
     def of_groups(cls, sums: NoisySums) -> NestedSums:
         """The hierarchy of a partition alone: no group lies in a larger box."""
@@ -224,7 +282,7 @@ class NestedSums:
     @property
     def variance(self) -> float:
         """Variance of the noise in a sum, in records squared."""
-        return noise_law.variance(self.scale)
+        return self.law.variance
 
     def whole_boxes(self, inside: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """The fewest boxes that make up a set of cells; None if it cuts a group.
@@ -260,6 +318,11 @@ class NoisyContrasts:
     scale: Fraction
 
     @property
+    def law(self) -> NoiseLaw:
+        """Of the noise in each number."""
+        return noise_law(self.scale)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many numbers stand along each axis."""
         return tuple(1 + sum(contrast_sizes(cells)) for cells in self.shape)
@@ -280,7 +343,7 @@ class NoisyContrasts:
     @property
     def variance(self) -> float:
         """Variance of the noise in each number, in records squared."""
-        return noise_law.variance(self.scale)
+        return self.law.variance
 
 
 def contrast_sizes(cells: int) -> list[int]:
@@ -290,65 +353,6 @@ def contrast_sizes(cells: int) -> list[int]:
         cells: of the line, at least 1; a single cell has no level.
     """
     return [-(-cells >> level) for level in range((cells - 1).bit_length(), 0, -1)]
-
-
-@dataclass(frozen=True)
-class ReportLaw:
-    """The error law of counts that are estimated from contributors' randomised reports (local model).
-
-    An atom is an interval that a report can name. If a set has n true values and s atoms, the variance of its estimated
-    count is alpha·s - beta·s² + (gamma + delta·s)·n. The estimates of two disjoint sets are correlated only by the beta
-    and delta terms.
-
-    Attributes:
-        alpha: variance per atom, from reports of other values.
-        beta: variance per pair of atoms, because a report names one atom at most; 0 if each atom has its own bit.
-        gamma: variance per true value, from its own report and from whether it was sent.
-        delta: variance per true value and atom; 0 if each atom has its own bit.
-        step: largest change of an estimate by one bit or one report, in records.
-    """
-
-    alpha: float
-    beta: float
-    gamma: float
-    delta: float
-    step: float
-
-    def slope(self, atoms: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Variance that each true value adds to an estimated count, in records squared.
-
-        Args:
-            atoms: number of atoms in each set, any shape.
-        """
-        return self.gamma + self.delta * np.asarray(atoms, dtype=np.float64)
-
-    def variance(self, atoms: NDArray[np.int64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Variance of estimated counts, in records squared, shape of both.
-
-        Args:
-            atoms: number of atoms in each set, any shape.
-            count: true or estimated number of values in each set, same shape; negative ones count as 0.
-        """
-        return self.weighted_variance([(1.0, atoms, count)])
-
-    def weighted_variance(self, parts: Sequence[WeightedCount]) -> NDArray[np.float64]:
-        """Variance of sums of weighted counts, in records squared.
-
-        Args:
-            parts: the disjoint sets that are summed: weight, atoms, and count as in `variance`.
-        """
-        pairs = [
-            (weight, np.asarray(atoms, dtype=np.float64), np.maximum(count, 0.0)) for weight, atoms, count in parts
-        ]
-        atoms_squared = sum(weight**2 * atoms for weight, atoms, _ in pairs)
-        counts_squared = sum(weight**2 * count for weight, _, count in pairs)
-        atoms_once = sum(weight * atoms for weight, atoms, _ in pairs)
-        counts_once = sum(weight * count for weight, _, count in pairs)
-        found = self.alpha * atoms_squared - self.beta * atoms_once**2
-        return np.maximum(0.0, found + self.gamma * counts_squared + self.delta * atoms_once * counts_once)
-
-
-WeightedCount = tuple[float, NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,6 +386,20 @@ class ReportedCells:
         """Number of atoms and estimated count in a sum of cells, each of shape ()."""
         (positions,) = chosen
         return np.asarray(self.atoms[positions].sum()), np.asarray(exact_sum(self.values[positions]))
+
+    def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
+        """Half the width of the interval for a sum of cells, which may be empty, in records."""
+        if any(len(positions) == 0 for positions in chosen):
+            return 0
+        return float(self.law.reach(*self.sum_of(chosen), level))
+
+    def half_width_of_cell(self) -> float:
+        """Half the width of the 95 % interval of a cell, in records; of the widest one."""
+        return float(self.half_widths().max())
+
+    def half_widths(self) -> NDArray[np.float64]:
+        """Half the width of each cell's 95 % interval, in records, shape (cells,)."""
+        return self.law.reach(self.atoms, self.values)
 
 
 Unbiased = NoisyCells | NestedCells | ReportedCells

@@ -11,9 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell, half_width_of_linear
-from dphist_pipeline.estimates.noisy import NestedCells, ReportedCells, Unbiased
-from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor
+from dphist_pipeline.estimates.noisy import Unbiased
 
 Reals = NDArray[np.float64]
 WORDS = ("good", "fair", "poor")
@@ -61,20 +59,8 @@ def cells_by_reliability(unbiased: Unbiased | None) -> dict[str, int]:
     """
     if unbiased is None:
         return {}
-    errors, reach = _noise_of_cells(unbiased)
-    words = reliability_words(unbiased.values, errors, unbiased.values - reach)
+    words = reliability_words(unbiased.values, np.sqrt(unbiased.variances), unbiased.values - unbiased.half_widths())
     return {word: int(np.count_nonzero(words == word)) for word in WORDS}
-
-
-def _noise_of_cells(unbiased: Unbiased) -> tuple[Reals, Reals]:
-    """Standard deviation of the noise, and half the width of the interval; of each cell, or of all where they agree."""
-    if isinstance(unbiased, ReportedCells):
-        return np.sqrt(unbiased.variances), half_widths_of_cells(unbiased, normal_factor(LEVEL))
-    if isinstance(unbiased, NestedCells) and (variances := unbiased.variances) is not None:
-        different, where = np.unique(variances, return_inverse=True)
-        reach = np.array([half_width_of_linear(unbiased.scale, float(variance)) for variance in different])
-        return np.sqrt(variances), reach[where].reshape(variances.shape)
-    return np.array(math.sqrt(unbiased.variance)), np.array(half_width_of_cell(unbiased))
 
 
 def reliability_in_words(tables: Iterable[Unbiased | None]) -> str:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_sum
-from dphist_pipeline.estimates.noise_law import half_width
+from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.notes import UNSEEN
 
 PLACES = ("declared", "other", "dropped")
@@ -128,6 +127,12 @@ class Cut:
         most = self.counted + upper
         return "" if most <= 0 else f"up to {100 * min(1.0, upper / most):.1f} %"
 
+    @property
+    def points(self) -> str:
+        """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows."""
+        most = self.counted + self.possible[1]
+        return f"{100 * min(1.0, self.possible[1] / most):.1f}" if most > 0 else ""
+
 
 def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
     """The rows of `quality.parquet`: each number with its 95 % interval, not cut off.
@@ -136,7 +141,7 @@ def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
         tables: what was bought about rows; rows keep their order.
     """
     for table in tables:
-        reach = half_width_of_sum(table.scale, 1)
+        reach = noise_law(table.scale).half_width_of_sum(1)
         names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
         for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
             yield {
@@ -206,7 +211,7 @@ def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
 
 def _reach_together(row: Row, lines: int) -> int:
     """Half the width of the interval of a number that holds with 95 % for so many numbers together."""
-    return half_width(Fraction(row["noise_scale"]), 1 - (1 - LEVEL) / max(1, lines))
+    return noise_law(Fraction(row["noise_scale"])).half_width(1 - (1 - LEVEL) / max(1, lines))
 
 
 def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
@@ -247,7 +252,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
             f"{seen(rows)} rows of each are looked at; {UNSEEN}."
         )
-        if points := points_of(cut):
+        if points := cut.points:
             said.append(f"{SHIFT.format(seen(rows), points)}.")
     return [*said, *filter(None, [rest_in_words(found)])]
 
@@ -255,16 +260,6 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
 def seen(rows: Sequence[Row]) -> int:
     """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows."""
     return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
-
-
-def points_of(cut: Cut) -> str:
-    """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows.
-
-    Args:
-        cut: of all rows.
-    """
-    most = cut.counted + cut.possible[1]
-    return f"{100 * min(1.0, cut.possible[1] / most):.1f}" if most > 0 else ""
 
 
 def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:

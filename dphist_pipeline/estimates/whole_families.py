@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import exact_sum
 from dphist_pipeline.estimates.whole_tables import whole_table
 
@@ -46,7 +46,7 @@ _MOST_SUMS = 4_000  # of more, only tables and single axes are wanted
 _DEEPEST = 6
 _MOST_TURNS, _NEARER = 5, 0.7
 # The variance of one draw at the largest epsilon, where a unit has one record: no measured number varies less.
-_LEAST_VARIANCE = noise_law.variance(1 / LARGEST_EPSILON)
+_LEAST_VARIANCE = noise_law(1 / LARGEST_EPSILON).variance
 _FEW = 8  # times as many records as a fit starts from
 
 

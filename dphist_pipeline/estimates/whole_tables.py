@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
-from dphist_pipeline.estimates._bands import chernoff_reach
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, MarginalSums, fit_to_sums
 from dphist_pipeline.solvers.whole_counts.nested_rounding import round_nested
@@ -129,7 +128,7 @@ class _Widths:
         if self.unbiased is None or isinstance(self.unbiased, ReportedCells):
             return math.inf
         sums = math.prod(self.shape[axis] for axis in kept)
-        return float(chernoff_reach(self.unbiased.scale, np.array([self.variance(kept)]), MISSED / sums)[0])
+        return float(self.unbiased.law.chernoff_reach(np.array([self.variance(kept)]), MISSED / sums)[0])
 
     def variance(self, kept: tuple[int, ...]) -> float:
         """Of each of these sums; infinite as above."""

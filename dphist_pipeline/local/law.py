@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates.noisy import ReportLaw
+from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally

@@ -23,7 +23,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.noise_law import tail_of_sum
+from dphist_pipeline.estimates.laws import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism, Setting
 

@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates import laws as noise_law
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisySums

@@ -26,7 +26,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.noise_law import Tail, bound_of_sum, tail_of_sum
+from dphist_pipeline.estimates.laws import Tail, bound_of_sum, tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism
 

@@ -31,7 +31,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.noise_law import Scales, bound_of_variance, bound_of_weights, variance
+from dphist_pipeline.estimates.laws import Scales, bound_of_variance, bound_of_weights, variance
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
 from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw, estimate_crossed_tables

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering.published import NotPublished, latest_revision
-from dphist_pipeline.answering.quality_tables import NoQualityTable, read_quality
+from dphist_pipeline.answering.published import latest_revision
+from dphist_pipeline.answering.quality_tables import read_quality
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -136,12 +136,12 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
     for name in releases:
         try:
             audit, rows = read_quality(latest_revision(public, name, None, family=True))
-        except (NotPublished, NoQualityTable):
+        except Refused:  # there is none, it was withdrawn, or it has no quality table
             continue
         held = [row for row in rows if row["statistic"] == "units"]
         if held:
             basis = f"the quality table of {name}, period {audit['period']}"
-            variance = noise_law.variance(Fraction(held[0]["noise_scale"]))
+            variance = noise_law(Fraction(held[0]["noise_scale"])).variance
             return UnitsByRows(np.array([row["estimate"] for row in held]), variance, basis)
     return None
 
@@ -163,7 +163,7 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     found = []
     for bound in sorted(tried):
         cut, deviation = known.cut(bound)
-        noise = math.sqrt(noise_law.variance(l1_sensitivity(bound, spec.neighbours) / spec.mechanism_epsilon))
+        noise = math.sqrt(noise_law(l1_sensitivity(bound, spec.neighbours) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
         found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import half_width_of_box, half_width_of_cell
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
@@ -166,7 +165,7 @@ class Forecaster:
                 name: self._simulated(contender, epsilon, counts, self.asked) for name, counts in self.counts.items()
             }
         widths = self._box_half_widths(unbiased) if unbiased is not None else {}
-        cell = half_width_of_cell(unbiased) if unbiased is not None else None
+        cell = unbiased.half_width_of_cell() if unbiased is not None else None
         poor = {} if unbiased is None else self._poor(math.sqrt(unbiased.variance))
         return Expected(contender.written, epsilon, lawful, errors, cell, widths, poor)
 
@@ -216,7 +215,7 @@ class Forecaster:
 
     def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         return {
-            question.cells: max(half_width_of_box(unbiased, chosen) for chosen in _distinct_boxes(unbiased, question))
+            question.cells: max(unbiased.half_width_of_box(chosen) for chosen in _distinct_boxes(unbiased, question))
             for question in self.asked
         }
 

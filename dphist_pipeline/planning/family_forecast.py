@@ -11,7 +11,7 @@ from typing import Any
 from dphist_pipeline.domain import Family
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
-from dphist_pipeline.estimates.noise_law import variance
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.evaluation.score_tables import format_epsilon
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.planning.expected_quality import notes_on_quality
@@ -196,7 +196,10 @@ def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, flo
     shares = shares_for(family)
     law = law_of(
         family,
-        {axes: variance(moved / (epsilon * part)) for axes, part in zip(shares.marginals, shares.parts, strict=True)},
+        {
+            axes: noise_law(moved / (epsilon * part)).variance
+            for axes, part in zip(shares.marginals, shares.parts, strict=True)
+        },
     )
     return {
         name: math.sqrt(law.variance_of_cell(frozenset(axes)))

@@ -22,11 +22,9 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_box, half_width_of_cell, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
-from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor, report_reach
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
@@ -178,7 +176,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
     }
     if unbiased is None:
         return facts
-    reach = half_width_of_cell(unbiased)
+    reach = unbiased.half_width_of_cell()
     return facts | {
         "reach": shown_number(reach),
         "deviation": shown_number(math.sqrt(unbiased.variance)),
@@ -279,20 +277,20 @@ def _scale_text(scale: str | None) -> str:
 def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:
     """Sums that readers ask for, with their number of cells and half width: single cells up to all cells."""
     one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
-    yield "one cell", 1, half_width_of_cell(unbiased)
+    yield "one cell", 1, unbiased.half_width_of_cell()
     first, others = domain.axes[0].name, "one cell of the others"
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:
-            yield "any cells chosen before looking", cells, float(half_width_of_sum(unbiased.scale, cells))
+            yield "any cells chosen before looking", cells, float(unbiased.law.half_width_of_sum(cells))
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
-            width = half_width_of_box(unbiased, [np.arange(cells), *one[1:]])
+            width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
             yield f"the first {cells:,} along {first}, {others}", cells, width
     if len(domain.axes) > 1:
         for number, axis in enumerate(domain.axes):
             along = [*one[:number], np.arange(axis.size), *one[number + 1 :]]
-            yield f"all of {axis.name}, {others}", axis.size, half_width_of_box(unbiased, along)
+            yield f"all of {axis.name}, {others}", axis.size, unbiased.half_width_of_box(along)
     if domain.cells > 1:
-        yield "all cells", domain.cells, half_width_of_box(unbiased, [np.arange(size) for size in domain.shape])
+        yield "all cells", domain.cells, unbiased.half_width_of_box([np.arange(size) for size in domain.shape])
 
 
 def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
@@ -343,8 +341,8 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
     if not isinstance(cells, ReportedCells):
         raise TypeError("these cells were not estimated from reports: their card is that of the central model")
     size, law, none = cells.values.size, cells.law, np.zeros(cells.values.shape)
-    one = half_widths_of_cells(cells, normal_factor(LEVEL))
-    empty = report_reach(normal_factor(LEVEL), law.variance(cells.atoms, none), law.slope(cells.atoms), law.step)
+    one = cells.half_widths()
+    empty = law.reach(cells.atoms, none)
     reported = asked["reported"] / float(asked["participation"])
     share = 100 * float(one.max()) / max(reported, 1)
     ranges = {"1 interval": one}
@@ -378,9 +376,8 @@ def reach_of_ranges(cells: ReportedCells, length: int) -> Reals:
     Returns:
         In records, shape (cells - length + 1,).
     """
-    law = cells.law
     atoms, counts = (
         running[length:] - running[:-length]
         for running in (np.cumsum([0, *values.tolist()]) for values in (cells.atoms, cells.values))
     )
-    return report_reach(normal_factor(LEVEL), law.variance(atoms, counts), law.slope(atoms), law.step)
+    return cells.law.reach(atoms, counts)

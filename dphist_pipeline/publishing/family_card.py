@@ -9,7 +9,6 @@ from typing import Any
 
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.intervals import half_width_of_cell
 from dphist_pipeline.estimates.reliability import LEGEND, cells_by_reliability, reliability_in_words
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.publishing import card
@@ -111,4 +110,4 @@ def _listed(name: str, made: Estimate) -> tuple[str, str, str, str, str]:
     assert made.unbiased is not None
     axes = " × ".join(f"{axis.name} ({axis.size:,})" for axis in made.domain.axes)
     poor = cells_by_reliability(made.unbiased)["poor"]
-    return name, axes, f"{made.domain.cells:,}", shown_number(half_width_of_cell(made.unbiased)), f"{poor:,}"
+    return name, axes, f"{made.domain.cells:,}", shown_number(made.unbiased.half_width_of_cell()), f"{poor:,}"

@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell, half_width_of_linear
-from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisySums, ReportedCells, Unbiased
-from dphist_pipeline.estimates.report_intervals import half_widths_of_cells, normal_factor
+from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
@@ -56,21 +54,12 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
         path: of the file, in a folder that nobody reads yet.
     """
     domain = estimate.domain
-    widths = np.broadcast_to(_half_widths(estimate.unbiased), domain.cells)
+    widths = np.zeros(1) if estimate.unbiased is None else estimate.unbiased.half_widths().ravel()
+    widths = np.broadcast_to(widths, domain.cells)
     schema = pa.schema([*_axis_fields(domain), *_value_fields()])
     parts = (_histogram_rows(estimate, widths, start, schema) for start in range(0, domain.cells, GROUP_ROWS))
     axes = [field.name for field in _axis_fields(domain)]
     _write(path, schema, parts, dictionary=axes)
-
-
-def _half_widths(unbiased: Unbiased | None) -> NDArray[np.float64]:
-    """Half the width of the interval of each cell; one number if it is the same for all cells."""
-    if isinstance(unbiased, ReportedCells):
-        return half_widths_of_cells(unbiased, normal_factor(LEVEL))
-    if isinstance(unbiased, NestedCells) and unbiased.variances is not None:
-        different, where = np.unique(unbiased.variances, return_inverse=True)
-        return np.array([half_width_of_linear(unbiased.scale, one) for one in different.tolist()])[where].ravel()
-    return np.asarray(0.0 if unbiased is None else half_width_of_cell(unbiased), dtype=np.float64)
 
 
 def write_groups(estimate: Estimate, path: Path) -> None:

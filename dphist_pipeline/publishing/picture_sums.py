@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
 from dphist_pipeline.estimates.chosen_cells import written_end
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_linear, half_width_of_sum
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.estimates.reliability import reliability_words
-from dphist_pipeline.estimates.report_intervals import half_width_of_reports
 from dphist_pipeline.publishing.formatting import decimals_of
 
 Positions = NDArray[np.int64]
@@ -165,11 +163,11 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[Groups], variances: Reals)
     """Half the width of the interval of every sum, shape (groups of axis 0, groups of axis 1, …)."""
     if isinstance(unbiased, ReportedCells):
         (axis,) = groups
-        return np.array([half_width_of_reports(unbiased, [group], LEVEL) for group in axis.positions])
+        return np.array([unbiased.half_width_of_box([group]) for group in axis.positions])
     if isinstance(unbiased, NoisyCells):
         cells = _outer_product([[float(group.size) for group in axis.positions] for axis in groups])
-        return _for_each(cells, lambda number: half_width_of_sum(unbiased.scale, int(number)))
-    return _for_each(variances, lambda value: half_width_of_linear(unbiased.scale, value))
+        return _for_each(cells, lambda number: unbiased.law.half_width_of_sum(int(number)))
+    return _for_each(variances, lambda value: unbiased.law.half_width_of_linear(value))
 
 
 def _variances(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:

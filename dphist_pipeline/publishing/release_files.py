@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Figures
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
-from dphist_pipeline.estimates.noise_law import Tail
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise, Unbiased
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
@@ -49,7 +49,6 @@ from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 

@@ -20,7 +20,7 @@ from dphist_pipeline.confidential.row_questions import (
 )
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.releasing.plans import rows_seen
@@ -64,7 +64,7 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     asked, found = list(_questions(spec, seen)), dict[str, int]()
     each = spec.epsilon * spec.quality.share / len(asked)
     for one in asked:
-        half = half_width_of_sum(one.question.sensitivity(_limits(spec, seen)) / each, 1)
+        half = noise_law(one.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
         for statistic in dict.fromkeys(names[0] for names in one.names):
             found[statistic] = max(half, found.get(statistic, 0))
     return found

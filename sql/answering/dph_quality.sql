@@ -7,8 +7,7 @@
 CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 bought AS (
-    -- The standard deviation of discrete Laplace noise.
-    SELECT q.*, 1 / (sqrt(2) * sinh(1 / (2 * q.noise_scale))) AS noise_error
+    SELECT q.*, sqrt(q.noise_variance) AS noise_error
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q, asked
     WHERE q.release = asked.release
 ),

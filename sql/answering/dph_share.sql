@@ -66,10 +66,8 @@ bounds AS (
                     1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9)
                 )
             )
-            WHEN summed.decay <= 1 THEN (
-                SELECT least(
-                    {chebyshev}, (max_by(w.half_width, w.cells) + 1) / sqrt(max(w.cells) * summed.noise_variance)
-                )
+            WHEN summed.noise_variance >= {least_variance} THEN (
+                SELECT max_by(w.deviations, w.cells)
                 FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
                 WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
             )
@@ -132,7 +130,7 @@ one_axis AS (
 ),
 cut_along AS (
     SELECT
-        b.period, b.revision, any_value(b.noise_scale) AS scale,
+        b.period, b.revision, any_value(b.noise_variance) AS cut_variance,
         sum(b.estimate) FILTER (coalesce(p.is_wanted, true)) AS part_cut,
         sum(b.estimate) FILTER (coalesce(w.is_wanted, true)) AS whole_cut,
         count(*) FILTER (coalesce(p.is_wanted, true)) AS part_draws,
@@ -153,7 +151,7 @@ biased AS (
     SELECT
         v.period, v.revision, 100 * (v.share - v.wider) AS points,
         100 * {sure} * sqrt(
-            (exp(-1 / v.scale) * 2 / (1 - exp(-1 / v.scale)) ** 2)
+            v.cut_variance
                 * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
             + coalesce(
                 v.cell_variance * (
@@ -165,7 +163,7 @@ biased AS (
         ) AS reach
     FROM (
         SELECT
-            p.period, p.revision, k.scale, k.part_draws, k.whole_draws, b.noise_error,
+            p.period, p.revision, k.cut_variance, k.part_draws, k.whole_draws, b.noise_error,
             CASE WHEN p.linear_variance IS NULL THEN p.noise_variance END AS cell_variance,
             p.cells AS part_cells, p.other_cells AS rest_cells,
             p.whole_unbiased AS counted, p.whole_unbiased + k.whole_cut AS seen,

@@ -22,7 +22,7 @@ from dphist_pipeline.answering._macros import MACROS
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.estimates.chosen_cells import overlapped_cells
-from dphist_pipeline.estimates.intervals import half_width_of_linear
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
 from dphist_pipeline.publishing.release_files import _unbiased_facts
@@ -144,7 +144,9 @@ def test_a_macro_asked_of_counties_answers_from_states_with_the_same_columns(fol
         )
     assert kinds == same
     assert_as_alone(mine, theirs)
-    assert any(widths(row) < 0.999 * widths(one) for row, one in zip(mine, theirs, strict=True))
+    # The ends of a quantile's interval are those of bins.
+    narrower = any(widths(row) < 0.999 * widths(one) for row, one in zip(mine, theirs, strict=True))
+    assert narrower or macro == "dph_quantile"
 
 
 def test_all_macros_but_those_that_show_a_table_itself_are_asked_here() -> None:
@@ -297,7 +299,7 @@ def test_no_sum_has_more_noise_in_the_table_that_is_chosen(seed: int) -> None:
             for table in (made.tables[named], made.tables[best]):
                 assert isinstance(table.unbiased, NestedCells)
                 variance = table.unbiased.variance_of_sum(overlapped_cells(table.domain, box)[0])
-                noise.append((variance, half_width_of_linear(table.unbiased.scale, variance)))
+                noise.append((variance, noise_law(table.unbiased.scale).half_width_of_linear(variance)))
             assert noise[1][0] <= noise[0][0]
             assert noise[1][1] <= 1.03 * noise[0][1]
     assert replaced

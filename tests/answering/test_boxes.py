@@ -22,7 +22,7 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.notes import NO_INTERVAL
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
@@ -93,7 +93,7 @@ def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Condit
             )
             inside &= along
     found = answer_box(Estimate(domain, noisy * 3, (), NoisyCells(noisy, SCALE)), box)
-    centre, reach = noisy[inside].sum(), half_width_of_sum(SCALE, int(inside.sum()))
+    centre, reach = noisy[inside].sum(), noise_law(SCALE).half_width_of_sum(int(inside.sum()))
     assert (found.cells, found.basis) == (inside.sum(), "unbiased")
     assert found.estimate == pytest.approx((noisy * 3)[inside].sum())
     assert (found.unbiased, found.ci_lower, found.ci_upper) == (centre, centre - reach, centre + reach)
@@ -119,7 +119,7 @@ def test_an_interval_around_the_unbiased_estimate_is_not_cut_off_at_zero() -> No
     def around(count: float) -> Answer:
         return by_hand.estimate([WARD], np.array([count, 0, 0]), off=-1).box(ward="surgery")
 
-    reach = half_width_of_sum(SCALE, 1)
+    reach = noise_law(SCALE).half_width_of_sum(1)
     for count in (-reach - 5, 3, reach + 1):
         found = around(count)
         assert (found.unbiased, found.ci_lower, found.ci_upper) == (count, count - reach, count + reach)

@@ -19,7 +19,7 @@ import reported
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.answering.quality_tables import shift_of_shares
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.releasing.releases import Release
 
@@ -233,7 +233,7 @@ def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(
     known = published(tmp_path / "known")
     cut, lower = CUT.sum(), COUNTED.sum()
     said = shift_of_shares(known.path, known.audit)
-    most = cut + half_width_of_sum(CUT_SCALE, 1)
+    most = cut + noise_law(CUT_SCALE).half_width_of_sum(1)
     assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie; {notes.UNSEEN}.")
     assert "The rows cut among the first 10 of each may move" in said
     unknown = published(tmp_path / "unknown", quality=False)

@@ -41,8 +41,8 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._macros import MACROS, macro
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance
@@ -211,7 +211,7 @@ def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_pat
     start = by_hand.estimate(axes, np.full((600, 3), 40.0), scale=Fraction(100), off=0)
     if kind == "tree":
         tree = branching_tree(start.domain.shape, 2)
-        parts = covariance(tree, [noise_law.variance(Fraction(100))] * len(tree.widths))
+        parts = covariance(tree, [noise_law(Fraction(100)).variance] * len(tree.widths))
         unbiased = NestedCells(start.values, Fraction(100), tuple(map(SharedNoise, parts, tree.widths)))
         start = replace(start, unbiased=unbiased)
     release = by_hand.publish(tmp_path, start, axes)

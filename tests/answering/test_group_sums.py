@@ -18,10 +18,9 @@ from quick_catalogue import build_catalogue
 
 import dphist_pipeline as dph
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import LEVEL_OF_TWO, half_width_of_sum
+from dphist_pipeline.estimates.laws import LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums
 from dphist_pipeline.estimates.notes import CUTS_GROUP
 
@@ -92,7 +91,7 @@ def test_without_noisy_cells_a_union_of_whole_groups_has_the_law_of_its_draws(me
             continue
         draws = round((found.noise_error / math.sqrt(made.sums.variance)) ** 2)
         assert 1 <= draws <= inside.size
-        reach = half_width_of_sum(made.sums.scale, draws)
+        reach = noise_law(made.sums.scale).half_width_of_sum(draws)
         assert (found.ci_lower, found.ci_upper) == (found.unbiased - reach, found.unbiased + reach)
         if isinstance(made.sums, NoisySums):
             assert (draws, found.unbiased) == (inside.size, made.sums.values[inside].sum())
@@ -107,8 +106,8 @@ def test_beside_noisy_cells_the_total_alone_is_answered_by_both(settings: dict[s
     total, other = made.range(None, None), made.range(0, 63)
     assert (total.basis, other.basis) == ("groups", "unbiased")
     assert total.unbiased == sums.values.sum()
-    one = half_width_of_sum(cells.scale, 64, LEVEL_OF_TWO)
-    two = half_width_of_sum(sums.scale, sums.values.size, LEVEL_OF_TWO)
+    one = noise_law(cells.scale).half_width_of_sum(64, LEVEL_OF_TWO)
+    two = noise_law(sums.scale).half_width_of_sum(sums.values.size, LEVEL_OF_TWO)
     centres = cells.values.sum(), sums.values.sum()
     ends = [max(centres[0] - one, centres[1] - two), min(centres[0] + one, centres[1] + two)]
     if ends[0] > ends[1]:
@@ -155,7 +154,7 @@ def test_the_fewest_boxes_are_found_in_sql_too(tmp_path: Path) -> None:
         for high in range(low + 1, 13):
             if (low % 2 == high % 2 == 0 and high - low > 2) or (low, high) in ((1, 4), (0, 3), (4, 6)):
                 assert repr(release.answer(age=(low, high))) == repr(made.range(low, high))
-    assert made.range(2, 8).noise_error == pytest.approx(math.sqrt(3 * noise_law.variance(Fraction(4))))
+    assert made.range(2, 8).noise_error == pytest.approx(math.sqrt(3 * noise_law(Fraction(4)).variance))
 
 
 def test_a_sum_is_published_only_where_one_was_drawn(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_a_sum_is_published_only_where_one_was_drawn(tmp_path: Path) -> None:
     assert {row["noise_scale"] for row in rows} == {"2"}
     groups = asked(tmp_path, "internals.dph_groups ORDER BY sum_number")
     assert [{name: row[name] for name in rows[0]} for row in groups] == rows
-    assert {row["noise_variance"] for row in groups} == {noise_law.variance(Fraction(2))}
+    assert {row["noise_variance"] for row in groups} == {noise_law(Fraction(2)).variance}
 
 
 def test_groups_hold_their_law_at_their_level() -> None:

@@ -11,14 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.intervals import (
-    LEVEL,
-    _ProbabilityWithin,
-    exact_half_width,
-    half_width_grid,
-    half_width_of_sum,
-)
+from dphist_pipeline.estimates.laws import LEVEL, noise_law
+from dphist_pipeline.estimates.laws._interface import _ProbabilityWithin
 
 SCALES = [
     *(Fraction(1, 20), Fraction(1, 3), Fraction(1), Fraction(7, 5), Fraction(2), Fraction(6)),
@@ -48,7 +42,7 @@ def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> Non
     for cells in range(1, 13):
         exact = within(scale, cells)
         for level in LEVELS:
-            found = exact_half_width(scale, cells, level)
+            found = noise_law(scale).exact_half_width(cells, level)
             assert exact[found] >= float(level) - 1e-12, (cells, level)
             assert found < 2 or exact[found - 2] < float(level), (cells, level)
             # One more only where the probability is within the slack of the level.
@@ -58,7 +52,7 @@ def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> Non
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
     for cells in (2, 3, 7, 12):
-        exact, inside = within(scale, cells), _ProbabilityWithin(scale, cells)
+        exact, inside = within(scale, cells), _ProbabilityWithin(noise_law(scale), cells)
         for c in range(0, min(exact.size, 40 * math.ceil(scale)), max(1, int(scale))):
             assert abs(inside(c) - exact[c]) < 1e-11, (cells, c)
 
@@ -67,7 +61,9 @@ def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
     "scale", [Fraction(1, 20), Fraction(1), Fraction(50), Fraction(3000), Fraction(10**7)], ids=str
 )
 def test_more_cells_never_reach_less_far(scale: Fraction) -> None:
-    widths = [exact_half_width(scale, cells) for cells in (*range(1, 40), 100, 1000, 10**4, 10**5, 10**6, 10**7)]
+    widths = [
+        noise_law(scale).exact_half_width(cells) for cells in (*range(1, 40), 100, 1000, 10**4, 10**5, 10**6, 10**7)
+    ]
     assert all(fewer <= more for fewer, more in pairwise(widths))
 
 
@@ -78,35 +74,35 @@ def test_many_cells_reach_as_far_as_the_normal_law_says(scale: Fraction) -> None
         q = math.exp(-1 / scale)
         kurtosis = (1 + 10 * q + q * q) / (2 * q) / cells if scale < 1000 else 3 / cells
         quantile = NORMAL + (NORMAL**3 - 3 * NORMAL) * kurtosis / 24
-        expected = quantile * math.sqrt(cells * noise_law.variance(scale))
-        assert exact_half_width(scale, cells) == pytest.approx(expected, rel=1e-7, abs=1)
+        expected = quantile * math.sqrt(cells * noise_law(scale).variance)
+        assert noise_law(scale).exact_half_width(cells) == pytest.approx(expected, rel=1e-7, abs=1)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(4, 3), Fraction(20)], ids=str)
 def test_the_table_of_half_widths_is_never_too_narrow_and_hardly_too_wide(scale: Fraction) -> None:
-    grid = half_width_grid(scale, 3000)
+    grid = noise_law(scale).half_width_grid(3000)
     assert grid[0][0] == 1
     assert grid[-2][0] < 3000 <= grid[-1][0]
-    assert half_width_grid(scale, 700) == grid[: len(half_width_grid(scale, 700))]
+    assert noise_law(scale).half_width_grid(700) == grid[: len(noise_law(scale).half_width_grid(700))]
     for cells in range(1, 3001):
-        exact = exact_half_width(scale, cells)
+        exact = noise_law(scale).exact_half_width(cells)
         looked_up = next(width for most, width in grid if most >= cells)
         assert exact <= looked_up <= exact * 1.03 + 1, cells
-        assert looked_up == half_width_of_sum(scale, cells)
+        assert looked_up == noise_law(scale).half_width_of_sum(cells)
 
 
 def test_the_grid_of_one_cell_is_that_cell() -> None:
-    assert half_width_grid(Fraction(20), 1) == [(1, noise_law.half_width(Fraction(20), LEVEL))]
+    assert noise_law(Fraction(20)).half_width_grid(1) == [(1, noise_law(Fraction(20)).half_width(LEVEL))]
 
 
 @pytest.mark.parametrize(("scale", "cells"), [(Fraction(1), 3), (Fraction(20), 10), (Fraction(9000), 4)], ids=str)
 def test_intervals_hold_the_truth_as_often_as_they_say(scale: Fraction, cells: int) -> None:
     def covered(assumed: Fraction) -> float:
         sums = noise.discrete_laplace(scale, BOXES * cells).reshape(BOXES, cells).sum(axis=1)
-        return float(np.mean(np.abs(sums) <= exact_half_width(assumed, cells)))
+        return float(np.mean(np.abs(sums) <= noise_law(assumed).exact_half_width(cells)))
 
-    width = exact_half_width(scale, cells)
-    promised = _ProbabilityWithin(scale, cells)(width)  # 95 %, and what whole numbers add
+    width = noise_law(scale).exact_half_width(cells)
+    promised = _ProbabilityWithin(noise_law(scale), cells)(width)  # 95 %, and what whole numbers add
     assert promised >= float(LEVEL)
     assert abs(covered(scale) - promised) < ALARM
     assert covered(scale * Fraction(7, 10)) < float(LEVEL) - ALARM

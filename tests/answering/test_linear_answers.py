@@ -18,18 +18,9 @@ from by_hand import AGE, HEIGHT, WARD
 from numpy.typing import NDArray
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import (
-    LEVEL,
-    LEVEL_OF_TWO,
-    half_width_of_box,
-    half_width_of_linear,
-    half_width_of_sum,
-    linear_reach,
-    linear_reach_grid,
-)
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.publishing import published_files
 from dphist_pipeline.releasing.releases import Release
@@ -63,7 +54,7 @@ def linear(axes: list[dict[str, Any]], tree: RegularTree | None = None, scale: F
     """An estimate made by hand with the covariance of a tree, binary and whole when left out."""
     made = by_hand.estimate(axes)
     tree = branching_tree(made.domain.shape, 2) if tree is None else tree
-    parts = covariance(tree, [noise_law.variance(scale)] * len(tree.widths))
+    parts = covariance(tree, [noise_law(scale).variance] * len(tree.widths))
     return replace(made, unbiased=NestedCells(made.values * 11, scale, tuple(map(SharedNoise, parts, tree.widths))))
 
 
@@ -122,7 +113,9 @@ def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -
             variance = variance_by_hand(made, box)
             assert row["noise_error"] == pytest.approx(math.sqrt(variance), rel=1e-9)
             centre = float(made.unbiased.values[np.ix_(*chosen_cells(made.domain, box))].sum())
-            assert expected.ci_upper == pytest.approx(centre + half_width_of_linear(made.unbiased.scale, variance))
+            assert expected.ci_upper == pytest.approx(
+                centre + noise_law(made.unbiased.scale).half_width_of_linear(variance)
+            )
             assert expected.ci_lower == pytest.approx(2 * centre - expected.ci_upper)
 
 
@@ -144,7 +137,7 @@ def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     ]
     assert sorted((row["level"], row["axis"], row["width"], row["coefficient"]) for row in rows) == sorted(expected)
     (release,) = ask(catalogue, "FROM r.dph_releases WHERE release = 'visits' AND period = '2026-03-02'")
-    assert release["noise_variance"] == noise_law.variance(Fraction(20))
+    assert release["noise_variance"] == noise_law(Fraction(20)).variance
     assert ask(catalogue, "FROM r.internals.dph_covariance WHERE period = '2026-03-16'") == []
 
 
@@ -182,7 +175,7 @@ def probability(scale: Fraction, weighed: NDArray[np.float64], reach: float) -> 
     """P(|sum| <= reach) of a weighted sum of draws, by its characteristic function on a lattice of weights."""
     fine = round(min(1000, max(50, 1000 / scale)))
     q = math.exp(-1 / scale)
-    deviation = math.sqrt(noise_law.variance(scale) * float(weighed @ weighed))
+    deviation = math.sqrt(noise_law(scale).variance * float(weighed @ weighed))
     points = 1 << math.ceil(math.log2(2 * fine * (8 * deviation + 20 * float(scale) + 3)))
     turn = 2 * np.pi * np.arange(points // 2 + 1) / points
     log_phi = np.zeros(turn.size)
@@ -201,7 +194,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says_by_the_law_of_its_noise
     scale: Fraction, tree: RegularTree
 ) -> None:
     size = tree.shape[0]
-    parts = covariance(tree, [noise_law.variance(scale)] * len(tree.widths))
+    parts = covariance(tree, [noise_law(scale).variance] * len(tree.widths))
     cells = NestedCells(np.zeros(size), scale, tuple(map(SharedNoise, parts, tree.widths)))
     places = np.arange(size)
     boxes = [places[3:4], places[size - 1 :], places, places[5:13], places[size // 3 :], places[::2], places[1:3]]
@@ -210,7 +203,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says_by_the_law_of_its_noise
         for box in boxes:
             weighed = weights(tree, np.isin(places, box).astype(float))
             assert np.abs(weighed).max() <= 1 + 1e-12
-            held.append(probability(scale, weighed, half_width_of_box(cells, [box], level)))
+            held.append(probability(scale, weighed, cells.half_width_of_box([box], level)))
         assert min(held) >= float(level) - 0.0005  # less than a lattice of weights hides
         assert max(held) < 1 if scale < 1 else np.mean(held) < 0.997 if level > LEVEL else np.mean(held) < 0.99
 
@@ -221,32 +214,34 @@ def test_weighted_sums_of_few_draws_are_held_too(scale: Fraction) -> None:
     for _ in range(25):
         weighed = np.append(1.0, source.uniform(0, source.choice([0.1, 0.5, 1]), source.integers(0, 9)))
         weighed *= source.choice([1, 0.95, 0.6])
-        variance = noise_law.variance(scale) * float(weighed @ weighed)
+        variance = noise_law(scale).variance * float(weighed @ weighed)
         for level in (LEVEL, LEVEL_OF_TWO):
-            held = probability(scale, weighed, half_width_of_linear(scale, variance, level))
+            held = probability(scale, weighed, noise_law(scale).half_width_of_linear(variance, level))
             assert held >= float(level) - 0.0005
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(1), Fraction(30)], ids=str)
 def test_the_grid_for_sql_is_what_python_takes(scale: Fraction) -> None:
-    grid = linear_reach_grid(scale, 5000)
+    grid = noise_law(scale).linear_reach_grid(5000)
     assert grid[0][0] == 1
     assert grid[-2][0] < 5000 <= grid[-1][0]
     for draws in (0.3, 1, 1.5, 2, 7, 19.99, 333, 4999):
-        variance = draws * noise_law.variance(scale)
+        variance = draws * noise_law(scale).variance
         looked_up = [reach for number, reach in grid if number <= max(1, draws * (1 + 1e-9))][-1]
-        assert half_width_of_linear(scale, variance) == looked_up * math.sqrt(variance)
+        assert noise_law(scale).half_width_of_linear(variance) == looked_up * math.sqrt(variance)
 
 
 def test_a_whole_draw_reaches_a_record_further_and_never_beyond_chebyshev() -> None:
     for scale in (Fraction(4), Fraction(100)):
-        assert half_width_of_linear(scale, noise_law.variance(scale)) == pytest.approx(half_width_of_sum(scale, 1) + 1)
-    assert linear_reach(Fraction(1, 100), 1) == math.sqrt(20)
-    assert 1.9599 < linear_reach(Fraction(1000), 10**6) < 1.961
+        assert noise_law(scale).half_width_of_linear(noise_law(scale).variance) == pytest.approx(
+            noise_law(scale).half_width_of_sum(1) + 1
+        )
+    assert noise_law(Fraction(1, 100)).linear_reach(1) == math.sqrt(20)
+    assert 1.9599 < noise_law(Fraction(1000)).linear_reach(10**6) < 1.961
 
 
 def test_a_box_without_cells_has_an_interval_of_no_width() -> None:
     empty = [np.zeros(0, dtype=np.int64)]
     nested = NestedCells(np.zeros(3), Fraction(2), (SharedNoise(5.0, (1,)),))
     for unbiased in (NoisyCells(np.zeros(3), Fraction(2)), nested, reported.estimate([reported.AGE]).unbiased):
-        assert unbiased is not None and half_width_of_box(unbiased, empty) == 0
+        assert unbiased is not None and unbiased.half_width_of_box(empty) == 0

@@ -32,11 +32,10 @@ from oracle import Oracle
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.estimates import noise_law, notes
-from dphist_pipeline.estimates._bands import chernoff_reach
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
-from dphist_pipeline.estimates.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from examples import mostly_soaked
 
@@ -68,7 +67,7 @@ def difference(oracle: Oracle, first: Box, second: Box) -> Answer:
         return Answer(estimate, math.nan, math.nan, math.nan, "noise_only", cells, note=notes.NO_INTERVAL)
     variance, centre = oracle.variance(weights), float((weights * oracle.unbiased.values).sum())
     if isinstance(oracle.unbiased, NoisyCells):
-        reach: float = half_width_of_sum(oracle.unbiased.scale, int(np.abs(weights).sum()))
+        reach: float = noise_law(oracle.unbiased.scale).half_width_of_sum(int(np.abs(weights).sum()))
     else:
         reach = deviations(oracle.unbiased, variance / 4) * math.sqrt(variance)
     note = notes.SMOOTHED if abs(estimate - centre) > reach + 1e-6 else ""
@@ -147,9 +146,9 @@ def over(store: Asked, periods: list[str], box: Box) -> Answer:
     kinds, scales = {type(law) for law in laws}, {law.scale for law in laws}
     is_one = len(kinds) == len(scales) == 1
     if is_one and kinds == {NoisyCells} and len(periods) <= 2:
-        reach: float = half_width_of_sum(laws[0].scale, int(cells))
+        reach: float = noise_law(laws[0].scale).half_width_of_sum(int(cells))
     elif is_one and kinds == {NestedCells}:
-        reach = half_width_of_linear(laws[0].scale, variance)
+        reach = noise_law(laws[0].scale).half_width_of_linear(variance)
     else:
         reach = deviations(max(laws, key=lambda law: law.scale), variance) * math.sqrt(variance)
     centre = sum(one.answer(**box).unbiased for one in oracles)
@@ -200,9 +199,9 @@ def ranked(oracle: Oracle, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         reach = math.nan
         if isinstance(oracle.unbiased, NoisyCells | NestedCells):
             missed, scale = 0.05 / len(rows), oracle.unbiased.scale
-            reach = float(chernoff_reach(scale, np.array([one.noise_error**2]), missed)[0])
+            reach = float(noise_law(scale).chernoff_reach(np.array([one.noise_error**2]), missed)[0])
             if one.cells == 1 and isinstance(oracle.unbiased, NoisyCells):
-                reach = noise_law.half_width(scale, 1 - Fraction(missed))
+                reach = noise_law(scale).half_width(1 - Fraction(missed))
         note = notes.NO_INTERVAL if oracle.unbiased is None else ""
         ends = one.unbiased - reach, one.unbiased + reach
         row["answer"] = Answer(one.estimate, one.unbiased, *ends, one.basis, one.cells, one.noise_error, note)

@@ -12,8 +12,8 @@ import pytest
 import dphist_pipeline as dph
 from dphist_pipeline.answering._period_sums import TOTAL, sums_of_estimate, sums_of_publication
 from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums
 from dphist_pipeline.publishing.published_files import read_audit
 
@@ -39,7 +39,7 @@ def test_the_total_of_groups_has_the_noise_of_all_of_them() -> None:
     drawn = NoisySums(np.array([5.0, 9.0]), np.array([1, 1]), Fraction(2))
     sums = sums_of_estimate(Estimate(domain, drawn.values, CHARGES, groups=groups, sums=drawn))
     assert sums[TOTAL].values.tolist() == [14.0]
-    assert sums[TOTAL].variances == pytest.approx([2 * noise_law.variance(Fraction(2))])
+    assert sums[TOTAL].variances == pytest.approx([2 * noise_law(Fraction(2)).variance])
 
 
 def test_nested_groups_are_summed_once_from_files_as_from_the_estimate(tmp_path: Path) -> None:

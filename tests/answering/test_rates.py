@@ -10,7 +10,8 @@ import pytest
 from answering_scenario import PERIODS, TOLD, Asked, attached, published_once, rows_of
 from moment_oracle import deviations
 
-from dphist_pipeline.estimates import noise_law, notes
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
 from examples import mostly_soaked
 
@@ -102,7 +103,7 @@ def test_standardised_rates_weight_the_rates_of_each_stratum(store: Asked, by: l
             errors = [weight * one["noise_error"] for weight, (one, _) in zip(weights, strata, strict=True)]
             nested = isinstance(oracle.unbiased, NestedCells)
             error = sum(errors) if nested else math.hypot(*errors)
-            one_draw = noise_law.variance(oracle.unbiased.scale)
+            one_draw = noise_law(oracle.unbiased.scale).variance
             reach = error * deviations(oracle.unbiased, one_draw if nested else (error / max(weights)) ** 2)
             assert row["noise_error"] == pytest.approx(error)
             assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(

@@ -23,9 +23,8 @@ from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import LEVEL, half_width_of_cell
+from dphist_pipeline.estimates.laws import LEVEL, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.estimates.report_intervals import normal_factor, report_reach
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
@@ -187,7 +186,7 @@ def test_a_row_of_a_marginal_is_its_boxs_answer_with_its_cells_interval(town: To
         widths = {round(cell["ci_upper"] - cell["ci_lower"], 6) for cell in published}
         assert len(widths) > 1, period
         unbiased = Oracle.of(release).unbiased
-        assert unbiased is not None and max(widths) == pytest.approx(2 * half_width_of_cell(unbiased), abs=1e-5)
+        assert unbiased is not None and max(widths) == pytest.approx(2 * unbiased.half_width_of_cell(), abs=1e-5)
 
 
 def test_an_interval_is_that_of_the_law_at_the_estimate(town: Town) -> None:

@@ -10,8 +10,7 @@ import by_hand
 import numpy as np
 import pytest
 
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates.intervals import linear_reach
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.notes import NO_WHOLE
 from dphist_pipeline.releasing.releases import Release
 
@@ -28,9 +27,9 @@ def published(public: Path, noisy: list[int], scale: Fraction, period: str = "20
 @pytest.mark.parametrize("scale", [Fraction(2), Fraction(20)], ids=str)
 def test_at_the_ends_of_a_share_the_part_is_as_far_off_as_noise_goes(tmp_path: Path, scale: Fraction) -> None:
     share = published(tmp_path, [900, 2100], scale).share({"ward": "a"})
-    factor = linear_reach(scale, 1)
+    factor = noise_law(scale).linear_reach(1)
     for end in (share.ci_lower, share.ci_upper):
-        deviation = math.sqrt(noise_law.variance(scale) * ((1 - end) ** 2 + end**2))
+        deviation = math.sqrt(noise_law(scale).variance * ((1 - end) ** 2 + end**2))
         assert abs((1 - end) * 900 - end * 2100) == pytest.approx(factor * deviation)
     assert share.ci_lower < 0.3 < share.ci_upper
 

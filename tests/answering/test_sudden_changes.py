@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._changes_in_words import changes_in_words, ringing
 from dphist_pipeline.answering._period_sums import TOTAL, AxisSums, PeriodSums
 from dphist_pipeline.answering._sudden_changes import LAST, AxisChanges, Season, level_for, sudden_changes
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from examples import SOAKING
 
 Reals = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Year:
     def sums(self, week: int, counts: Reals | None = None) -> PeriodSums:
         """What is published of a week; other counts may be planted in it."""
         counts, each = self.counts[week] if counts is None else counts, VALUES // AXES
-        variance = noise_law.variance(self.scale)
+        variance = noise_law(self.scale).variance
         values, total = counts + self.noise[week], counts[:each].sum() + self.noise_of_total[week]
         found = {TOTAL: AxisSums(TOTAL, ("",), np.array([total]), np.array([CELLS * variance]), self.scale)}
         for number in range(AXES):

@@ -23,33 +23,30 @@ REPORTED = ("answering/test_reported_answers.py",)
 
 ANSWERS = (
     Part(
-        "dphist_pipeline/estimates/intervals.py",
+        "dphist_pipeline/estimates/laws/_interface.py",
         ("answering/test_shares.py", "answering/test_intervals.py", "answering/test_linear_answers.py"),
         (
             Mutation("LEVEL = Fraction(95, 100)", "LEVEL = Fraction(90, 100)", "90 % where 95 % is said"),
             Mutation("Fraction(975, 1000)", "Fraction(95, 100)", "two intervals of 95 % for a share"),
-            Mutation("exact_half_width(scale, draws, level) + 1)", "exact_half_width(scale, draws, level))", "no + 1"),
+            Mutation("self.exact_half_width(draws, level) + 1)", "self.exact_half_width(draws, level))", "no + 1"),
             Mutation("np.sin((c + 0.5)", "np.sin((c + 1.5)", "the probability of one more"),
             Mutation("while numbers[-1] < most:", "while numbers[-1] < most // 2:", "no width for the largest box"),
-            Mutation(
-                "exact_half_width(scale, _grid(cells)[-1]", "exact_half_width(scale, cells", "other widths than SQL"
-            ),
+            Mutation("exact_half_width(_grid(draws)[-1]", "exact_half_width(draws", "other widths than SQL"),
             Mutation("max(number + 1, math.floor", "max(number + 2, math.floor", "a grid with gaps"),
             Mutation(
-                "variance / noise_law.variance(scale) * (1 + 1e-9)",
-                "variance / noise_law.variance(scale) * 2",
+                "variance / self.variance * (1 + 1e-9)",
+                "variance / self.variance * 2",
                 "more draws than there are",
             ),
-            Mutation(
-                "return 0\n    if isinstance(unbiased, ReportedCells)",
-                "return 1\n    if isinstance(unbiased, ReportedCells)",
-                "an empty box is not 0",
-            ),
-            Mutation("np.sin(self._t / 2) ** 2)\n", "np.sin(self._t / 2))\n", "another characteristic function"),
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/report_intervals.py",
+        "dphist_pipeline/estimates/laws/_laplace.py",
+        ("answering/test_intervals.py",),
+        (Mutation("np.sin(turn / 2) ** 2)\n", "np.sin(turn / 2))\n", "another characteristic function"),),
+    ),
+    Part(
+        "dphist_pipeline/estimates/laws/_reports.py",
         ("statistical/test_report_intervals.py", *REPORTED),
         (
             Mutation("np.abs(slope) + step / 3", "np.abs(slope) + step / 6", "half the correction for few bits"),
@@ -103,7 +100,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/_bands.py",
+        "dphist_pipeline/estimates/laws/_interface.py",
         (
             COVERAGE + "chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above",
             COVERAGE + "a_sum_that_nothing_random_is_in_has_no_reach",

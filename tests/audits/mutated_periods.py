@@ -31,7 +31,7 @@ PERIODS = (
         (
             Mutation("found.setdefault(axis, one)", "found[axis] = one", "the largest table of a family tells an axis"),
             Mutation('rows["parent"].is_null().to_numpy()', "np.full(len(rows), True)", "a group is summed twice"),
-            Mutation("values.size * noise_law.variance(scale)", "noise_law.variance(scale)", "noise of one group"),
+            Mutation("values.size * noise_law(scale).variance", "noise_law(scale).variance", "noise of one group"),
             Mutation("one / shape[0] * shape,", "one + 0 * shape,", "each value has the noise of the first one"),
         ),
     ),

@@ -287,7 +287,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/noise_law.py",
+        "dphist_pipeline/estimates/laws/_laplace.py",
         ("statistical/test_noise.py",),
         (
             Mutation("law.at_most(c + 1, outside)", "law.at_most(c, outside)", "an interval that is one too wide"),
@@ -300,17 +300,24 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/noisy.py",
-        (
-            "answering/test_linear_answers.py",
-            "answering/test_reported_answers.py",
-            "statistical/test_report_intervals.py",
-        ),
+        "dphist_pipeline/estimates/laws/_reports.py",
+        ("answering/test_reported_answers.py", "statistical/test_report_intervals.py"),
         (
             Mutation("np.maximum(count, 0.0)) for", "count) for", "negative estimates lower the variance"),
             Mutation("self.delta * atoms_once * counts_once)", "self.delta * counts_once)", "a term without its atoms"),
-            Mutation("int(counts @ counts)", "int(counts.sum())", "shared noise counts as apart"),
             Mutation("return self.gamma + self.delta * np", "return self.gamma - self.delta * np", "a slope's sign"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/estimates/noisy.py",
+        ("answering/test_linear_answers.py", "answering/test_intervals.py"),
+        (
+            Mutation("int(counts @ counts)", "int(counts.sum())", "shared noise counts as apart"),
+            Mutation(
+                "half_width_of_sum(cells, level) if cells else 0",
+                "half_width_of_sum(cells or 1, level)",
+                "an empty box is not 0",
+            ),
         ),
     ),
 )

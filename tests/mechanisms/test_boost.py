@@ -15,9 +15,8 @@ import pytest
 import dphist_pipeline as dph
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
-from dphist_pipeline.estimates.intervals import half_width_of_box
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.mechanisms import BadSetting, build
 from dphist_pipeline.mechanisms.boost import Boost
@@ -108,7 +107,7 @@ def test_releases_vary_as_their_covariance_says(shape, branching):
     assert (measured > (0.45 if padded else 0.7) * stated).all()
     # Unbiased: within six and a half standard errors of what may be.
     assert (np.abs(found.mean(axis=0)) < 6.5 * np.sqrt(stated / runs)).all()
-    reaches = [half_width_of_box(law, box) for box in boxes]
+    reaches = [law.half_width_of_box(box) for box in boxes]
     held = (np.abs(found) <= reaches).mean(axis=0)
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
     assert (np.abs(found) <= 0.7 * np.array(reaches)).mean(axis=0).min() < 0.95
@@ -150,8 +149,8 @@ def test_the_published_tables_have_error_bars_for_every_cell(tmp_path):
     assert cells["unbiased_estimate"].to_numpy().tolist() == estimate.values.tolist()
     variance = sum(part.coefficient for part in estimate.unbiased.shared)
     # Four levels share epsilon; as many deviations as one draw and a record more reaches.
-    deviation = math.sqrt(noise_law.variance(Fraction(4)))
-    reach = (noise_law.half_width(Fraction(4), Fraction(95, 100)) + 1) / deviation * math.sqrt(variance)
+    deviation = math.sqrt(noise_law(Fraction(4)).variance)
+    reach = (noise_law(Fraction(4)).half_width(Fraction(95, 100)) + 1) / deviation * math.sqrt(variance)
     for name, sign in (("ci_lower", -1), ("ci_upper", 1)):
         assert cells[name].to_numpy() == pytest.approx(estimate.values + sign * reach, rel=1e-12)
     assert cells["group_id"].null_count == 5

@@ -10,8 +10,8 @@ import pytest
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.laws import noise_law
 
 FLAT = np.full(2000, 50)
 UNLIKE = np.random.default_rng(7).geometric(0.001, 2000)
@@ -51,7 +51,7 @@ def test_the_papers_price_of_a_bucket_is_two_variances_of_the_noise():
 
         def answer(self, step, question, draw):
             scale = Fraction(question["scale"])
-            return np.array([0, round((2 * self.variances * noise_law.variance(scale)) ** 0.5)])
+            return np.array([0, round((2 * self.variances * noise_law(scale).variance) ** 0.5)])
 
     assert released([0, 0], "paper", Apart(1.9)).groups.tolist() == [0, 0]
     assert released([0, 0], "paper", Apart(2.1)).groups.tolist() == [0, 1]

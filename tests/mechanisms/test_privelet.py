@@ -13,9 +13,8 @@ from recorded_words import RecordedWords
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
-from dphist_pipeline.estimates.intervals import half_width_of_box
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.trees.haar import inverse_haar
@@ -62,7 +61,7 @@ def test_the_covariance_is_that_of_the_linear_map_beside_padding_too(shape):
     columns = [inverse_haar(column.reshape(sizes), shape).ravel() for column in np.eye(math.prod(sizes))]
     linear = np.array(columns).T
     assert np.abs(linear).max() <= 1
-    true = noise_law.variance(law.scale) * linear @ linear.T
+    true = noise_law(law.scale).variance * linear @ linear.T
     numbers, source = np.arange(math.prod(shape)).reshape(shape), np.random.default_rng(sum(shape))
     for _ in range(40):
         chosen = [np.flatnonzero(source.random(size) < source.choice([0.3, 0.7, 1.1])) for size in shape]
@@ -101,7 +100,7 @@ def test_releases_of_a_square_vary_as_their_covariance_says(shape):
     stated = np.array([laws[0].variance_of_sum(box) for box in chosen])
     assert (np.abs((off**2).mean(axis=0) / stated - 1) < 0.3).all()
     assert (np.abs(off.mean(axis=0)) < 6.5 * np.sqrt(stated / runs)).all()
-    held = (np.abs(off) <= [half_width_of_box(laws[0], box) for box in chosen]).mean(axis=0)
+    held = (np.abs(off) <= [laws[0].half_width_of_box(box) for box in chosen]).mean(axis=0)
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
 
 
@@ -118,7 +117,7 @@ def test_releases_vary_as_their_covariance_says_and_intervals_hold(size):
     assert (measured < 1.3 * stated).all()
     assert (measured > 0.7 * stated).all()
     assert (np.abs(off.mean(axis=0)) < 6.5 * np.sqrt(stated / runs)).all()
-    held = (np.abs(off) <= [half_width_of_box(law, [box]) for box in boxes]).mean(axis=0)
+    held = (np.abs(off) <= [law.half_width_of_box([box]) for box in boxes]).mean(axis=0)
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
 
 

@@ -13,7 +13,6 @@ import pytest
 import dphist_pipeline as dph
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.intervals import half_width_of_box
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.evaluation.workloads import random_boxes
@@ -57,7 +56,6 @@ def dense(unbiased: NestedCells) -> np.ndarray:
 
 def test_every_variance_is_that_of_the_inverted_measurements(grid: NestedCells) -> None:
     covariance = dense(grid)
-    assert grid.variances is not None
     assert grid.variances.ravel() == pytest.approx(covariance.diagonal())
     assert grid.variance == pytest.approx(covariance.diagonal().mean())
     for chosen in ([np.arange(3, 17), np.arange(6)], [np.array([0, 4, 29]), np.array([2, 3])]):
@@ -85,7 +83,7 @@ def test_intervals_of_boxes_hold_and_errors_are_as_large_as_told() -> None:
         box, error = [np.arange(low, high)], errors[low:high].sum(axis=0)
         # The mean of 4,000 squares is off by 20 % with a probability below 10^-6, and 30 % of scale are 50 % of it.
         assert (error**2).mean() == pytest.approx(unbiased.variance_of_sum(box), rel=0.2)
-        missed = (np.abs(error) > half_width_of_box(unbiased, box)).mean()
+        missed = (np.abs(error) > unbiased.half_width_of_box(box)).mean()
         assert 0.01 < missed < 0.05 + 6 * math.sqrt(0.05 / runs)
 
 
@@ -110,7 +108,7 @@ def test_each_cell_is_published_with_its_own_interval_and_comes_back_from_the_fi
     release = by_hand.publish(tmp_path, made, [axis])
     rows = pq.read_table(release.path / "histogram.parquet").to_pylist()
     for number, row in enumerate(rows):
-        reach = half_width_of_box(unbiased, [np.array([number])])
+        reach = unbiased.half_width_of_box([np.array([number])])
         assert row["ci_upper"] - row["unbiased_estimate"] == pytest.approx(reach)
     assert len({round(row["ci_upper"] - row["ci_lower"], 6) for row in rows}) > 5
     back = published_unbiased(read_audit(release.path), unbiased.values)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from office import Office
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.planning._bounds import UnitsByRows, advice, compare_bounds
 from dphist_pipeline.releasing.release_spec import load_spec
 
@@ -34,7 +34,7 @@ def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> N
     two = bounds[1]
     assert two.total_bias == 10 * 1 + 5 * 3 and two.cut == pytest.approx(25 / 195)
     assert two.sure == pytest.approx(math.sqrt(50 * (1 + 4 + 9)) / 195)
-    variance = noise_law.variance(Fraction(4) / Fraction(1, 4))  # two rows, twice by substitution, at half of 1/2
+    variance = noise_law(Fraction(4) / Fraction(1, 4)).variance  # two rows, twice by substitution, at half of 1/2
     assert two.cell_noise == pytest.approx(math.sqrt(variance))
     assert two.total_noise == pytest.approx(math.sqrt(21 * variance))
     assert two.cell_bias == pytest.approx(25 / 21)
@@ -48,7 +48,7 @@ def test_bounds_are_compared_for_shares_too(office: Office) -> None:
     (one,) = compare_bounds(load_spec(office.folder / "spec.yaml"), known)
     assert one.rows == 1 and one.share_bias == pytest.approx((40 + 20) / 100 - 1 / 2)
     # Half of the cells less the other half, over the rows that are kept.
-    assert one.share_noise == pytest.approx(math.sqrt(21 * noise_law.variance(Fraction(2)) / 4) / 80)
+    assert one.share_noise == pytest.approx(math.sqrt(21 * noise_law(Fraction(2)).variance / 4) / 80)
     counts = write_units(office, [50, 30, 20])
     told = office.run(*FORECAST, "--units-by-rows", counts).json["bounds"]["tried"]
     assert [one["share_bias"] for one in told] == pytest.approx([35 / 170, 10 / 170])
@@ -101,4 +101,4 @@ def test_errors_are_forecast_for_what_quality_leaves_to_the_mechanism(office: Of
     office.write_spec(quality=QUALITY)
     (one,) = office.run(*FORECAST).json["expected"]
     assert one["epsilon_exact"] == "1/2"
-    assert one["interval_half_width"] == noise_law.half_width(Fraction(2) / Fraction(1, 4), Fraction(95, 100))
+    assert one["interval_half_width"] == noise_law(Fraction(2) / Fraction(1, 4)).half_width(Fraction(95, 100))

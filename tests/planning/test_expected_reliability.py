@@ -10,7 +10,7 @@ import pytest
 from office import Office
 from system.test_families import FAMILY, records
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.planning.expected_reliability import poor_share
 
 
@@ -32,7 +32,7 @@ def few_or_many(office: Office, rows_in_a_cell: int) -> list[str]:
 @pytest.mark.parametrize(("rows", "poor"), [(5, True), (200, False)])
 def test_what_check_and_forecast_say_of_poor_cells_is_what_is_published(office: Office, rows: int, poor: bool) -> None:
     office.opened().write_spec()
-    error = math.sqrt(noise_law.variance(Fraction(4)))
+    error = math.sqrt(noise_law(Fraction(4)).variance)
     told = office.run("check", "spec.yaml", "--json").json["reliability"]
     assert told["poor_below"] == {"wards": math.ceil(4 * error)} and told["good_from"] == {
         "wards": math.ceil(10 * error)

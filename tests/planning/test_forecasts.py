@@ -21,9 +21,8 @@ from refusing import check_changes_nothing
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.evaluation.contenders import Contender
 from dphist_pipeline.evaluation.measuring import sanitize_with
@@ -52,11 +51,11 @@ def test_plain_noise_is_forecast_by_its_law(office: Office) -> None:
     office.write_spec()
     ran = office.run("forecast", "spec.yaml", "--json", *QUICK)
     assert (ran.code, ran.err) == (0, "")
-    variance = noise_law.variance(Fraction(2))
+    variance = noise_law(Fraction(2)).variance
     assert rmse(ran, "geometric") == pytest.approx({str(n): math.sqrt(n * variance) for n in (1, 2, 10, 21)})
     (one,) = ran.json["expected"]
-    assert (one["basis"], one["interval_half_width"]) == ("law", noise_law.half_width(Fraction(2), Fraction(95, 100)))
-    assert one["box_interval_half_width"]["21"] == half_width_of_sum(Fraction(2), 21)
+    assert (one["basis"], one["interval_half_width"]) == ("law", noise_law(Fraction(2)).half_width(Fraction(95, 100)))
+    assert one["box_interval_half_width"]["21"] == noise_law(Fraction(2)).half_width_of_sum(21)
 
 
 @pytest.mark.parametrize("shape", [(300,), (40, 30)])
@@ -285,7 +284,7 @@ def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivit
     ).epsilons.values()
     assert found is not None
     below = epsilon_at(step_of(found) - 1)
-    errors = [math.sqrt(noise_law.variance(sensitivity / epsilon)) for epsilon in (found, below)]
+    errors = [math.sqrt(noise_law(sensitivity / epsilon).variance) for epsilon in (found, below)]
     assert errors[0] <= target < errors[1]
 
 
@@ -376,7 +375,7 @@ def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Offi
     named = ["--mechanism", "boost", "--mechanism", "geometric", "--workload", "prefixes", "--workload", "windows:3"]
     ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named, "--json")
     assert (ran.code, ran.err) == (0, "")
-    variance = noise_law.variance(Fraction(2))
+    variance = noise_law(Fraction(2)).variance
     found = rmse(ran, "geometric")
     assert found["windows:3"] == pytest.approx(math.sqrt(9 * variance))
     best = {one["questions"]: one for one in ran.json["recommended"]}

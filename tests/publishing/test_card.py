@@ -30,7 +30,7 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.estimates.estimate import Finding
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
@@ -179,8 +179,8 @@ def test_the_errors_are_those_of_the_law_of_the_noise() -> None:
     many = [{"column": "income", "start": 0, "stop": 2000, "width": 1}, WARD]
     text = Read(card(many)).text
     for cells in (1, 10, 100, 1000, 6000):
-        assert f"{cells:,} {half_width_of_sum(Fraction(6), cells):,}" in text
-    assert f"goes beyond ± {half_width_of_sum(Fraction(6), 1)} records" in text
+        assert f"{cells:,} {noise_law(Fraction(6)).half_width_of_sum(cells):,}" in text
+    assert f"goes beyond ± {noise_law(Fraction(6)).half_width_of_sum(1)} records" in text
 
 
 def test_every_name_is_shown_and_none_is_markup() -> None:

@@ -24,9 +24,8 @@ from carded import (
 from carded_reports import ALONE, SAMPLED, Made, made
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.estimates.intervals import LEVEL
+from dphist_pipeline.estimates.laws import LEVEL
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.estimates.report_intervals import half_width_of_reports
 from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.formatting import shown_number
 
@@ -166,14 +165,12 @@ def test_errors_are_those_of_all_ranges_worked_out_one_by_one(release: Release, 
     assert isinstance(cells, ReportedCells)
     said = section(made_here.card(), "error")
     for length, what in ((1, "1 interval"), (2, "2 neighbouring intervals"), (10, "10 neighbouring intervals")):
-        reaches = [
-            half_width_of_reports(cells, [np.arange(start, start + length)], LEVEL) for start in range(21 - length)
-        ]
+        reaches = [cells.half_width_of_box([np.arange(start, start + length)], LEVEL) for start in range(21 - length)]
         told = (min(reaches), float(np.median(reaches)), max(reaches))
         assert f"{what} {' '.join(map(shown_number, told))} " in said
-    (whole,) = {shown_number(half_width_of_reports(cells, [np.arange(20)], LEVEL))}
+    (whole,) = {shown_number(cells.half_width_of_box([np.arange(20)], LEVEL))}
     assert f"all 20 intervals {whole} {whole} {whole}" in said
-    one = np.array([half_width_of_reports(cells, [np.array([place])], LEVEL) for place in range(20)])
+    one = np.array([cells.half_width_of_box([np.array([place])], LEVEL) for place in range(20)])
     assert f"that ± is {shown_number(one.min())} to {shown_number(one.max())}" in said
     near = int(np.count_nonzero(cells.values <= one))
     assert 0 < near < 20 and f"Of 20 intervals, {near} cannot be told from empty" in said

@@ -21,7 +21,8 @@ from by_hand import AGE, HEIGHT, SCALE, WARD
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, ReportLaw, SharedNoise
+from dphist_pipeline.estimates.laws import ReportLaw
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise
 from dphist_pipeline.estimates.reliability import reliability
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.solvers.boxes.joined_boxes import Noise, TwofoldBoxes, _refined, joined_means, twofold_boxes
 from dphist_pipeline.solvers.boxes.kd_boxes import greedy_boxes
 from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
@@ -117,7 +117,7 @@ def test_auto_is_never_far_above_the_better_of_both(name, epsilon):
     """Mean error over 20 draws of the noise of the cells, each with 10 of the boxes; 1.35 leaves room for these."""
     source = np.random.default_rng(sum(map(ord, name)))
     counts, scale = SETS[name](source), 2 / epsilon
-    variance = noise_law.variance(scale)
+    variance = noise_law(scale).variance
     p = 1 - math.exp(-1 / scale)
 
     def noise(shape):

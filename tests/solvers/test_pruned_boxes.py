@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
 from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes, tail_variance
 from examples import examples
@@ -93,4 +93,4 @@ def test_cells_in_turn_high_and_low_are_all_kept_apart():
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 50.0])
 def test_the_variance_of_tails_is_twice_the_square_of_the_scale(scale):
-    assert tail_variance(noise_law.variance(scale)) == pytest.approx(2 * scale**2)
+    assert tail_variance(noise_law(scale).variance) == pytest.approx(2 * scale**2)

@@ -22,10 +22,8 @@ import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
-from dphist_pipeline.estimates._bands import chernoff_reach
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.intervals import exact_half_width, half_width_of_box
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from examples import SOAKING, mostly_soaked
 
@@ -81,7 +79,7 @@ def test_noisy_cells_and_ranges_of_them_are_held_as_often_as_promised(name: str,
     for cells in (1, RANGE):
         missed = np.concatenate([missed_by(run, COUNTS, cells) for run in runs])
         for level in LEVELS:
-            (reach,) = {half_width_of_box(run.unbiased, [np.arange(cells)], level) for run in runs if run.unbiased}
+            (reach,) = {run.unbiased.half_width_of_box([np.arange(cells)], level) for run in runs if run.unbiased}
             assert not refused(int((missed <= reach).sum()), missed.size, float(level))
             # At large budgets whole numbers hide what is cut off, and only a few questions tell.
             if epsilon != "3" or (cells == 1 and level == Fraction(95, 100)):
@@ -102,7 +100,7 @@ def test_linear_estimates_and_ranges_of_them_are_held_as_often_as_promised(name:
     for place in (slice(0, 1), slice(22, 23), slice(3, 12), slice(0, 23)):
         missed = np.abs(off[:, place].sum(axis=1))
         for level in (Fraction(95, 100), Fraction(975, 1000)):
-            reach = half_width_of_box(unbiased, [np.arange(23)[place]], level)
+            reach = unbiased.half_width_of_box([np.arange(23)[place]], level)
             assert not refused(int((missed <= reach).sum()), missed.size, float(level))
             # Elsewhere it is calibrated wider, or too few runs tell.
             if epsilon == "0.1" and level == Fraction(95, 100) and place == slice(3, 12):
@@ -122,7 +120,7 @@ def test_a_band_holds_all_cells_at_once_as_often_as_promised(scale: Fraction) ->
         reach = band_reach(scale, cells, level)
         assert not refused(int((largest <= reach).sum()), runs, level)
         assert refused(int((largest <= NARROW * reach).sum()), runs, level)
-        pointwise = noise_law.half_width(scale, Fraction(level))
+        pointwise = noise_law(scale).half_width(Fraction(level))
         assert refused(int((largest <= pointwise).sum()), runs, level)
 
 
@@ -132,7 +130,7 @@ def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -
     for level in (0.5, 0.95, 0.999):
         reach = band_reach(scale, cells, level)
         outside = -np.expm1(np.log(level) / cells)
-        exact = noise_law.half_width(scale, 1 - Fraction(float(outside) * (1 - 1e-12)))
+        exact = noise_law(scale).half_width(1 - Fraction(float(outside) * (1 - 1e-12)))
         assert exact <= reach <= exact + 1
 
 
@@ -140,14 +138,16 @@ def test_a_band_is_the_narrowest_by_the_exact_law(scale: Fraction, cells: int) -
 def test_chernoffs_bound_is_never_below_the_exact_quantile_and_not_far_above(scale: Fraction) -> None:
     for draws in (1, 2, 30, 4000):
         for missed in (Fraction(5, 100), Fraction(1, 1000), Fraction(1, 10**5)):
-            exact = exact_half_width(scale, draws, 1 - missed)
-            bound = float(chernoff_reach(scale, np.array([draws * noise_law.variance(scale)]), float(missed))[0])
+            exact = noise_law(scale).exact_half_width(draws, 1 - missed)
+            bound = float(
+                noise_law(scale).chernoff_reach(np.array([draws * noise_law(scale).variance]), float(missed))[0]
+            )
             assert bound >= exact - 1
             assert bound <= (2 if draws == 1 else 1.8) * exact + 2
 
 
 def test_a_sum_that_nothing_random_is_in_has_no_reach() -> None:
-    assert chernoff_reach(Fraction(3), np.zeros(2), 0.05).tolist() == [0, 0]
+    assert noise_law(Fraction(3)).chernoff_reach(np.zeros(2), 0.05).tolist() == [0, 0]
 
 
 def noisy(counts: NDArray[np.int64], scale: Fraction, number: int) -> Sequence[Oracle]:
@@ -218,6 +218,6 @@ def test_each_end_of_a_mean_and_of_a_sum_is_missed_with_half_of_five_percent() -
 def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised() -> None:
     """The warning about boxes chosen after looking is not empty: the largest cell is held less often."""
     counts, scale = np.full(200, 50), Fraction(10)
-    reach = exact_half_width(scale, 1)
+    reach = noise_law(scale).exact_half_width(1)
     largest = [one.values.max() - 50 for one in noisy(counts, scale, 1500)]
     assert refused(int((np.array(largest) <= reach).sum()), 1500, 0.95)

@@ -9,8 +9,7 @@ from solvers.test_crossed_levels import family, summing
 from solvers.test_crossed_levels import solved as least_squares
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates.intervals import half_width_of_box
-from dphist_pipeline.estimates.noise_law import variance
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.mechanisms.tables import _estimates, shares_for
 
 RUNS, EPSILON = 1_200, Fraction(1, 2)
@@ -21,7 +20,7 @@ def test_errors_are_those_of_least_squares_and_lie_within_their_intervals() -> N
     of = family(np.random.default_rng(1), [(0,), (2, 4), (1, 3), (0, 4), (2, 3), (4,)])
     shares = shares_for(of)
     scales = {axes: 1 / (EPSILON * part) for axes, part in zip(shares.marginals, shares.parts, strict=True)}
-    measured = {axes: variance(scale) for axes, scale in scales.items()}
+    measured = {axes: noise_law(scale).variance for axes, scale in scales.items()}
     _, inverse = least_squares((of.domain.shape, (of.trees[0], of.trees[1]), measured, []))
     squares = dict.fromkeys(of.names, 0.0)
     inside = dict.fromkeys(of.names, 0.0)
@@ -34,10 +33,10 @@ def test_errors_are_those_of_least_squares_and_lie_within_their_intervals() -> N
         for name, made in _estimates(of, noisy, scales, ()).tables.items():
             assert made.unbiased is not None
             squares[name] += float(np.square(made.values).mean()) / RUNS
-            cell = half_width_of_box(made.unbiased, [np.zeros(1, dtype=np.int64)] * made.values.ndim)
+            cell = made.unbiased.half_width_of_box([np.zeros(1, dtype=np.int64)] * made.values.ndim)
             inside[name] += float((np.abs(made.values) <= cell).mean()) / RUNS
             half = [np.arange((size + 1) // 2) for size in made.values.shape]
-            reach = half_width_of_box(made.unbiased, half)
+            reach = made.unbiased.half_width_of_box(half)
             boxes[name] += (abs(made.values[np.ix_(*half)].sum()) <= reach) / RUNS
     for name, table in zip(of.names, of.tables, strict=True):
         asked = summing(of.domain.shape, (of.trees[0], of.trees[1]), frozenset(table))

@@ -33,8 +33,8 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.noise import BLOCK, LARGEST_TABLE, discrete_laplace
 from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 DRAWS = 200_000
@@ -64,7 +64,7 @@ def fit(draws: NDArray[np.int64], scale: Fraction) -> float:
 
 def tail_fit(draws: NDArray[np.int64], scale: Fraction, share: float) -> float:
     """How likely draws of the law have a share beyond its own tail of about `share` that is as far off."""
-    start = noise_law.half_width(scale, 1 - Fraction(share)) + 1
+    start = noise_law(scale).half_width(1 - Fraction(share)) + 1
     expected = float(at_least(np.array(float(start)), scale))
     return float(stats.binomtest(int((np.abs(draws) >= start).sum()), draws.size, expected).pvalue)
 
@@ -133,7 +133,7 @@ def test_wrong_signs_and_wrong_zeros_are_noticed(draws: dict[Fraction, NDArray[n
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_draws_do_not_depend_on_each_other(draws: dict[Fraction, NDArray[np.int64]], scale: Fraction) -> None:
-    standard = draws[scale] / math.sqrt(noise_law.variance(scale))
+    standard = draws[scale] / math.sqrt(noise_law(scale).variance)
     ranks = np.clip(standard, -3, 3)
     for lag in (1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1):
         overlap = ranks.size - lag
@@ -170,9 +170,9 @@ def test_opendp_draws_from_the_same_law(scale: Fraction, size: int) -> None:
 def test_variance_and_half_width_are_those_of_the_law(scale: Fraction) -> None:
     with localcontext(Context(prec=60)):
         q = (Decimal(-scale.denominator) / scale.numerator).exp()
-        assert noise_law.variance(scale) == pytest.approx(float(2 * q / (1 - q) ** 2), rel=1e-12)
+        assert noise_law(scale).variance == pytest.approx(float(2 * q / (1 - q) ** 2), rel=1e-12)
         for level in (Fraction(1, 2), Fraction(19, 20), Fraction(99999, 100000)):
-            width = noise_law.half_width(scale, level)
+            width = noise_law(scale).half_width(level)
             outside = Decimal(level.denominator - level.numerator) / level.denominator
             assert 2 * q ** (width + 1) / (1 + q) <= outside
             assert width == 0 or 2 * q**width / (1 + q) > outside

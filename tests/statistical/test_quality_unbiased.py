@@ -15,9 +15,8 @@ from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowsCut, RowsCutBy
-from dphist_pipeline.estimates import noise_law
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.intervals import half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.releasing.plans import plan_of
 
 KEYS, DRAWS, KEPT, SEEN, EPSILON = 50, 8, 3, 10, Fraction(1, 4)
@@ -75,7 +74,7 @@ def test_rows_cut_are_estimated_without_bias_and_with_the_stated_noise() -> None
         assert (np.abs(found.mean(axis=0) - wrong) > NEVER * errors).all()
     # The interval is about the rows that a release's own order cuts. 1,200 draws tell a spread within 3.2 %.
     scale = Fraction(SEEN - KEPT) / EPSILON
-    spread = (found - exact).std() / float(noise_law.variance(scale)) ** 0.5
+    spread = (found - exact).std() / float(noise_law(scale).variance) ** 0.5
     assert abs(spread - 1) < 0.2
-    covered = (np.abs(found - exact) <= half_width_of_sum(scale, 1)).mean()
+    covered = (np.abs(found - exact) <= noise_law(scale).half_width_of_sum(1)).mean()
     assert covered > 0.91

@@ -22,9 +22,8 @@ from reported import ENCODINGS, Encoding, chances, law
 from scipy import stats  # type: ignore[import-untyped]
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.intervals import half_width_of_box
-from dphist_pipeline.estimates.noisy import ReportedCells, ReportLaw
-from dphist_pipeline.estimates.report_intervals import bernstein_factor, normal_factor, report_reach
+from dphist_pipeline.estimates.laws import ReportLaw, bernstein_factor, normal_factor, report_reach
+from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.random_words import random_words
 from examples import SOAKING, mostly_soaked
 
@@ -272,7 +271,7 @@ def test_intervals_hold_where_contributors_take_part_by_chance(encoding: Encodin
             truth = counts[place].sum()
             for level in LEVELS[:2]:
                 off = np.array([abs(one.values[place].sum() - truth) for one in found])
-                reach = np.array([half_width_of_box(one, [place], level) for one in found])
+                reach = np.array([one.half_width_of_box([place], level) for one in found])
                 assert not refused(int((off <= reach).sum()), runs, float(level)), (epsilon, scale, place)
                 if scale == 1 and share > 0.1 and place.size > 1 and level == LEVELS[0]:
                     assert refused(int((off <= NARROW * reach).sum()), runs, float(level))

@@ -22,7 +22,7 @@ from office import FILES, Office
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import release
@@ -253,7 +253,7 @@ def test_the_canary_notices_a_planted_leak(
     assert watched.leaks(code) != []
 
 
-@pytest.mark.parametrize("width", [0, noise_law.half_width(Fraction(2), Fraction(95, 100))])
+@pytest.mark.parametrize("width", [0, noise_law(Fraction(2)).half_width(Fraction(95, 100))])
 def test_the_canary_notices_an_exact_count_in_a_published_column(
     watched: Watched, monkeypatch: Patch, width: int
 ) -> None:

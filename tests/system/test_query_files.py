@@ -133,7 +133,7 @@ def test_queries_get_less_noise_and_other_axes_are_asked_cell_by_cell() -> None:
         variances.append(np.mean([unbiased.variance_of_sum(box) for box in wide]))
     assert variances[0] < 0.4 * variances[1]
     found = made[0]
-    assert isinstance(found, NestedCells) and found.variances is not None
+    assert isinstance(found, NestedCells)
     assert len(found.lines[1].weights) == 1
     # Cells that no query tells apart are published, too.
     assert found.variances.max() < 200

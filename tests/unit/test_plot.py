@@ -17,7 +17,7 @@ from by_hand import AGE, SCALE, WARD
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.plot import release_svg
-from dphist_pipeline.estimates.intervals import half_width_of_linear, half_width_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.publishing.pictures import BLUES, GREY, MOST_BARS
 
@@ -88,13 +88,13 @@ def assert_drawn_at(picture: ElementTree.Element, values: Any, lows: Any, highs:
 
 def test_lines_are_the_intervals_of_the_table(tmp_path: Path) -> None:
     values = np.array([300.0, 600, 0])
-    reach = half_width_of_sum(SCALE, 1)
+    reach = noise_law(SCALE).half_width_of_sum(1)
     assert_drawn_at(drawn(tmp_path, [BINS], values), values, values - reach, values + reach)
 
 
 def test_an_estimate_below_zero_hangs_from_the_line_with_its_whole_interval(tmp_path: Path) -> None:
     values = np.array([300.0, -100, 40])
-    reach = half_width_of_sum(SCALE, 1)
+    reach = noise_law(SCALE).half_width_of_sum(1)
     picture = drawn(tmp_path, [BINS], values)
     assert_drawn_at(picture, values, values - reach, values + reach)
 
@@ -104,7 +104,7 @@ def test_linear_estimates_have_the_interval_of_their_own_box(tmp_path: Path) -> 
     shared = (SharedNoise(-3.0, (2,)), SharedNoise(60.0, (1,)))
     made = replace(made, unbiased=NestedCells(made.values, SCALE, shared))
     picture = ElementTree.fromstring(release_svg(by_hand.publish(tmp_path, made, [BINS]).path))
-    reach = half_width_of_linear(SCALE, 57)
+    reach = noise_law(SCALE).half_width_of_linear(57)
     assert_drawn_at(picture, [100] * 3, [100 - reach] * 3, [100 + reach] * 3)
 
 

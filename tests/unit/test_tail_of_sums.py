@@ -11,7 +11,7 @@ import pytest
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.noise_law import tail_of_sum
+from dphist_pipeline.estimates.laws import tail_of_sum
 from dphist_pipeline.estimates.noisy import NestedCells, contrast_sizes
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.trees.haar import inverse_haar

@@ -179,7 +179,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     Args:
         decimals: of numbers; None for as many as their noise justifies.
     """
-    from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
+    from dphist_pipeline.estimates import notes as known_notes
     from dphist_pipeline.estimates.reliability import LEGEND
     from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -191,8 +191,9 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
     ]
     # Where the unbiased sum is shown, a note about the estimate would be about a number that nobody sees.
+    unsaid = (known_notes.SMOOTHED, known_notes.BELOW)
     rows = [
-        {**row, "note": ""} if one is not None and one.is_unbiased and row["note"] in (SMOOTHED, BELOW) else row
+        {**row, "note": ""} if one is not None and one.is_unbiased and row["note"] in unsaid else row
         for row, one in zip(rows, told, strict=True)
     ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))

@@ -12,7 +12,7 @@ from typing import Any
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_lines, print_table
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.estimates import noise_law
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.planning.expected_quality import rows_for_quality, say_quality, small_share
@@ -101,7 +101,7 @@ def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
             name: spec.family.grid(of).cells for name, of in zip(spec.family.names, spec.family.tables, strict=True)
         }
         return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
-    error = math.sqrt(noise_law.variance(spec.sensitivity / spec.mechanism_epsilon))
+    error = math.sqrt(noise_law(spec.sensitivity / spec.mechanism_epsilon).variance)
     return {"reliability": rows_for_reliability({spec.release: spec.domain.cells}, {spec.release: error})}
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.notes import CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import _compared as compared
 from dphist_pipeline.integrations.dagster._periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
@@ -205,7 +205,7 @@ def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Fo
     numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})
     if not {"lower", "last_lower"} <= numbers.keys():
         return Found(True, numbers, "no intervals to compare")
-    shown: dict[str, Any] = {**numbers, "chance": CHANCE_NEVER}
+    shown: dict[str, Any] = {**numbers, "chance": notes.CHANCE_NEVER}
     fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
     rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
     word = "fell" if fell else "rose"

@@ -17,8 +17,8 @@ import numpy as np
 
 from dphist_pipeline.answering.quality_tables import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT
 from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import told_number
@@ -167,7 +167,7 @@ def published_metadata(
         **({"audit": _charges_table(audit)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         # Its plots show changes from period to period.
-        **({"chance": dg.MetadataValue.text(CHANCE_LEFT_OUT)} if audit["period"] != "all" else {}),
+        **({"chance": dg.MetadataValue.text(notes.CHANCE_LEFT_OUT)} if audit["period"] != "all" else {}),
         "files": link(place),
         **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
         **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(made.tables))}),

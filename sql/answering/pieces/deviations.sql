@@ -8,9 +8,7 @@ coalesce(
                     AND w.draws <= greatest(1, {draws} * (1 + 1e-9))
             ),
             (
-                SELECT least(
-                    {chebyshev}, (max_by(w.half_width, w.cells) + 1) / sqrt(max(w.cells) * {row}.noise_variance)
-                )
+                SELECT max_by(w.deviations, w.cells)
                 FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
                 WHERE w.noise_scale = {row}.noise_scale AND NOT {row}.is_nested
                     AND w.cells <= greatest(1, {draws} * (1 + 1e-9))

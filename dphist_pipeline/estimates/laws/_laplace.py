@@ -1,4 +1,8 @@
-"""The variance, the exact quantiles and the tails of discrete Laplace noise."""
+"""Discrete Laplace noise: P(k) proportional to exp(-|k| / scale). Its variance, quantiles, and tails of its sums.
+
+With q = exp(-1/scale), φ(t) = (1-q)² / (1 - 2q·cos t + q²). For Chernoff's inequality, log M(√v·t) is convex in v and 0
+at 0, because log M(t) = -log(1 - 2σ²·sinh²(t/2)) is a series of t² without negative terms.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +17,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.certified import Law
+from dphist_pipeline.estimates.laws._interface import NoiseLaw, Reals, Tail
 
-Reals = NDArray[np.float64]
+# Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
+TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
+
+
+class DiscreteLaplace(NoiseLaw):
+    """Two-sided geometric noise."""
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared."""
+        return float(1 / (2 * math.sinh(1 / (2 * self.scale)) ** 2))
+
+    @property
+    def q(self) -> float:
+        """exp(-1/scale), the ratio of the probabilities of neighbouring numbers."""
+        return math.exp(-1 / self.scale)
+
+    def half_width(self, level: Fraction) -> int:
+        """The smallest c with P(|noise| <= c) >= level, decided by certified enclosures."""
+        law, outside = Law("laplace_magnitude", 1 / self.scale), 1 - level
+        c = max(0, int(self.scale * math.log(1 / outside)) - 1)
+        while c > 0 and law.at_most(c, outside):
+            c -= 1
+        while not law.at_most(c + 1, outside):
+            c += 1
+        return c
+
+    def characteristic(self, turn: Reals) -> Reals:
+        """φ, written so that small angles keep digits."""
+        q = self.q
+        phi: Reals = (1 - q) ** 2 / ((1 - q) ** 2 + 4 * q * np.sin(turn / 2) ** 2)
+        return phi
+
+    def cut_off(self, draws: int) -> float:
+        """The angle above which φ^draws is below 10^-17; π if there is none."""
+        q, least = self.q, 10 ** (-17 / draws)
+        square = (1 - q) ** 2 * (1 / least - 1) / (4 * q) if q > 0 else math.inf
+        return 2 * math.asin(math.sqrt(square)) if square < 1 else math.pi
+
+    @property
+    def extent(self) -> float:
+        """A draw lies farther with a probability of about exp(-400)."""
+        return 400 * float(self.scale)
+
+    @property
+    def tail(self) -> Tail:
+        """P(|draw| > c) = 2·q^(c+1) / (1 + q)."""
+        return Tail(float(1 / self.scale), 2 * self.q / (1 + self.q))
+
+    @property
+    def moments(self) -> tuple[Reals, Reals]:
+        """The tried values, and log M there."""
+        rates: Reals = TRIALS * float(1 / self.scale)
+        return rates, -np.log(1 - 2 * self.variance * np.sinh(rates / 2) ** 2)
+
+
+@lru_cache(maxsize=4096)
+def noise_law(scale: Fraction) -> NoiseLaw:
+    """The law of the noise that a scale names, in doors' answers and in published files.
+
+    Args:
+        scale: in records, above 0.
+    """
+    return DiscreteLaplace(scale)
 
 
 def variance(scale: Fraction) -> float:
-    """Variance of one draw, 1 / (2·sinh²(1 / (2·scale))), in records squared.
+    """Variance of one draw, in records squared.
 
     Args:
         scale: of the noise, in records.
     """
-    return float(1 / (2 * math.sinh(1 / (2 * scale)) ** 2))
+    return noise_law(scale).variance
 
 
-def half_width(scale: Fraction, level: Fraction) -> int:
-    """The smallest c with P(|noise| <= c) >= level, exactly, in records.
-
-    Args:
-        scale: of the noise, in records.
-        level: between 0 and 1.
-    """
-    law, outside = Law("laplace_magnitude", 1 / scale), 1 - level
-    c = max(0, int(scale * math.log(1 / outside)) - 1)
-    while c > 0 and law.at_most(c, outside):
-        c -= 1
-    while not law.at_most(c + 1, outside):
-        c += 1
-    return c
-
-
-@dataclass(frozen=True)
-class Tail:
-    """A bound on noise for every c >= 0: P(|noise| > c) <= factor · exp(-rate · c).
-
-    Attributes:
-        rate: per record.
-        factor: at least 1.
-    """
-
-    rate: float
-    factor: float
+# Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.
+LEAST_VARIANCE_OF_SHARES = variance(Fraction(1))
+NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
 
 
 def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail | None:
@@ -74,7 +118,7 @@ def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail |
     (most, number), *others = sorted(weights, reverse=True)
     if number != 1 or (others and others[0][0] > (1 - 1e-9) * most):
         return None
-    q, rate = math.exp(-1 / scale), 1 / (float(scale) * most)
+    q, rate = DiscreteLaplace(scale).q, 1 / (float(scale) * most)
     log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in others)
     return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
 
@@ -125,8 +169,9 @@ class Scales:
         Args:
             scales: in records, above 0.
         """
-        q = [math.exp(-1 / scale) for scale in scales]
-        return cls(*(np.array(one) for one in (list(map(float, scales)), q, list(map(variance, scales)))))
+        laws = [DiscreteLaplace(scale) for scale in scales]
+        scale, q = [float(law.scale) for law in laws], [law.q for law in laws]
+        return cls(np.array(scale), np.array(q), np.array([law.variance for law in laws]))
 
 
 def bound_of_weights(law: Scales, places: NDArray[np.int64], weights: Reals, counts: Reals, aim: float = 1e-6) -> Tail:

@@ -100,6 +100,8 @@ _WITH_INNER = """
     SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
 """
 _TWO_BOXES = ("dph_difference", "dph_ratio")
+# The two boxes whose rows cut are summed along an axis.
+_CUT_IN = {"dph_share": {"first": "part", "second": "whole"}, "dph_ratio": {"first": "first", "second": "second"}}
 _NAMED = {
     **dict.fromkeys(_TWO_BOXES, "SELECT unnest(['first', 'second']) AS name, name AS source"),
     **dict.fromkeys(_ONE_BOX, _WITH_INNER),
@@ -220,7 +222,9 @@ def _parts(name: str) -> dict[str, str]:
         "capped": _capped("caps"),
         "capping": _piece("capping"),
         "capped_of_release": _capped("capping"),
+        "cut_along": _piece("cut_along", **_CUT_IN.get(name, {"first": "", "second": ""})),
         "shift_of_share": f"({_piece('shift_of_share')})",
+        "shift_of_ratio": f"({_piece('shift_of_ratio')})",
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
@@ -252,7 +256,7 @@ def _capped(row: str) -> str:
 
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
-    if name in ("dph_ratio", "dph_mean", "dph_sum"):
+    if name in ("dph_mean", "dph_sum"):
         return f"({_piece(name.replace('dph_', 'shift_of_'))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 

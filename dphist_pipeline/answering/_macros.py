@@ -182,8 +182,8 @@ def _parts(name: str) -> dict[str, str]:
         "boxes_asked": _piece("boxes_asked"),
         "boxes_along": _piece("boxes_along"),
         "bins": _piece("bins"),
-        "bin_in_words": _piece("ends_in_words", low="barred.lower_end", high="barred.upper_end"),
-        "bins_in_words": _piece("ends_in_words", low="barred.low", high="barred.high"),
+        "bin_in_words": _piece("ends_in_words", low="middle", high="middle"),
+        "bins_in_words": _piece("ends_in_words", low="lowest", high="highest"),
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),

@@ -82,6 +82,10 @@ BINS = _schema(
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
     ("category", _TEXT, "category or group; null for `other`"),
     ("label", _TEXT, "display name of the category; null where there is none, and for levels"),
+    ("first", _TEXT, "begins the words for a range of numbers from this bin on, such as 0 in 0 to 19"),
+    ("last", _TEXT, "ends the words for a range of numbers up to this bin, such as 19 in 0 to 19, or under 20"),
+    ("below", _TEXT, "the words for all numbers up to this bin"),
+    ("above", _TEXT, "the words for all numbers from this bin on"),
     ("atoms", _WHOLE, "number of report intervals in the bin, for estimates from reports"),
 )
 _OF_TWO = ", for two intervals that hold together with 95 %"

@@ -95,6 +95,8 @@ _WITH_INNER = """
     SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
 """
 _TWO_BOXES = ("dph_difference", "dph_ratio")
+# The two boxes whose rows cut are summed along an axis.
+_CUT_IN = {"dph_share": {"first": "part", "second": "whole"}, "dph_ratio": {"first": "first", "second": "second"}}
 _NAMED = {
     **dict.fromkeys(_TWO_BOXES, "SELECT unnest(['first', 'second']) AS name, name AS source"),
     **dict.fromkeys(_ONE_BOX, _WITH_INNER),
@@ -175,8 +177,8 @@ def _parts(name: str) -> dict[str, str]:
         "boxes_asked": _piece("boxes_asked"),
         "boxes_along": _piece("boxes_along"),
         "bins": _piece("bins"),
-        "bin_in_words": _piece("ends_in_words", low="barred.lower_end", high="barred.upper_end"),
-        "bins_in_words": _piece("ends_in_words", low="barred.low", high="barred.high"),
+        "bin_in_words": _piece("ends_in_words", low="middle", high="middle"),
+        "bins_in_words": _piece("ends_in_words", low="lowest", high="highest"),
         "boxes": _piece(
             "boxes",
             named=_NAMED.get(name, _THE_BOX),
@@ -215,7 +217,9 @@ def _parts(name: str) -> dict[str, str]:
         "capped": _capped("caps"),
         "capping": _piece("capping"),
         "capped_of_release": _capped("capping"),
+        "cut_along": _piece("cut_along", **_CUT_IN.get(name, {"first": "", "second": ""})),
         "shift_of_share": f"({_piece('shift_of_share')})",
+        "shift_of_ratio": f"({_piece('shift_of_ratio')})",
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
@@ -247,7 +251,7 @@ def _capped(row: str) -> str:
 
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
-    if name in ("dph_ratio", "dph_mean", "dph_sum"):
+    if name in ("dph_mean", "dph_sum"):
         return f"({_piece(name.replace('dph_', 'shift_of_'))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 

@@ -28,6 +28,7 @@ from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.publishing.current_files import grid_of
+from dphist_pipeline.publishing.picture_sums import words_of_ends
 from dphist_pipeline.publishing.published_files import WHOLE
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -99,7 +100,7 @@ def bin_rows(audit: Audit) -> Any:
     rows = [
         rows
         for axis, stride in zip(domain.axes, domain.strides, strict=True)
-        for rows in _rows_of_axis(grid_of(audit), axis, stride, audit.get("atoms"))
+        for rows in _rows_of_axis(grid_of(audit), axis, stride, audit.get("atoms"), audit.get("model") == "local")
     ]
     return pa.concat_tables(rows)
 
@@ -247,13 +248,20 @@ def day_of_period(audit: Audit, end: str) -> date | None:
     return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None
 
 
-def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None) -> Iterator[Any]:
-    """The rows for an axis and each of its levels; bounds and category of the cell `other` are null."""
+def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, closed: bool) -> Iterator[Any]:
+    """The rows for an axis and each of its levels; bounds and category of the cell `other` are null.
+
+    Args:
+        closed: whether both ends of the last bin belong to it, as in local collections.
+    """
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
     fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):
-        lower, upper = (pa.array(ends, from_pandas=True) for ends in axis.bounds)
-        yield _rows(axis.size, {**fixed, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
+        lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
+        ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
+        words = [words_of_ends(axis, low, high, closed) for low, high in ends]
+        told = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
+        yield _rows(axis.size, {**fixed, **told, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
     none = [None] * axis.other
     for name, groups in {axis.name: axis.values, **axis.levels}.items():

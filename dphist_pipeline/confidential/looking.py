@@ -24,7 +24,7 @@ from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import engine_settings, withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.sql_files import literal
 
 MOST_ROWS = 1_000_000  # of a unit that are looked at
@@ -32,7 +32,7 @@ MOST_LINES = 5
 UNTOLD = "not told: the engine failed on what a row holds, and the release reads each row alone"
 
 
-class NoTerminal(DphistError):
+class NoTerminal(Refused):
     """Exact numbers were to be written to something that is no terminal."""
 
     def __init__(self) -> None:

@@ -304,6 +304,32 @@ def range_in_words(
     return f"over {low} to {high}", f">{low}–{high}"
 
 
+def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> dict[str, str | None]:
+    """The words for ranges that begin or end with a bin of numbers, which together say what `range_in_words` says.
+
+    Args:
+        lower: nan for `other`, which has no words; -inf for an open end, as inf above.
+        closed: whether both ends of the last bin belong to it.
+
+    Returns:
+        `first` and `last`, the words around "to"; `below` and `above`, those of a range that is open there.
+    """
+    words: dict[str, str | None] = dict.fromkeys(("first", "last", "below", "above"))
+    if math.isnan(lower) or isinstance(axis, CalendarAxis):
+        return words
+    first, last = (lower, upper - 1) if axis.closed == "left" else (lower + 1, upper)
+    is_last = closed and upper == axis.edges[-1]
+    if math.isfinite(lower):
+        over = "over " if axis.closed == "right" and not axis.whole and not is_last else ""
+        words["first"] = over + written_end(axis, first if axis.whole and not is_last else lower)
+        words["above"] = range_in_words(axis, lower, math.inf)[0]
+    if math.isfinite(upper):
+        under = "under " if axis.closed == "left" and not axis.whole and not is_last else ""
+        words["last"] = under + written_end(axis, last if axis.whole and not is_last else upper)
+        words["below"] = range_in_words(axis, -math.inf, upper)[0]
+    return words
+
+
 def _written(axis: BinnedAxis, end: float, separated: bool) -> str:
     """An end of a bin; with commas if some end of the axis is long, so that years have none."""
     text = written_end(axis, end)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dphist_pipeline.confidential.looking import Terminal, show_records
-from dphist_pipeline.errors import DphistError
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.plans import plan_of, request_of
@@ -15,7 +15,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 
 
-class LookRefused(DphistError):
+class LookRefused(Refused):
     """Records that `dphist look` cannot show as the release would read them."""
 
     def __init__(self, release: str) -> None:

@@ -169,8 +169,9 @@ bounded AS (
 ),
 barred AS (
     SELECT
-        b.*, middle.bin_lower, middle.bin_upper, middle.lower_end, middle.upper_end,
-        lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper, lowest.lower_end AS low, highest.upper_end AS high,
+        b.*, middle.bin_lower, middle.bin_upper, lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
+        {bin_in_words} AS bin,
+        {bins_in_words} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
     FROM bounded AS b
     JOIN given ON true
@@ -217,8 +218,8 @@ SELECT
     barred.cells,
     barred.bin_lower,
     barred.bin_upper,
-    {bin_in_words} AS bin,
-    CASE WHEN barred.has_bars THEN {bins_in_words} END AS ci_bins,
+    barred.bin,
+    CASE WHEN barred.has_bars THEN barred.ci_bins END AS ci_bins,
     CASE
         WHEN barred.position IS NULL THEN '{no_whole}'
         WHEN NOT barred.has_bars THEN '{no_interval}'

@@ -1,7 +1,9 @@
 -- The count in one box divided by the count in another, with its 95 % interval: one row for each period (its latest revision), in
 -- order. Each end of the interval is missed with 2.5 % (Fieller's method); its upper end is infinite where the second count may
 -- be 0. For estimates from reports, it combines an interval of each box.
--- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
+-- about 95 %, if both boxes have conditions on one axis alone and the table has that axis; else how far they may move the ratio
+-- at most. Without a quality table this is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Boxes that overlap are taken to vary apart, so their interval is wider.
@@ -75,7 +77,35 @@ barred AS (
     LEFT JOIN least_ratios AS lower ON lower.period = b.period AND lower.revision = b.revision AND lower.side = 'lower'
     LEFT JOIN least_ratios AS upper ON upper.period = b.period AND upper.revision = b.revision AND upper.side = 'upper'
 ),
+{caps}
 {capping}
+{cut_along}
+-- The ratio as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
+-- both: those by the noisy counts, which vary together, and those by a noisy number of rows cut in one box or in both. Only where
+-- the second count is five standard deviations above 0, with and without the rows cut: nearer to it, derivatives say little.
+biased AS (
+    SELECT
+        v.period, v.revision, v.ratio - v.wider AS shift,
+        {sure} * sqrt(
+            v.by_first ** 2 * v.first_square + 2 * v.by_first * v.by_second * v.crossed + v.by_second ** 2 * v.second_square
+            + v.cut_square / v.seen ** 2 * (
+                (v.first_draws - v.both_draws) + v.wider ** 2 * (v.second_draws - v.both_draws)
+                + (1 - v.wider) ** 2 * v.both_draws
+            )
+        ) AS reach
+    FROM (
+        SELECT
+            p.period, p.revision, p.first_square, p.second_square, p.crossed, k.first_draws, k.second_draws, k.both_draws,
+            k.cut_variance AS cut_square,
+            p.second_unbiased AS counted, p.second_unbiased + k.second_cut AS seen,
+            p.first_unbiased / counted AS ratio, (p.first_unbiased + k.first_cut) / seen AS wider,
+            1 / counted - 1 / seen AS by_first, wider / seen - ratio / counted AS by_second
+        FROM box_pairs AS p
+        JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision
+        WHERE p.second_unbiased > 5 * sqrt(p.second_square)
+            AND p.second_unbiased + k.second_cut > 5 * sqrt(p.second_square + cut_square * k.second_draws)
+    ) AS v
+),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
@@ -94,10 +124,19 @@ SELECT
         WHEN barred.ci_lower IS NULL THEN '{no_interval}'
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
     END AS note,
-    {shifted},
+    CASE
+        WHEN capping.is_uncapped THEN NULL
+        WHEN biased.reach IS NOT NULL
+            THEN 'the bound moves this ratio by about ' || printf('%+.3g', biased.shift) || ' (95 %: '
+                || printf('%+.3g', biased.shift - biased.reach) || ' to ' || printf('%+.3g', biased.shift + biased.reach)
+                || '), measured with the first ' || capping.seen || ' rows of each unit; {unseen}'
+        WHEN capping.cut IS NULL THEN '{cap_unknown}'
+        ELSE {capped_of_release} || coalesce('; ' || {shift_of_ratio}, '')
+    END AS capped,
     {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
+LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

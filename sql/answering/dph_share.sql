@@ -123,33 +123,12 @@ barred AS (
 ),
 {caps}
 {capping}
--- The one axis that part and whole have conditions on, and the rows cut in both along it.
-one_axis AS (
-    SELECT allowed.grid, any_value(allowed.axis) AS axis
-    FROM allowed GROUP BY allowed.grid HAVING count(DISTINCT allowed.axis) = 1
-),
-cut_along AS (
-    SELECT
-        b.period, b.revision, any_value(b.noise_variance) AS cut_variance,
-        sum(b.estimate) FILTER (coalesce(p.is_wanted, true)) AS part_cut,
-        sum(b.estimate) FILTER (coalesce(w.is_wanted, true)) AS whole_cut,
-        count(*) FILTER (coalesce(p.is_wanted, true)) AS part_draws,
-        count(*) FILTER (coalesce(w.is_wanted, true)) AS whole_draws
-    FROM bought AS b
-    JOIN chosen AS c ON c.period = b.period AND c.revision = b.revision
-    JOIN one_axis AS o ON o.grid = c.grid AND o.axis = b.axis
-    LEFT JOIN positions AS p
-        ON p.name = 'part' AND p.grid = o.grid AND p.axis = o.axis AND p.position = b.position
-    LEFT JOIN positions AS w
-        ON w.name = 'whole' AND w.grid = o.grid AND w.axis = o.axis AND w.position = b.position
-    WHERE b.statistic = 'cut'
-    GROUP BY b.period, b.revision
-),
+{cut_along}
 -- The share as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
 -- both: those by a noisy number of rows cut, and those by a noisy cell of the part and of the rest.
-biased AS (
+shifted AS (
     SELECT
-        v.period, v.revision, 100 * (v.share - v.wider) AS points,
+        v.period, v.revision, least(1, greatest(0, v.share)) AS share, 100 * (v.share - v.wider) AS points,
         100 * {sure} * sqrt(
             v.cut_variance
                 * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
@@ -163,16 +142,25 @@ biased AS (
         ) AS reach
     FROM (
         SELECT
-            p.period, p.revision, k.cut_variance, k.part_draws, k.whole_draws, b.noise_error,
+            p.period, p.revision, k.cut_variance, k.both_draws AS part_draws, k.second_draws AS whole_draws, b.noise_error,
             CASE WHEN p.linear_variance IS NULL THEN p.noise_variance END AS cell_variance,
             p.cells AS part_cells, p.other_cells AS rest_cells,
-            p.whole_unbiased AS counted, p.whole_unbiased + k.whole_cut AS seen,
-            p.unbiased / counted AS share, (p.unbiased + k.part_cut) / seen AS wider
+            p.whole_unbiased AS counted, p.whole_unbiased + k.second_cut AS seen,
+            p.unbiased / counted AS share, (p.unbiased + k.first_cut) / seen AS wider
         FROM pairs AS p
         JOIN barred AS b ON b.period = p.period AND b.revision = p.revision
         JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision
-        WHERE p.whole_unbiased > 0 AND p.whole_unbiased + k.whole_cut > 0
+        WHERE p.whole_unbiased > 0 AND p.whole_unbiased + k.second_cut > 0
     ) AS v
+),
+-- Without the bound, too, a share lies between 0 and 1: noise in a small number of rows cut may say otherwise.
+biased AS (
+    SELECT
+        s.period, s.revision, s.reach,
+        greatest(100 * s.share - 100, least(100 * s.share, s.points)) AS points,
+        greatest(100 * s.share - 100, least(100 * s.share, s.points - s.reach)) AS points_lower,
+        greatest(100 * s.share - 100, least(100 * s.share, s.points + s.reach)) AS points_upper
+    FROM shifted AS s
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
@@ -199,8 +187,8 @@ SELECT
         WHEN capping.is_uncapped THEN NULL
         WHEN biased.reach < 100
             THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
-                || printf('%+.2f', biased.points - biased.reach) || ' to '
-                || printf('%+.2f', biased.points + biased.reach) || '), measured with the first ' || caps.seen
+                || printf('%+.2f', biased.points_lower) || ' to '
+                || printf('%+.2f', biased.points_upper) || '), measured with the first ' || caps.seen
                 || ' rows of each unit; {unseen}'
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')

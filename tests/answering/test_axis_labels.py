@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.domain import Axis, Domain
+from dphist_pipeline.answering._asked_boxes import piece
+from dphist_pipeline.answering.catalogue_rows import bin_rows
+from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.publishing.axis_labels import label_sql, labels_of, reader_columns, reader_values
 from dphist_pipeline.publishing.parquet_tables import write_histogram
+from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.spec.axes import domain_of
 
 AXES: dict[str, dict[str, Any]] = {
@@ -49,6 +52,29 @@ def test_labels_are_the_same_in_sql_and_in_python(kind: str, closed: bool, tmp_p
         found = [label for (label,) in connection.execute(asked).fetchall()]
     assert found == labels_of(axis, closed) and None not in found
     assert len({*found}) == axis.size
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("kind", ["whole", "declared whole", "whole and right", "decimal", "large", "days", "months"])
+def test_macros_say_a_range_of_bins_as_tables_do(kind: str, closed: bool) -> None:
+    axis = axis_of(AXES[kind])
+    assert isinstance(axis, BinnedAxis)
+    closed = closed and axis.closed == "left"  # as those of local collections
+    ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))[: axis.size - axis.other]
+    rows = bin_rows({"axes": [AXES[kind]], "model": "local" if closed else "central"})
+    day = "strftime(DATE '1970-01-01' + TRY_CAST({} AS INTEGER), '%Y-%m-%d')"
+    written = ", ".join(f"{day.format(f'bin_{end}')} AS {end}_end" for end in ("lower", "upper"))
+    with duckdb.connect() as connection:
+        connection.register("rows", rows)
+        found = connection.execute(
+            f"WITH bins AS (SELECT *, {written} FROM rows) "
+            f"SELECT low.position, high.position, {piece('ends_in_words', low='low', high='high')} "
+            "FROM bins AS low JOIN bins AS high ON low.position <= high.position WHERE high.bin_upper IS NOT NULL"
+        ).fetchall()
+    assert len(found) == len(ends) * (len(ends) + 1) / 2
+    for low, high, words in found:
+        both = ends[low][0], ends[high][1]
+        assert words == ("all" if np.isinf(both).all() else range_in_words(axis, *both, closed)[0])
 
 
 def test_open_ends_compare_and_other_is_last() -> None:

@@ -33,9 +33,10 @@ SCALE, CUT_SCALE, PERIODS = Fraction(12), Fraction(140), 1_500
 SHARE = "dph_share('noisy', {'readmitted': 'yes'})"
 POINTS = r"([+-][\d.]+)"
 SAID = re.compile(
-    rf"by about {POINTS} points \(95 %: {POINTS} to {POINTS}\), measured with the first 10 rows "
+    rf"by about {POINTS}(?: points)? \(95 %: {POINTS} to {POINTS}\), measured with the first 10 rows "
     rf"of each unit; {notes.UNSEEN}$"
 )
+RATIO = "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': ['yes', 'no']})"
 
 
 def tables(cut: np.ndarray) -> tuple[RowTable, ...]:
@@ -97,6 +98,8 @@ def bias(part: list[int], whole: list[int]) -> float:
         ("{'readmitted': 'yes'}", "'{}'", bias([0], [0, 1, 2])),
         ("{'readmitted': ['no', NULL]}", "'{}'", bias([1, 2], [0, 1, 2])),
         ("{'readmitted': 'yes'}", "{'readmitted': ['yes', 'no']}", bias([0], [0, 1])),
+        ("{'readmitted': 'yes'}", "{'readmitted': ['yes', 'no', NULL], 'age': [0, 100]}", bias([0], [0, 1, 2])),
+        ("{'readmitted': 'yes', 'age': [0, 100]}", "'{}'", bias([0], [0, 1, 2])),
     ],
 )
 def test_a_share_along_the_axis_says_how_far_the_bound_moves_it(
@@ -105,6 +108,28 @@ def test_a_share_along_the_axis_says_how_far_the_bound_moves_it(
     points, lower, upper = told(asked(catalogue, f"dph_share('noisy', {part}, {whole})")[0])
     assert points == pytest.approx(expected, abs=0.0051)
     assert lower < points < upper
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "places"),
+    [
+        ("{'readmitted': 'yes'}", "{'readmitted': 'no'}", ([0], [1])),
+        ("{'readmitted': 'yes'}", "{'age': [0, 100]}", ([0], [0, 1, 2])),
+        ("{'readmitted': ['yes', 'no']}", "{'readmitted': ['no', NULL]}", ([0, 1], [1, 2])),
+    ],
+)
+def test_a_ratio_along_the_axis_says_how_far_the_bound_moves_it(
+    catalogue: duckdb.DuckDBPyConnection, first: str, second: str, places: tuple[list[int], list[int]]
+) -> None:
+    shift, lower, upper = told(asked(catalogue, f"dph_ratio('noisy', {first}, {second})")[0])
+    assert shift == pytest.approx(bias(*places) / 100, rel=0.005)
+    assert lower < shift < upper
+
+
+def test_a_ratio_by_a_count_near_0_says_how_far_at_most(catalogue: duckdb.DuckDBPyConnection) -> None:
+    """The noise of the rows cut in the category of 800 is a third of them."""
+    (text,) = asked(catalogue, "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': NULL})")
+    assert "with them this ratio would be from" in (text or "")
 
 
 @pytest.mark.parametrize(
@@ -140,9 +165,10 @@ def test_a_share_of_another_axis_says_how_far_all_rows_cut_would_move_it(catalog
 
 def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: duckdb.DuckDBPyConnection) -> None:
     cut = CUT.sum() + 419.4
-    (text,) = asked(catalogue, "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': 'no'})")
+    (text,) = asked(catalogue, "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})")
     assert "with them this ratio would be from" in text
-    assert numbers(text) == pytest.approx([COUNTED[0] / (COUNTED[1] + cut), (COUNTED[0] + cut) / COUNTED[1]], rel=0.01)
+    old, young = COUNTED.sum() / 3, COUNTED.sum() * 2 / 3
+    assert numbers(text) == pytest.approx([old / (young + cut), (old + cut) / young], rel=0.01)
     (text,) = asked(catalogue, "dph_mean('noisy', 'age')")
     rows = COUNTED.sum()
     ((mean,),) = catalogue.execute("SELECT unbiased FROM dph_mean('noisy', 'age')").fetchall()
@@ -176,6 +202,8 @@ def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBP
 def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDBPyConnection) -> None:
     made = published(tmp_path / "again")
     assert [made.share({"readmitted": "yes"}).capped] == asked(catalogue, SHARE)
+    boxes: tuple[dict[str, Any], ...] = ({"readmitted": "yes"}, {"readmitted": ["yes", "no"]})
+    assert [made.ratio(*boxes).capped] == asked(catalogue, RATIO)
     assert made.answer(readmitted="yes").capped == ""
 
 
@@ -195,7 +223,29 @@ def test_where_every_row_is_a_unit_or_a_report_no_cap_is_spoken_of(tmp_path: Pat
     assert town.mean("age").capped == town.share({"age": (0, 18)}).capped == ""
 
 
-def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("cut", [-9_000, 10**7])
+def test_no_share_lies_below_0_or_above_1_without_the_bound(changed: duckdb.DuckDBPyConnection, cut: int) -> None:
+    """Noise may say that fewer than no rows of a category were cut."""
+    changed.execute(
+        f"UPDATE internals.dph_quality_rows SET estimate = {cut} WHERE axis = 'readmitted' AND position = 0"
+    )
+    share = 100 * COUNTED[0] / COUNTED.sum()
+    points, lower, upper = told(asked(changed, SHARE)[0])
+    assert share - 100.01 <= lower <= points <= upper <= share + 0.01
+    assert points == pytest.approx(share if cut < 0 else share - 100, abs=1.1)
+
+
+@pytest.mark.parametrize(
+    ("question", "truth", "least"),
+    [
+        (SHARE, bias([0], [0, 1, 2]), 0.005),
+        (RATIO, bias([0], [0, 1]) / 100, 5e-5),
+        ("dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': 'no'})", bias([0], [1]) / 100, 5e-5),
+    ],
+)
+def test_the_bias_is_estimated_without_bias_and_its_interval_covers(
+    changed: duckdb.DuckDBPyConnection, question: str, truth: float, least: float
+) -> None:
     """1,500 publications of the same records: intervals cover at least 92 %, 30 % narrower ones do not."""
     random = np.random.default_rng(16)
     for table, value, scale in (
@@ -212,11 +262,10 @@ def test_the_bias_is_estimated_without_bias_and_its_interval_covers(changed: duc
         changed.register("more", pa.Table.from_pylist(more))
         changed.execute(f"INSERT INTO {table} BY NAME FROM more")
         changed.unregister("more")
-    found = np.array([told(text) for text in asked(changed, SHARE)[1:]])
+    found = np.array([told(text) for text in asked(changed, question)[1:]])
     assert len(found) == PERIODS
-    truth = bias([0], [0, 1, 2])
     spread = found[:, 0].std() / PERIODS**0.5
-    assert abs(found[:, 0].mean() - truth) < 6 * spread + 0.005
+    assert abs(found[:, 0].mean() - truth) < 6 * spread + least
     assert all(abs(found[:, 0].mean() - wrong * truth) > 6 * spread for wrong in (0.7, 1.3))
     reach = (found[:, 2] - found[:, 1]) / 2
     missed = np.abs(found[:, 0] - truth)

@@ -317,4 +317,4 @@ def test_two_releases_of_an_account_are_compared(two_releases: Path) -> None:
 
 def test_open_bins_of_quantiles_are_told_in_words(store: Asked) -> None:
     rows = ask(store, "dph_quantile('r.weekly', 'age', [0.01, 0.5, 0.99], period := '2026-03-02')")
-    assert [row["bin"] for row in rows] == ["0.0 and below", "18.0 to 65.0", "65.0 and above"]
+    assert [row["bin"] for row in rows] == ["below 0", "18 to under 65", "65 or more"]

@@ -302,6 +302,24 @@ ANSWERS = (
         ),
     ),
     Part(
+        "sql/answering/pieces/cut_along.sql",
+        ("answering/test_capped.py",),
+        (
+            Mutation("<= 1\n", "<= 9\n", "the rows cut along one of two axes"),
+            Mutation("min(allowed.axis) FILTER (allowed.wanted < allowed.size)", "NULL", "an axis that is spelled out"),
+        ),
+    ),
+    Part(
+        "sql/answering/dph_ratio.sql",
+        ("answering/test_capped.py",),
+        (
+            Mutation("+ (1 - v.wider) ** 2 * v.both_draws", "", "rows cut in both boxes"),
+            Mutation(
+                "p.second_unbiased + k.second_cut > 5 *", "p.second_unbiased + k.second_cut > 0 *", "counts near 0"
+            ),
+        ),
+    ),
+    Part(
         "sql/answering/dph_mean.sql",
         ("answering/test_means.py",),
         (

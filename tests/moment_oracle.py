@@ -114,7 +114,9 @@ class Moments:
         half = float((self.upper - self.lower).max()) / 2
         values = self.oracle.values if self.oracle.unbiased is None else self.oracle.unbiased.values
         shift = (
-            f"about {round(max(0.0, float((self.rows * values).sum())) * half):,}" if what == "sum" else f"{half:.6g}"
+            f"about {math.floor(max(0.0, float((self.rows * values).sum())) * half + 0.5):,}"
+            if what == "sum"
+            else f"{half:.6g}"
         )
         text = notes.MIDDLES_OF_ESTIMATE.format(what=what) + shift
         if is_inside is None:

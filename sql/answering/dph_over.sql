@@ -1,5 +1,6 @@
 -- The count in a box over several periods together, with its 95 % interval: one row, from the latest revisions of all periods from
--- the first to the last. Noise of periods is independent. A person counts in each period anew.
+-- the first to the last. Noise of periods is independent. A person counts in each period anew. `note` says how many days between
+-- the first and the last are in no period: one was withdrawn, or not published yet.
 -- In: the release's table; the first and the last period by their first days, null for no limit; a box as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
 {opening},
@@ -20,6 +21,8 @@ taken AS (
 together AS (
     SELECT
         min(s.period) AS first_period, max(s.period) AS last_period, max(s.period_end) AS period_end, CAST(count(*) AS BIGINT) AS periods,
+        date_diff('day', min(TRY_CAST(s.period AS DATE)), max(s.period_end))
+            - sum(date_diff('day', TRY_CAST(s.period AS DATE), s.period_end)) AS missing_days,
         CAST(sum(s.cells) AS BIGINT) AS cells, bool_and(s.has_bars) AS has_bars,
         count(DISTINCT s.noise_scale) + count(DISTINCT s.linear_variance IS NULL) <= 2 OR bool_and(s.step IS NOT NULL)
             AS is_one_law,
@@ -69,11 +72,15 @@ SELECT
         ELSE 'linear'
     END AS basis,
     barred.cells,
-    CASE
-        WHEN barred.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-        WHEN barred.estimate < 0 THEN '{below}'
-    END AS note,
+    nullif(concat_ws(
+        '; ',
+        CASE WHEN barred.missing_days > 0 THEN barred.missing_days || '{missing_days}' END,
+        CASE
+            WHEN barred.half_width IS NULL THEN '{no_interval}'
+            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+            WHEN barred.estimate < 0 THEN '{below}'
+        END
+    ), '') AS note,
     {days_of_span}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

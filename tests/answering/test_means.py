@@ -48,7 +48,9 @@ def test_means_and_sums_are_those_of_the_cells_in_sql_and_python(store: Asked, a
 REFUSED = {
     "dph_mean('r.weekly', 'age')": "axis age has an open bin; give the ends within which all values lie, as low := 0",
     "dph_sum('r.weekly', 'age', low := 0)": "axis age has an open bin",
-    "dph_mean('r.weekly', 'age', 1, 100)": "axis age: low lies below the first edge and high above the last one",
+    "dph_mean('r.weekly', 'age', 1, 100)": "axis age: low must lie below 0, the last edge on that side",
+    "dph_mean('r.weekly', 'age', 0, 90)": "axis age: low must lie below 0, the last edge on that side",
+    "dph_mean('r.weekly', 'age', -1, 64)": "axis age: high must lie above 65, the last edge on that side",
     "dph_mean('r.weekly', 'county')": "there is no binned axis county in period 2026-03-02; those are age, day",
     "dph_sum('r.weekly', 'day')": "axis day holds days, which have no sum; dph_mean takes it",
     "dph_sum('r.weekly', 'age', box := {'age': [3, 18]})": "3 is not an edge",

@@ -97,3 +97,16 @@ def test_a_release_without_periods_has_no_days_and_axes_keep_their_names(catalog
         assert (total["period"], total["period_start"], total["period_end"]) == ("all", None, None)
         (row,) = _rows(connection, "dph_marginal('r.odd', ['period_start'])")
         assert row["period_start"] == "x"
+
+
+def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path: Path) -> None:
+    for week in ("2026-03-02", "2026-03-16", "2026-03-23"):
+        start = datetime.date.fromisoformat(week)
+        ends = {"period_start": f"{start}T00:00:00+01:00", "period_end": f"{_after(start)}T00:00:00+01:00"}
+        by_hand.publish(tmp_path / "public", by_hand.estimate([AGE, WARD]), [AGE, WARD], "weekly", week, **ends)
+    (tmp_path / "public/scratch").mkdir()
+    with attached(build_catalogue(tmp_path / "public", tmp_path / "public/scratch")) as connection:
+        (gap,) = _rows(connection, "dph_over('r.weekly')")
+        assert str(gap["note"]).startswith("7 days between them are in no published period, and not in this sum")
+        (whole,) = _rows(connection, "dph_over('r.weekly', '2026-03-16', '2026-03-23')")
+        assert "days between" not in str(whole["note"])

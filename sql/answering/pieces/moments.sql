@@ -123,7 +123,16 @@ moment_problems AS (
     FROM closed AS k
     WHERE NOT coalesce(isfinite(k.low_end) AND isfinite(k.high_end), false)
     UNION ALL
-    SELECT 'axis ' || k.axis || ': low lies below the first edge and high above the last one'
+    SELECT 'axis ' || k.axis || ': ' || CASE
+        WHEN isfinite(k.bin_upper) THEN 'low must lie below ' || CASE
+            WHEN k.calendar THEN CAST(DATE '1970-01-01' + CAST(k.bin_upper AS INTEGER) AS VARCHAR)
+            ELSE printf('%g', k.bin_upper)
+        END
+        ELSE 'high must lie above ' || CASE
+            WHEN k.calendar THEN CAST(DATE '1970-01-01' + CAST(k.bin_lower AS INTEGER) AS VARCHAR)
+            ELSE printf('%g', k.bin_lower)
+        END
+    END || ', the last edge on that side'
     FROM closed AS k
     WHERE k.low_end >= k.high_end
 )

@@ -113,15 +113,26 @@ def _in_text(text: str) -> Iterator[str]:
 def _in_bytes(path: Path) -> Iterator[str]:
     """Tokens, and exact counts as eight bytes: by chance they do not come up.
 
-    Not the larger byte first in files of DuckDB, which writes numbers the other way round: its metadata is cut into
-    short pieces, each of which begins with a pointer of many zeros, and any two bytes may follow.
+    Files of DuckDB are an exception in two ways, because its metadata is cut into short pieces, each of which begins with
+    a pointer of many zeros. The larger byte first is not looked for: any two bytes may follow a pointer, and DuckDB
+    writes numbers the other way round. And bytes that lie on both sides of the begin of a piece are no number.
     """
     content = path.read_bytes()
-    kinds = ("<q", "<d") if path.suffix == ".duckdb" else ("<q", "<d", ">q", ">d")
+    is_duckdb = path.suffix == ".duckdb"
+    kinds = ("<q", "<d") if is_duckdb else ("<q", "<d", ">q", ">d")
     yield from (f"the token {token}" for token in TOKENS if token.encode() in content)
     for count in COUNTS:
-        if any(struct.pack(kind, count) in content for kind in kinds):
+        found = [place.start() for kind in kinds for place in re.finditer(re.escape(struct.pack(kind, count)), content)]
+        if any(not (is_duckdb and _is_cut(content, place)) for place in found):
             yield f"the exact count {count} as bytes"
+
+
+def _is_cut(content: bytes, place: int) -> bool:
+    """Whether eight bytes of a DuckDB file lie in two pieces of its metadata, of which a block has 64."""
+    (block,) = struct.unpack("<Q", content[4136:4144])
+    piece = (block - 8) // 64 // 8 * 8
+    within = (place - 12_288) % block - 8
+    return within % piece > piece - 8
 
 
 def _texts(path: Path) -> Iterator[str]:

@@ -29,6 +29,7 @@ def limit_reached(question: Question, spent: Fraction, limit: Fraction) -> Refus
         f"answering '{question.collection}' (round {question.round}) spends epsilon {question.epsilon}; {spent} of "
         f"{limit} is spent already. Nothing was answered. Only the contributor can decide on a higher limit.",
         code="limit_reached",
+        **{"question": question, "spent": spent, "limit": limit},
     )
 
 

@@ -38,6 +38,7 @@ def question_invalid(problem: str) -> Refused:
     return Refused(
         f"this is not a question of a collection: {problem}. Ask its curator for the file again.",
         code="question_invalid",
+        problem=problem,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,8 @@ from spec_parts import Attack
 
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates import intervals, whole_families
+from dphist_pipeline.estimates import whole_families
+from dphist_pipeline.estimates.laws import _interface
 from dphist_pipeline.publishing import card, family_card
 from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing import release
@@ -47,7 +49,9 @@ def large_noise() -> Iterator[None]:
         # Whole tables and widths are worked out from noisy numbers and from scales of noise alone.
         stack.enter_context(patch.object(whole_families, "MOST_RECORDS", 2_000))
         stack.enter_context(
-            patch.object(intervals, "exact_half_width", lambda scale, cells, level=0: int(scale * cells))
+            patch.object(
+                _interface, "_exact_half_width", lambda law, draws, level: int(math.sqrt(law.variance) * draws)
+            )
         )
         stack.enter_context(
             patch.object(

@@ -82,7 +82,8 @@ def test_beyond_the_limit_nothing_is_drawn_and_earlier_answers_stay(
     with monkeypatch.context() as patched, pytest.raises(Refused, check=coded("limit_reached")) as seen:
         patched.setattr(module, "encode", lambda *_: pytest.fail("drawn"))
         person.answer(dearer, VALUES)
-    assert (seen.value.spent, seen.value.limit, seen.value.question) == (1, 2, dearer)
+    told = vars(seen.value)
+    assert (told["spent"], told["limit"], told["question"]) == (1, 2, dearer)
     assert "Nothing was answered" in str(seen.value) and isinstance(seen.value, DphistError)
     assert person.path.read_bytes() == before and person.answer(ASKED, VALUES) == first
     person.answer(OTHER, VALUES)  # exactly the limit

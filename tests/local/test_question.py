@@ -48,7 +48,7 @@ def refused(text: str | bytes) -> str:
     assert isinstance(seen.value, DphistError)
     # The text may hold anything, and is not to be read back by whoever sees the message or the traceback.
     assert seen.value.__cause__ is None and seen.value.__context__ is None
-    return seen.value.problem
+    return str(vars(seen.value)["problem"])
 
 
 edges = st.lists(st.fractions(-(10**15), 10**15, max_denominator=10**6), min_size=2, max_size=8, unique_by=float)

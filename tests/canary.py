@@ -113,9 +113,9 @@ def _in_text(text: str) -> Iterator[str]:
 def _in_bytes(path: Path) -> Iterator[str]:
     """Tokens, and exact counts as eight bytes: by chance they do not come up.
 
-    Files of DuckDB are an exception in two ways, because its metadata is cut into short pieces, each of which begins with
-    a pointer of many zeros. The larger byte first is not looked for: any two bytes may follow a pointer, and DuckDB
-    writes numbers the other way round. And bytes that lie on both sides of the begin of a piece are no number.
+    Files of DuckDB are an exception in two ways, because its metadata is cut into short pieces, each of which begins
+    with a pointer of many zeros. The larger byte first is not looked for: any two bytes may follow a pointer, and
+    DuckDB writes numbers the other way round. And bytes that lie on both sides of the begin of a piece are no number.
     """
     content = path.read_bytes()
     is_duckdb = path.suffix == ".duckdb"

@@ -48,11 +48,10 @@ def large_noise() -> Iterator[None]:
         stack.enter_context(patch.object(release, "refresh_catalogue", lambda attempt: None))
         # Whole tables and widths are worked out from noisy numbers and from scales of noise alone.
         stack.enter_context(patch.object(whole_families, "MOST_RECORDS", 2_000))
-        stack.enter_context(
-            patch.object(
-                _interface, "_exact_half_width", lambda law, draws, level: int(math.sqrt(law.variance) * draws)
-            )
+        widths = patch.object(
+            _interface, "_exact_half_width", lambda law, draws, _: int(draws * math.sqrt(law.variance))
         )
+        stack.enter_context(widths)
         stack.enter_context(
             patch.object(
                 noise, "discrete_laplace", lambda scale, size: large.integers(10**10, 10**12, size, dtype=np.int64)

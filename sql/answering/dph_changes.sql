@@ -22,7 +22,11 @@ first_problems AS (
     WHERE CAST(period AS VARCHAR) = (SELECT min(chosen.period) FROM chosen)
     UNION ALL
     SELECT 'there is no period ' || CAST(period AS VARCHAR) || '; it has '
-        || (SELECT min(chosen.period) || ' to ' || max(chosen.period) FROM chosen)
+        || (
+            SELECT min(chosen.period) || ' to ' || max(chosen.period) || ' (' || count(DISTINCT chosen.period)
+                || ' in all; others were not published, or were withdrawn)'
+            FROM chosen
+        )
     WHERE CAST(period AS VARCHAR) NOT IN (SELECT chosen.period FROM chosen)
 )
 SELECT

@@ -198,7 +198,7 @@ REFUSED = {
     "'[18, 65]'": "the box is a struct or a JSON object",
     "'\"surgery\"'": "the box is a struct or a JSON object",
     '\'{"ward": "surgery", "ward": "medicine"}\'': "with each axis once",
-    "{}, period := '2026-03-03'": "there is no period 2026-03-03; it has 2026-03-02 to 2026-03-16",
+    "{}, period := '2026-03-03'": "there is no period 2026-03-03; it has 2026-03-02 to 2026-03-16 (3 in all; others",
 }
 
 

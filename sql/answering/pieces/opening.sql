@@ -40,7 +40,11 @@ chosen AS (
 ),
 period_problems AS (
     SELECT 'there is no period ' || k.period || '; it has '
-        || (SELECT min(published.period) || ' to ' || max(published.period) FROM published) AS problem
+        || (
+            SELECT min(published.period) || ' to ' || max(published.period) || ' (' || count(DISTINCT published.period)
+                || ' in all; others were not published, or were withdrawn)'
+            FROM published
+        ) AS problem
     FROM asked_keys AS k
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL

@@ -77,7 +77,12 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
-        sql={"name": audit["release"], "period": literal(audit["period"]), "box": example_box(domain)},
+        sql={
+            "name": audit["release"],
+            "period": literal(audit["period"]),
+            "box": example_box(domain),
+            "file": literal("histogram.parquet"),
+        },
         rendered=rendered,
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )

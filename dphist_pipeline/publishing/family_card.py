@@ -65,6 +65,7 @@ def family_card(
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),
             "box": card.example_box(first.domain),
+            "file": literal(f"tables/{name}/histogram.parquet"),
         },
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from carded import Read
 from office import Office
 from system.test_families import AGE, COUNTY, FAMILY, SEX, WARD, records
 
@@ -46,6 +47,12 @@ def test_the_card_reads_a_file_that_is_there(office: Office) -> None:
     (file,) = re.findall(r"^SELECT \* FROM '(.*\.parquet)';", card, re.MULTILINE)
     assert duckdb.sql(f"SELECT * FROM '{office.published() / file}'").fetchall()
     assert "beside this page\nSELECT" not in card
+
+
+def test_the_card_of_a_family_tells_the_sensitivity_of_each_table(office: Office) -> None:
+    text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
+    assert "changes the counts of each table together by at most this much" in text
+    assert "changes all counts together" not in text
 
 
 def test_each_of_many_tables_has_a_page_which_the_audit_seals(office: Office) -> None:

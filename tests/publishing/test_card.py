@@ -236,7 +236,7 @@ def test_its_sql_runs_as_it_is_copied(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "draft").mkdir()
     build_catalogue(tmp_path, tmp_path / "draft")
     read = Read((folder / "card.html").read_text(encoding="utf-8"))
-    sql = next(words for words in read.words if "ATTACH" in words)
+    sql = "".join(words for words in read.words if words.startswith("-- "))
     monkeypatch.chdir(folder)
     statements = [statement for statement in sql.split(";") if statement.strip()]
     with duckdb.connect() as connection:

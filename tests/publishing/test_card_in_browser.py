@@ -16,6 +16,8 @@ from carded import card
 from carded_reports import SAMPLED, made
 from requiring import missing
 
+from dphist_pipeline.publishing.withdrawal import marked
+
 pytestmark = pytest.mark.outside  # `make outside` runs it
 LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
 DAY = {"column": "day", "calendar": "day", "start": "2025-01-01", "stop": "2026-01-01"}
@@ -132,3 +134,17 @@ def test_a_complaint_would_be_seen(chromium: str, tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     page.write_text(card([AGE]).replace("</body>", "<script>1</script></body>"), encoding="utf-8")
     assert "CONSOLE" in shown(chromium, page, tmp_path / "profile")[1]
+
+
+def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(chromium: str, tmp_path: Path) -> None:
+    axes, page = [AGE], tmp_path / "card.html"
+    as_published = card(axes)
+    note = {"withdrawn": {"at": "2026-03-20T00:00:00Z", "reason": "wrong counts"}}
+    for shown_here, told in [(as_published, True), (marked(as_published, note), False)]:
+        script = "<script>document.documentElement.setAttribute('data-told', document.body.innerText)</script></body>"
+        free = re.sub(r"<meta http-equiv[^>]*>", "", shown_here)
+        page.write_text(free.replace("</body>", script), encoding="utf-8")
+        elements, _ = shown(chromium, page, tmp_path / "profile")
+        found = re.search(r'data-told="([^"]*)"', elements)
+        assert found is not None and "SELECT * FROM 'histogram.parquet'" in found[1]
+        assert ("dph_total" in found[1]) == ("ATTACH" in found[1]) == told

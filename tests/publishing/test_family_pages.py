@@ -55,8 +55,9 @@ def test_the_card_of_a_family_tells_the_sensitivity_of_each_table(office: Office
     assert "changes all counts together" not in text
 
 
-def test_captions_of_a_family_name_no_noisy_counts(office: Office) -> None:
+def test_a_family_names_its_unit_and_no_noisy_counts(office: Office) -> None:
     text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
+    assert "any one person" not in text and "is in the records: no result" in text
     assert "interval of each is the number ±" in text and "its noisy count ±" not in text
 
 

@@ -75,7 +75,12 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
-        sql={"name": audit["release"], "period": literal(audit["period"]), "box": example_box(domain)},
+        sql={
+            "name": audit["release"],
+            "period": literal(audit["period"]),
+            "box": example_box(domain),
+            "file": literal("histogram.parquet"),
+        },
         rendered=rendered,
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
@@ -177,12 +182,14 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
     if unbiased is None:
         return facts
     reach = unbiased.half_width_of_cell()
+    # The interval of the total uses sums of groups too, where there are some: one page tells one error of one sum.
+    of_groups = estimate.domain.cells if estimate.sums is not None and estimate.domain.cells > 1 else None
     return facts | {
         "reach": shown_number(reach),
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),
         "reaches": [
-            (what, f"{cells:,}", shown_number(width))
+            (what, f"{cells:,}", str(facts["total_reach"]) if cells == of_groups else shown_number(width))
             for what, cells, width in _reaches(unbiased, estimate.domain)
             if cells < estimate.domain.cells or cells == 1 or facts["total_reach"]  # else sums of groups tell it, too
         ],

@@ -64,6 +64,7 @@ def family_card(
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),
             "box": card.example_box(first.domain),
+            "file": literal(f"tables/{name}/histogram.parquet"),
         },
     )
 
@@ -97,7 +98,9 @@ def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: 
 def _picture(name: str, made: Estimate) -> Picture:
     """The picture of all cells of a table, which it names."""
     picture = main_picture(Grid.of_all(made.domain, made.values, made.unbiased))
-    return replace(picture, title=f"Table {name}: {picture.title[0].lower()}{picture.title[1:]}")
+    title = f"Table {name}: {picture.title[0].lower()}{picture.title[1:]}"
+    # A table is the least squares fit to all marginals that were measured, not noisy counts.
+    return replace(picture, title=title, note=picture.note.replace(" is its noisy count ±", " is the number ±"))
 
 
 def _axes_of(family: FamilyEstimate) -> list[Any]:

@@ -33,6 +33,7 @@ GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
 PANEL_STEP, LETTER, DIGIT = 13, 6.5, 5.6  # pixels: the least row for a number, a letter of a label, a digit in a square
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
+# Readers without a font of these widths see a wider one, such as DejaVu Sans: the paddings leave room for its letters.
 CONFIG: dict[str, Any] = {
     "aria": False,
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -40,10 +41,10 @@ CONFIG: dict[str, Any] = {
     "view": {"stroke": LINE},
     "axis": {
         **{"labelColor": INK, "titleColor": FAINT, "titleFontWeight": "normal", "labelFontSize": 11, "labelLimit": 300},
-        **{"titleLimit": 400, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
+        **{"titleLimit": 400, "titlePadding": 16, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
     },
     "legend": {
-        **{"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 12},
+        **{"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 44},
         **{"titleColor": FAINT, "titleFontWeight": "normal", "titleFontSize": 11},
     },
     "title": {

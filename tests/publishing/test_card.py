@@ -31,6 +31,7 @@ from quick_catalogue import build_catalogue
 from dphist_pipeline import mechanisms
 from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.estimates.laws import noise_law
+from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
@@ -183,6 +184,17 @@ def test_the_errors_are_those_of_the_law_of_the_noise() -> None:
     assert f"goes beyond ± {noise_law(Fraction(6)).half_width_of_sum(1)} records" in text
 
 
+def test_one_error_is_told_of_the_sum_of_all_cells_where_groups_know_it_better() -> None:
+    estimate = made([WARD])
+    assert estimate.unbiased is not None
+    size, total = estimate.domain.cells, estimate.unbiased.values.sum()
+    sums = NoisySums(np.array([total]), np.array([size]), Fraction(2))
+    page = card([WARD], replace(estimate, groups=np.zeros(size, dtype=np.int64), sums=sums))
+    (told,) = re.findall(r"the sum of all cells by at most ([0-9.]+)", Read(page).text)
+    (row,) = re.findall(r">all cells</bdi></th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", page)
+    assert row == told != re.findall(r">all cells</bdi></th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", card([WARD]))[0]
+
+
 def test_every_name_is_shown_and_none_is_markup() -> None:
     axis = {"column": HOSTILE[:200], "name": "age", "edges": [0, 1, 2]}
     changed = {"title": HOSTILE, "privacy_unit": HOSTILE, "reason": HOSTILE, "account": HOSTILE, "mechanism": HOSTILE}
@@ -236,7 +248,7 @@ def test_its_sql_runs_as_it_is_copied(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "draft").mkdir()
     build_catalogue(tmp_path, tmp_path / "draft")
     read = Read((folder / "card.html").read_text(encoding="utf-8"))
-    sql = next(words for words in read.words if "ATTACH" in words)
+    sql = "".join(words for words in read.words if words.startswith("-- "))
     monkeypatch.chdir(folder)
     statements = [statement for statement in sql.split(";") if statement.strip()]
     with duckdb.connect() as connection:

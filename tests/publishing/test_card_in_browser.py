@@ -6,15 +6,20 @@ import json
 import re
 import shutil
 import subprocess
+from fractions import Fraction
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, WARD
-from carded import card
+from carded import card, noisy
 from carded_reports import SAMPLED, made
 from requiring import missing
+
+from dphist_pipeline.publishing.withdrawal import marked
+from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
 LONG = {"column": "place", "values": ["surgery", "x" * 200, "a very long name of a ward that goes on", "漢字" * 20]}
@@ -57,6 +62,21 @@ for (const svg of document.querySelectorAll('svg')) {
   }));
 }
 root.setAttribute('data-found', JSON.stringify(found));
+</script>"""
+
+RUNNING_INTO = """<script>
+const found = [];
+for (const svg of document.querySelectorAll('svg')) {
+  const texts = [...svg.querySelectorAll('text')], swatches = [...svg.querySelectorAll('.role-legend-symbol path')];
+  const titles = texts.filter(text => (text.getAttribute('transform') || '').includes('rotate(-90'));
+  for (const text of texts) for (const other of [...titles, ...swatches]) {
+    const a = text.getBoundingClientRect(), b = other.getBoundingClientRect();
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (text !== other && across > -1 && down > 1) found.push([text.textContent, other.textContent]);
+  }
+}
+document.documentElement.setAttribute('data-found', JSON.stringify(found));
 </script>"""
 
 
@@ -132,3 +152,29 @@ def test_a_complaint_would_be_seen(chromium: str, tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     page.write_text(card([AGE]).replace("</body>", "<script>1</script></body>"), encoding="utf-8")
     assert "CONSOLE" in shown(chromium, page, tmp_path / "profile")[1]
+
+
+def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(chromium: str, tmp_path: Path) -> None:
+    axes, page = [AGE], tmp_path / "card.html"
+    as_published = card(axes)
+    note = {"withdrawn": {"at": "2026-03-20T00:00:00Z", "reason": "wrong counts"}}
+    for shown_here, told in [(as_published, True), (marked(as_published, note), False)]:
+        script = "<script>document.documentElement.setAttribute('data-told', document.body.innerText)</script></body>"
+        free = re.sub(r"<meta http-equiv[^>]*>", "", shown_here)
+        page.write_text(free.replace("</body>", script), encoding="utf-8")
+        elements, _ = shown(chromium, page, tmp_path / "profile")
+        found = re.search(r'data-told="([^"]*)"', elements)
+        assert found is not None and "SELECT * FROM 'histogram.parquet'" in found[1]
+        assert ("dph_total" in found[1]) == ("ATTACH" in found[1]) == told
+
+
+def test_a_wider_font_runs_into_no_title_and_no_swatch(chromium: str, tmp_path: Path) -> None:
+    wards = {**WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
+    axes, page = [YEARS, wards], tmp_path / "card.html"
+    cells = np.round(np.random.default_rng(1).gamma(1, 1500, domain_of(axes).shape))
+    free = re.sub(r"<meta http-equiv[^>]*>", "", card(axes, noisy(axes, cells, Fraction(6))))
+    wide = "<style>svg text{font-family:'DejaVu Sans',Verdana,sans-serif}</style>"
+    page.write_text(free.replace("</body>", f"{wide}{RUNNING_INTO}</body>"), encoding="utf-8")
+    elements, _ = shown(chromium, page, tmp_path / "profile", "--window-size=1400,900")
+    found = re.search(r'data-found="([^"]*)"', elements)
+    assert found is not None and json.loads(unescape(found[1])) == []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
 
+import duckdb
 import pytest
+from carded import Read
 from office import Office
 from system.test_families import AGE, COUNTY, FAMILY, SEX, WARD, records
 
@@ -36,6 +40,25 @@ def test_the_card_shows_each_of_few_tables(office: Office) -> None:
     for table in ("age_sex", "state_ward", "sex"):
         assert f"Table {table}: counts by" in card
     assert "at the top of this page" not in card and not list(office.published().glob("tables/*/card.html"))
+
+
+def test_the_card_reads_a_file_that_is_there(office: Office) -> None:
+    card = html.unescape(card_of(office, [["age", "sex"], ["sex"]]))
+    (file,) = re.findall(r"^SELECT \* FROM '(.*\.parquet)';", card, re.MULTILINE)
+    assert duckdb.sql(f"SELECT * FROM '{office.published() / file}'").fetchall()
+    assert "beside this page\nSELECT" not in card
+
+
+def test_the_card_of_a_family_tells_the_sensitivity_of_each_table(office: Office) -> None:
+    text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
+    assert "changes the counts of each table together by at most this much" in text
+    assert "changes all counts together" not in text
+
+
+def test_a_family_names_its_unit_and_no_noisy_counts(office: Office) -> None:
+    text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
+    assert "any one person" not in text and "is in the records: no result" in text
+    assert "interval of each is the number ±" in text and "its noisy count ±" not in text
 
 
 def test_each_of_many_tables_has_a_page_which_the_audit_seals(office: Office) -> None:

@@ -34,10 +34,24 @@ def keep(name: str, section: Section, day: str, quick: bool) -> None:
         day: of the measurement.
         quick: whether with few releases.
     """
+    if not section.claims:
+        raise ValueError(f"{name} found nothing to keep")
     used = sorted(set(mechanisms.names()) & {told.partition(":")[0] for told in section.contenders.values()})
     facts = {"measured": day, "quick": quick, "mechanisms": {one: code_of(one) for one in used}, **section.kept()}
     held = dict(sorted({**studies(), name: facts}.items()))
-    KEPT.write_text(json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    replace(KEPT, json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def replace(path: Path, text: str) -> None:
+    """Writes a file beside it first, so that who is interrupted leaves the old one or the new one whole.
+
+    Args:
+        path: of the file.
+        text: all that it is to hold.
+    """
+    beside = path.with_suffix(".new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 def code_of(mechanism: str) -> str:

@@ -12,6 +12,29 @@ PROJECT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))
 
 
+# The files that a study counts; one that is not named here needs none.
+NEEDED = {
+    "sreb_gca": ("waitakere_meshblock_2006_1340",),
+    "relative": ("waitakere_meshblock_2006_1340",),
+    "cnfg": ("brazil_age_101", "pums_housing_idaho_2006", "acs_pums_person_100k", "salaries_baltimore_fy2017"),
+    "dphr": ("hepth_4096", "waitakere_meshblock_2006_1340", "salaries_baltimore_fy2017"),
+    "dpcube": ("acs_pums_person_100k", "adult"),
+    "classification": ("adult",),
+    "linkage": ("adult",),
+    "local": ("salaries_baltimore_fy2017", "salaries_nyc_fy2016_subset"),
+    "local_shapes": ("salaries_baltimore_fy2017", "salaries_nyc_fy2016_subset"),
+}
+
+
+def absent(study: str) -> list[str]:
+    """The names of the files that a study counts and that are not in the folder of the data.
+
+    Args:
+        study: its name.
+    """
+    return [f"{name}.parquet" for name in NEEDED.get(study, ()) if not (DATA / f"{name}.parquet").is_file()]
+
+
 def _read(name: str) -> pl.DataFrame | None:
     path = DATA / f"{name}.parquet"
     return pl.read_parquet(path) if path.is_file() else None

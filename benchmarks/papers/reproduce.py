@@ -10,13 +10,15 @@ benchmarks/results/papers.md, a report, and papers.json, every number.
                       notes that the reasons of these, written by hand in listed.json, fit what studies found last
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
-that are not there is left out. All data are public or synthetic. `--quick` takes some two minutes.
+that are not there is left out, and told; `--keep` then refuses. All data are public or
+synthetic. `--quick` takes some two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -33,7 +35,8 @@ import local
 import local_shapes
 import relative
 import sreb_gca
-from public_data import PROJECT
+from public_data import PROJECT, absent
+from report import Section
 
 STUDIES = {
     "sreb_gca": sreb_gca.study,
@@ -73,24 +76,44 @@ def main() -> None:
         return
     if unknown := [name for name in asked.papers if name not in STUDIES]:
         parser.error(f"no study of {unknown[0]}; there are {', '.join(STUDIES)}")
-    sections, start = [], time.perf_counter()
-    for name in asked.papers or STUDIES:
-        sections.append(STUDIES[name](asked.quick))
+    names = asked.papers or list(STUDIES)
+    if asked.keep:
+        _refuse([name for name in names if absent(name)], "nothing was measured or kept")
+    sections, empty, start = list[Section](), list[str](), time.perf_counter()
+    for name in names:
+        section = STUDIES[name](asked.quick)
+        if not section.claims:
+            empty.append(name)
+            continue
+        sections.append(section)
         print(sections[-1].markdown())
         if asked.keep:
             kept.keep(name, sections[-1], datetime.now(UTC).date().isoformat(), asked.quick)
             listed.write(found := listed.judged(listed.items(), kept.studies()))
             for item in listed.unread([item for item in found if item.study == name]):
                 print(f"other claims hold than when the reason of {item} was written: read it, then --read '{item}'")
+    if sections:
+        _write(sections, asked.papers, asked.quick, time.perf_counter() - start)
+    _refuse(empty, "no data")
+
+
+def _refuse(names: list[str], told: str) -> None:
+    """Ends with one message if studies lack files."""
+    if names:
+        lacking = "; ".join(f"{name} lacks {', '.join(absent(name))}" for name in names)
+        sys.exit(f"{told}: {lacking}. Set DPHIST_DATA to the folder that holds them")
+
+
+def _write(sections: list[Section], papers: list[str], quick: bool, seconds: float) -> None:
     folder = PROJECT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)
-    stem = "_".join(["papers", *asked.papers])
-    options = " --quick" if asked.quick else ""
+    stem = "_".join(["papers", *papers])
+    options = " --quick" if quick else ""
     report = [HEAD.format(options=options), *(section.markdown() for section in sections)]
     (folder / f"{stem}.md").write_text("\n".join(report), encoding="utf-8")
-    facts = {"quick": asked.quick, "papers": [section.facts() for section in sections]}
+    facts = {"quick": quick, "papers": [section.facts() for section in sections]}
     (folder / f"{stem}.json").write_text(json.dumps(facts, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"{time.perf_counter() - start:.0f} s; report: benchmarks/results/{stem}.md, numbers: {stem}.json")
+    print(f"{seconds:.0f} s; report: benchmarks/results/{stem}.md, numbers: {stem}.json")
 
 
 if __name__ == "__main__":

@@ -126,3 +126,25 @@ def test_the_page_has_a_row_for_every_claim_of_a_table_or_figure(study):
             for claim in item.claims:
                 assert f"| {claim.says}" in page and claim.verdict in page
     assert json.loads((PROJECT / "docs/measured/papers.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("options", [["--keep", "linkage"], ["--keep", "sreb_gca"], ["--quick", "linkage"]])
+def test_a_study_without_its_data_is_refused_and_writes_nothing(study, options, tmp_path, monkeypatch):
+    kept, written = study["kept"], tmp_path / "papers.json"
+    written.write_bytes(kept.KEPT.read_bytes())
+    monkeypatch.setattr(kept, "KEPT", written)
+    monkeypatch.setattr(study["listed"], "LIST", tmp_path / "listed.json")
+    monkeypatch.setattr(study["public_data"], "DATA", tmp_path)
+    monkeypatch.setattr(study["reproduce"], "PROJECT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", *options])
+    with pytest.raises(SystemExit, match=rf"{options[-1]} lacks .*\.parquet.*DPHIST_DATA"):
+        study["reproduce"].main()
+    assert [path.name for path in tmp_path.iterdir()] == ["papers.json"]
+    assert json.loads(written.read_text()) == json.loads((PROJECT / "docs/measured/papers.json").read_text())
+
+
+def test_a_section_without_claims_never_takes_the_place_of_a_kept_one(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(study["kept"], "KEPT", tmp_path / "papers.json")
+    with pytest.raises(ValueError, match="linkage found nothing to keep"):
+        study["kept"].keep("linkage", study["report"].Section("a paper", "no data", []), "2026-11-24", quick=False)
+    assert list(tmp_path.iterdir()) == []

@@ -16,6 +16,7 @@ from report import Section
 from dphist_pipeline import mechanisms
 
 KEPT = PROJECT / "docs" / "measured" / "papers.json"
+COMPILER = "dphist_pipeline.solvers._compiled"  # how machine code is made and kept, not what is computed
 FOLLOWED = ("dphist_pipeline.solvers.", "dphist_pipeline.mechanisms._")  # what a mechanism computes by
 
 
@@ -68,7 +69,7 @@ def code_of(mechanism: str) -> str:
     while waiting:
         if (module := waiting.pop()) not in found:
             tree = ast.parse(_path(module).read_text(encoding="utf-8"))
-            waiting += [name for name in _imported(tree) if name.startswith(FOLLOWED)]
+            waiting += [name for name in _imported(tree) if name.startswith(FOLLOWED) and name != COMPILER]
             found[module] = ast.unparse(_Wordless().visit(tree))  # not `dump`, whose text depends on Python's version
     return sha256("".join(sorted(found.values())).encode()).hexdigest()[:16]
 

@@ -76,7 +76,7 @@ def answer(
         bool,
         typer.Option(
             "--with-chance",
-            help="Intervals of all but counts and quantiles cover chance, too: counts as Poisson's.",
+            help="Intervals cover chance, too, as if each count varied as Poisson's do. Not with counts and quantiles.",
         ),
     ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,

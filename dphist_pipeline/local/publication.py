@@ -72,6 +72,7 @@ def consumers_withdrawn(refused: Sequence[Withdrawn], made: Sequence[Release]) -
         f"{' '.join(map(str, refused))} Not published anew: {', '.join(withdrawn)}; published: "
         f"{', '.join(published) or 'none'}.",
         code="consumers_withdrawn",
+        **{"withdrawn": withdrawn, "published": published},
     )
 
 

@@ -300,8 +300,18 @@ def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT * EXCLUDE (grid) FROM internals.dph_bins ORDER BY stride DESC, position"
+            "SELECT * EXCLUDE (grid, first, last, below, above) FROM internals.dph_bins ORDER BY stride DESC, position"
         ).fetchall()
+        words = connection.execute(
+            "SELECT first, last, below, above FROM internals.dph_bins WHERE axis = 'age' ORDER BY position"
+        ).fetchall()
+    assert words == [
+        (None, "under 0", "below 0", None),
+        ("0", "under 18", "below 18", "0 or more"),
+        ("18", "under 65", "below 65", "18 or more"),
+        ("65", None, None, "65 or more"),
+        (None, None, None, None),
+    ]
     ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
     assert rows == [
         *[("age", "age", 3, 5, position, True, False, *ends, None, None, None) for position, ends in enumerate(ages)],

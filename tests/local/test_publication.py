@@ -246,7 +246,8 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     for reason in ("", "once more"):
         with pytest.raises(Halted, check=coded("consumers_withdrawn"), match="a wrong question") as refused:
             publish(local, file, reason=reason)
-        assert (refused.value.withdrawn, refused.value.published) == (["ages_city"], ["ages_state"])
+        told = vars(refused.value)
+        assert (told["withdrawn"], told["published"]) == (["ages_city"], ["ages_state"])
     assert local.files() == before
     with pytest.raises(Refused, check=coded("publication_withdrawn")):
         audit_in_force(folders[1])

@@ -20,6 +20,8 @@ PAPERS = {"sreb_gca": "SReB_GCA", "cnfg": "CNFG", "dphr": "DPHR", "dpcube": "DPC
 @pytest.fixture
 def study() -> Iterator[dict[str, ModuleType]]:
     """The modules of the studies, which are scripts and no package."""
+    # A study has the name of a folder of tests, which may be known by it.
+    folder = sys.modules.pop("local", None)
     kept, known = sys.path.copy(), set(sys.modules)
     sys.path[:0] = [str(PROJECT / part) for part in ("benchmarks/papers", "benchmarks", "docs")]
     yield _Modules()
@@ -27,6 +29,8 @@ def study() -> Iterator[dict[str, ModuleType]]:
     for name in set(sys.modules) - known:
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith((f"{PROJECT}/bench", f"{PROJECT}/docs")):
             del sys.modules[name]
+    if folder is not None:
+        sys.modules["local"] = folder
 
 
 class _Modules(dict[str, ModuleType]):

@@ -44,7 +44,7 @@ class NoisyCells:
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in each cell."""
+        """The law of the noise in each cell."""
         return noise_law(self.scale)
 
     @property
@@ -121,7 +121,7 @@ class NestedCells:
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in each draw."""
+        """The law of the noise in each draw."""
         return noise_law(self.scale)
 
     @classmethod
@@ -202,7 +202,7 @@ class NoisySums:
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in each sum."""
+        """The law of the noise in each sum."""
         return noise_law(self.scale)
 
     @property
@@ -247,7 +247,7 @@ class NestedSums:
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in each sum."""
+        """The law of the noise in each sum."""
         return noise_law(self.scale)
 
     @classmethod
@@ -319,7 +319,7 @@ class NoisyContrasts:
 
     @property
     def law(self) -> NoiseLaw:
-        """Of the noise in each number."""
+        """The law of the noise in each number."""
         return noise_law(self.scale)
 
     @property

@@ -124,7 +124,7 @@ class _Widths:
     shape: tuple[int, ...]
 
     def of(self, kept: tuple[int, ...]) -> float:
-        """Of the sums over all axes but some; infinite where the noise is not of independent draws."""
+        """The half width for sums over all axes but `kept`; infinite where the noise is not of independent draws."""
         if self.unbiased is None or isinstance(self.unbiased, ReportedCells):
             return math.inf
         sums = math.prod(self.shape[axis] for axis in kept)

@@ -322,15 +322,15 @@ def prepare(
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     public = folder_if_any(store)
-    if stand_in is None and records is None and published_before(spec, public):
-        stand_in = spec.release
-    if stand_in is None:
+    if stand_in is not None:
+        basis, only = read_stand_in(stand_in, spec, public)
+        counts = {"stand-in": only}
+    elif records is None and (earlier := published_before(spec, public)) is not None:
+        basis, counts = earlier.about, {"stand-in": earlier.counts}
+    else:
         records = records or RECORDS
         counts = declared_shapes(shape, records)
         basis = f"{SHAPES} counts of {records:,} records, hence from-to"
-    else:
-        basis, only = read_stand_in(stand_in, spec, public)
-        counts = {"stand-in": only}
     times = repeat or enough_repeats(spec.domain.cells)
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)

@@ -92,8 +92,7 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
         A description of the counts, and the counts, int64, shape of the grid.
 
     Raises:
-        Refused: the counts have another shape, or are the release's own source.
-        Refused: the file holds no counts.
+        Refused: the counts have another shape, or are the release's own source; or the file holds no counts.
     """
     shape = spec.domain.shape
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
@@ -104,14 +103,13 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     return found.about, found.counts
 
 
-def published_before(spec: ReleaseSpec, public: Path | None) -> bool:
-    """Whether the release has a publication on its grid of today that is in force: the best guess at the next one."""
-    if public is None:
-        return False
+def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | None:
+    """The latest publication of the release, if it is in force and on the spec's grid: the best guess at the next."""
     try:
-        return read_publication(spec.release, public).counts.shape == spec.domain.shape
-    except Refused:
-        return False
+        found = read_publication(spec.release, public)
+    except Refused:  # there is no store, nothing was published, or it was withdrawn
+        return None
+    return found if found.counts.shape == spec.domain.shape else None
 
 
 def names_release(named: str) -> bool:

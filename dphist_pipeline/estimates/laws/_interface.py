@@ -99,11 +99,6 @@ class NoiseLaw(ABC):
 
     @property
     @abstractmethod
-    def tail(self) -> Tail | None:
-        """P(|draw| > c) at whole c, exactly; None for a law whose tail does not fall so."""
-
-    @property
-    @abstractmethod
     def moments(self) -> tuple[Reals, Reals]:
         """The values of t that Chernoff's inequality tries, and log M(t) of a draw, shape (values,) each."""
 

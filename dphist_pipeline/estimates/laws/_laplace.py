@@ -64,11 +64,6 @@ class DiscreteLaplace(NoiseLaw):
         return 400 * float(self.scale)
 
     @property
-    def tail(self) -> Tail:
-        """P(|draw| > c) = 2·q^(c+1) / (1 + q)."""
-        return Tail(float(1 / self.scale), 2 * self.q / (1 + self.q))
-
-    @property
     def moments(self) -> tuple[Reals, Reals]:
         """The tried values, and log M there."""
         rates: Reals = TRIALS * float(1 / self.scale)

@@ -31,7 +31,7 @@ HOMES = {
     "check": Home("prepare.check", "check", "Checks a spec without reading any record, and describes its release."),
     "mechanisms": Home("prepare.mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
     "forecast": Home(
-        "prepare.forecast", "forecast", "Forecasts errors, and how long the account lasts, from the spec alone."
+        "prepare.forecast", "forecast", "Forecasts errors, and how long the account lasts, before records are read."
     ),
     "compare": Home("prepare.compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
     "rehearse": Home(

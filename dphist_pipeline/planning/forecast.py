@@ -33,7 +33,7 @@ from dphist_pipeline.releasing.account_runway import AccountRunway, account_runw
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
-NOTE = "from the spec alone: no record was opened and nothing was charged"
+NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse, smooth and rough"
 TINY = 0.01
 # How many mechanisms stand beside the spec's own; `--all` shows every one.

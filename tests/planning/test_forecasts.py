@@ -1,4 +1,4 @@
-"""`dphist forecast`: errors by law or by simulation, what a target costs, from the spec alone."""
+"""`dphist forecast`: errors by law or by simulation, what a target costs, before records are read."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def forecast(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forecasts errors, and how long the account lasts, from the spec alone.
+    """Forecasts errors, and how long the account lasts, before records are read.
 
     Errors are root mean squared errors, in records. They are exact if
     they follow from the noise law, else simulated on a stand-in or on

@@ -30,7 +30,8 @@ ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
 MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
-PANEL_STEP, LETTER, DIGIT = 13, 6.5, 5.6  # pixels: the least row for a number, a letter of a label, a digit in a square
+# In pixels: the least row for a number, a letter of a label, a digit in a square, a colour in a legend.
+PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
 # Readers without a font of these widths see a wider one, such as DejaVu Sans: the paddings leave room for its letters.
@@ -292,13 +293,16 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
         }
 
     domain, shades_of = ([*classes, GREY_CLASS], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
+    beside_labels = WIDTH - LETTER * max(map(len, down)) - 30
+    two_columns = 2 * (SWATCH + LETTER * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
     colour = {
         **{"field": "class", "type": "nominal", "title": _unit(sums), "sort": None},
-        **{"scale": {"domain": domain, "range": shades_of}, "legend": {"symbolType": "square", "columns": 2}},
+        "scale": {"domain": domain, "range": shades_of},
+        "legend": {"symbolType": "square", "columns": 2 if two_columns <= beside_labels else 1},
     }
     squares = {"mark": {"type": "rect"}, "encoding": {**places(), "color": colour}}
     longest = max(len(shown_number(float(value), sums.decimals)) for value in sums.values.flat)
-    wide = PANEL if room < WIDTH / 2 else WIDTH - LETTER * max(map(len, down)) - 30
+    wide = PANEL if room < WIDTH / 2 else beside_labels
     if step < PANEL_STEP or wide / (sums.axes[0].size + sums.axes[0].other) * 0.85 < DIGIT * longest + 4:
         return {"layer": [squares], "data": _rows(columns)}
     ink = {"condition": {"test": "datum.dark", "value": "white"}, "value": INK}

@@ -188,13 +188,17 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
         return digest_of(path)
     whole = path.read_bytes()
     card = whole.decode("utf-8", errors="replace")
-    as_published = without_marks(card, audit)
+    as_published = without_marks(card, audit, published)
     return hashlib.sha256(whole if as_published == card else as_published.encode()).hexdigest()
 
 
-def without_marks(card: str, audit: Mapping[str, Any]) -> str:
-    """A card without marks of a withdrawal or of a later revision."""
-    return superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card)
+def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
+    """A card without marks of a withdrawal or of a later revision.
+
+    Args:
+        published: the folder of both, with other revisions of the period beside it.
+    """
+    return superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card, published)
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The mark on the card of a revision that a later one has replaced; without it, the card is as it was published.
 
-The mark holds nothing but a number, so that it can be taken off without another file: the digest of a card is computed
-without it. Marks follow `current.json`: they are set, changed or taken off whenever the catalogue is built.
+The mark holds the number of that revision and its reason, as in its audit, and nothing else: the digest of a card is
+computed without it. Marks follow `current.json`: they are set, changed or taken off whenever the catalogue is built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def mark_cards(public: Path, scratch: Path) -> None:
             newest = latest.get(period.name.removeprefix("period="), 0)
             for card in cards if len(cards) > 1 else []:
                 text = card.read_text(encoding="utf-8")
-                wanted = superseded(text, newest) if int(_number(card)) < newest else unmarked(text)
+                older = int(_number(card)) < newest
+                wanted = superseded(text, newest, card.parent) if older else unmarked(text, card.parent)
                 if wanted != text:
                     replace_public(card, wanted, scratch)
 

@@ -125,7 +125,7 @@ def _as_they_are(folder: Path, pages: Mapping[str, str]) -> bool:
         if not file.is_file():
             return False
         there = file.read_text(encoding="utf-8")
-        if (without_marks(there, read_audit(file.parent)) if file.name == CARD else there) != page:
+        if (without_marks(there, read_audit(file.parent), file.parent) if file.name == CARD else there) != page:
             return False
     return True
 

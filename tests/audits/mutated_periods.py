@@ -175,7 +175,10 @@ PERIODS = (
         "dphist_pipeline/publishing/_superseded.py",
         ("publishing/test_superseded_cards.py",),
         (
-            Mutation("    return unmarked(card).replace(", "    return card.replace(", "a card is marked twice"),
+            Mutation(
+                "    return unmarked(card, folder).replace(", "    return card.replace(", "a card is marked twice"
+            ),
+            Mutation("_ANY_REASON if reason is None else", "_ANY_REASON if True else", "other words pass as a reason"),
             Mutation(
                 "    if BEFORE + WITHDRAWN in card:\n", "    if False:\n", "a withdrawn card leads to another number"
             ),
@@ -185,7 +188,7 @@ PERIODS = (
         "dphist_pipeline/publishing/superseded_cards.py",
         ("publishing/test_superseded_cards.py",),
         (
-            Mutation("if int(_number(card)) < newest else unmarked(text)", "if True else text", "the latest is marked"),
+            Mutation(" if older else unmarked(text, card.parent)", " if True else text", "the latest is marked"),
             Mutation("            newest = latest.get(", "            newest = 0 * latest.get(", "no card is marked"),
         ),
     ),

@@ -65,7 +65,10 @@ def test_its_ledger_and_every_published_file_are_whole(kept: KeptStore) -> None:
 
 def as_published(files: dict[str, bytes]) -> dict[str, bytes]:
     """Without the marks that later versions put on cards of earlier revisions."""
-    return {name: unmarked(made.decode()).encode() if name.endswith(CARD) else made for name, made in files.items()}
+    alone = Path("a folder without other revisions")
+    return {
+        name: unmarked(made.decode(), alone).encode() if name.endswith(CARD) else made for name, made in files.items()
+    }
 
 
 def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore) -> None:

@@ -46,7 +46,7 @@ def as_an_earlier_version_wrote_it(folder: Path) -> None:
     """Puts a false sentence on the card, with an audit that holds its digest."""
     card, audit = folder / CARD, read_audit(folder)
     card.write_text(card.read_text(encoding="utf-8").replace("</main>", FALSE), encoding="utf-8")
-    audit["files"][CARD] = hashlib.sha256(without_marks(text(folder), audit).encode()).hexdigest()
+    audit["files"][CARD] = hashlib.sha256(without_marks(text(folder), audit, folder).encode()).hexdigest()
     audit["audit_digest"] = audit_digest(audit)
     (folder / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
 

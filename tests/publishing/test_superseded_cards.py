@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import by_hand
@@ -33,8 +34,8 @@ def public(tmp_path: Path) -> Path:
     return tmp_path / "public"
 
 
-def publish(public: Path, revision: int) -> Path:
-    return by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=WEEK, revision=revision).path
+def publish(public: Path, revision: int, **facts: str) -> Path:
+    return by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=WEEK, revision=revision, **facts).path
 
 
 def built(public: Path) -> None:
@@ -87,6 +88,24 @@ def test_nothing_hides_in_a_mark(public: Path, altered: str) -> None:
     (first / CARD).write_text(marked.replace("revision=2/", "revision=2x/"))
     with pytest.raises(PublishedFilesDamaged, match=r"card\.html"):
         read_audit(first)
+
+
+def test_a_mark_tells_the_reason_of_the_later_revision_and_no_other_words(public: Path, tmp_path: Path) -> None:
+    first, _ = publish(public, 1), publish(public, 2, reason="<late> files & more")
+    built(public)
+    marked = card(first)
+    assert "It was made because: <bdi>&lt;late&gt; files &amp; more</bdi>." in marked
+    assert read_audit(first)["revision"] == 1
+    copied = tmp_path / "elsewhere" / "revision=1"
+    shutil.copytree(first, copied)
+    assert read_audit(copied)["revision"] == 1
+    (first / CARD).write_text(marked.replace("files &amp; more", "files"), encoding="utf-8")
+    with pytest.raises(PublishedFilesDamaged, match=r"card\.html"):
+        read_audit(first)
+    (first / CARD).write_text(marked, encoding="utf-8")
+    publish(public, 3)
+    built(public)
+    assert "because" not in card(first) and "revision 3" in card(first)
 
 
 def test_a_marked_card_is_sent_as_it_is_now(public: Path) -> None:

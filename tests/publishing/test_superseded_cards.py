@@ -105,7 +105,7 @@ def test_a_mark_tells_the_reason_of_the_later_revision_and_no_other_words(public
     (first / CARD).write_text(marked, encoding="utf-8")
     publish(public, 3)
     built(public)
-    assert "because" not in card(first) and "revision 3" in card(first)
+    assert "because:" not in card(first) and "revision 3" in card(first)
 
 
 def test_a_marked_card_is_sent_as_it_is_now(public: Path) -> None:

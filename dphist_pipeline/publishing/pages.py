@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ def _environment() -> Environment:
     )
     found.filters["bdi"] = _isolated
     found.filters["columns"] = _columns
+    found.filters["in_css"] = _in_css
     found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
     return found
 
@@ -55,6 +57,11 @@ def _compiled(folder: Path) -> FileSystemBytecodeCache | None:
 def _isolated(text: object) -> Markup:
     """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
     return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
+
+
+def _in_css(text: str) -> Markup:
+    """A text between quotes of a style sheet: letters that could end it, the sheet or the element become numbers."""
+    return Markup(re.sub(r"[^\w ,.:-]", lambda letter: f"\\{ord(letter[0]):x} ", visible(text), flags=re.ASCII))
 
 
 def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:

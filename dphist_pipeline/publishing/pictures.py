@@ -30,7 +30,7 @@ ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
 MOST_LETTERS = 24
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
-# In pixels: the least row for a number, a letter of a label, a digit in a square, a colour in a legend.
+# In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
 PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 FIT = {"type": "fit-x", "contains": "padding"}
@@ -294,7 +294,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
 
     domain, shades_of = ([*classes, GREY_CLASS], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
     beside_labels = WIDTH - LETTER * max(map(len, down)) - 30
-    two_columns = 2 * (SWATCH + LETTER * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
+    two_columns = 2 * (SWATCH + DIGIT * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
     colour = {
         **{"field": "class", "type": "nominal", "title": _unit(sums), "sort": None},
         "scale": {"domain": domain, "range": shades_of},

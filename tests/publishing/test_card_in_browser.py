@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pypdf
 import pytest
 from by_hand import AGE, HEIGHT, WARD
 from carded import card, noisy
@@ -178,3 +179,28 @@ def test_a_wider_font_runs_into_no_title_and_no_swatch(chromium: str, tmp_path: 
     elements, _ = shown(chromium, page, tmp_path / "profile", "--window-size=1400,900")
     found = re.search(r'data-found="([^"]*)"', elements)
     assert found is not None and json.loads(unescape(found[1])) == []
+
+
+def printed(program: str, page: Path, folder: Path) -> list[str]:
+    """The text of each sheet that the browser would print."""
+    sheets = folder / "printed.pdf"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={folder}"]
+    subprocess.run(
+        [program, *flags, f"--print-to-pdf={sheets}", page.as_uri()], capture_output=True, timeout=120, check=True
+    )
+    return [" ".join(sheet.extract_text().split()) for sheet in pypdf.PdfReader(sheets).pages]
+
+
+def test_a_card_of_thirty_cells_is_three_sheets_that_say_which_card_they_are(chromium: str, tmp_path: Path) -> None:
+    wards = {**WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
+    axes, page = [{**YEARS, "width": 20, "other": False}, wards], tmp_path / "card.html"
+    cells = np.round(np.random.default_rng(1).gamma(1, 1500, domain_of(axes).shape))
+    assert cells.size == 30
+    page.write_text(card(axes, noisy(axes, cells, Fraction(6)), title='Age "and" </style> ward'), encoding="utf-8")
+    sheets = printed(chromium, page, tmp_path)
+    assert len(sheets) <= 3
+    for number, sheet in enumerate(sheets, 1):
+        assert 'Age "and" </style> ward, 2026-03-02, revision 1' in sheet and f"{number} / {len(sheets)}" in sheet
+    assert "▶" not in "".join(sheets) and "The numbers of this picture" not in "".join(sheets)
+    tables = [sheet.partition("(in brackets")[2] for sheet in sheets if "(in brackets" in sheet]
+    assert len(tables) == 1 and all(f"{start} to" in tables[0] for start in range(0, 100, 20))

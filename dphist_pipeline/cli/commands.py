@@ -59,7 +59,9 @@ HOMES = {
         "Collections under local privacy: contributors perturb their own values, and nobody else sees them.",
     ),
     "answer": Home(
-        "ask.answer", "answer", "Estimates a count from a publication, with its 95 % interval. Spends nothing."
+        "ask.answer",
+        "answer",
+        "Estimates a count, share, mean or change from a publication, with its 95 % interval. Spends nothing.",
     ),
     "quality": Home("ask.quality", "quality", "Shows what the bound cut and which values failed. Spends nothing."),
     "plot": Home("ask.plot", "plot", "Draws what was published, with its intervals. Spends nothing."),

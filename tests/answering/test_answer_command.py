@@ -116,6 +116,8 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         assert "not chance" in " ".join(said)
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
         assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
+    whole = facts(store, "cells")["estimate"]
+    assert facts(store, "cells", "--where", first, "--ratio", "")["rows"][0]["estimate"] == pytest.approx(one / whole)
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]

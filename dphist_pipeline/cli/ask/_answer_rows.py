@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 VARYING = ("changes", "difference", "mean", "ranks", "ratio", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
+BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What `dphist answer` was asked for beside a box; empty where an option was not given.
+    """What `dphist answer` was asked for beside a box; empty, or None, where an option was not given.
 
     Attributes:
         by: axes or levels, joined by commas.
@@ -39,7 +40,7 @@ class Asked:
         mean: a binned axis.
         sum: a binned axis.
         ranks: an axis or a level.
-        difference: the other box, as a `--where` text.
+        difference: the other box, as a `--where` text, which may be empty.
         ratio: the other box, as a `--where` text.
         over: first and last period, joined by a comma.
         changes: whether to answer for each period against the one before.
@@ -58,8 +59,8 @@ class Asked:
     mean: str = ""
     sum: str = ""
     ranks: str = ""
-    difference: str = ""
-    ratio: str = ""
+    difference: str | None = None
+    ratio: str | None = None
     over: str = ""
     changes: bool = False
     low: str | None = None
@@ -81,7 +82,8 @@ class Asked:
         from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
         names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes", "compare")
-        given = [name for name in names if getattr(self, name)]
+        asked = {name: getattr(self, name) for name in names}
+        given = [name for name in names if (asked[name] is not None if name in BOXES else asked[name])]
         if len(given) > 1:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
         if self.pivot and (given != ["by"] or self.population or self.standardise):
@@ -109,10 +111,8 @@ class Asked:
 
     def boxes(self, box: Box) -> list[Box]:
         """All boxes that are asked about, with the axis that is summed along, if there is one."""
-        from dphist_pipeline.answering.grammar import parse_where
-
         along = self.mean or self.sum or (_shares(self.quantile)[0] if self.quantile else "")
-        others = [parse_where(text) for text in (self.difference, self.ratio) if text]
+        others = [box_where(text) for text in (self.difference, self.ratio) if text is not None]
         return [box, *others, {along: None}] if along else [box, *others]
 
     @property
@@ -126,14 +126,19 @@ class Asked:
         return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
 
 
+def box_where(text: str) -> Box:
+    """The cells where conditions hold; all of them without conditions."""
+    from dphist_pipeline.answering.grammar import parse_where
+
+    return parse_where(text) if text.strip() else {}
+
+
 def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
     Args:
         other: what is subtracted, if another release was asked for.
     """
-    from dphist_pipeline.answering.grammar import parse_where
-
     match asked.question:
         case "by" | "standardise":
             return _rows(_by_axes(publication, asked, box))
@@ -148,9 +153,9 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
         case "ranks":
             return _rows(publication.ranks(asked.ranks, box))
         case "difference":
-            return [answer_as_json(publication.difference(box, parse_where(asked.difference)))]
+            return [answer_as_json(publication.difference(box, box_where(asked.difference or "")))]
         case "ratio":
-            return [answer_as_json(publication.ratio(box, parse_where(asked.ratio)))]
+            return [answer_as_json(publication.ratio(box, box_where(asked.ratio or "")))]
         case "compare":
             return [answer_as_json(publication.change_since(cast("Publication", other), box))]
         case "changes":

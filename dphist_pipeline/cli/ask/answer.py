@@ -15,6 +15,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
     Asked,
     answer_as_json,
     answer_rows,
+    box_where,
     print_rows,
     print_rows_as_json,
 )
@@ -58,14 +59,23 @@ def answer(
         str, typer.Option(metavar="AXIS", help="Ranks by counts, the largest first; all intervals hold together.")
     ] = "",
     difference: Annotated[
-        str, typer.Option(metavar="TEXT", help="Less the count where this holds; conditions as in --where.")
-    ] = "",
+        str | None, typer.Option(metavar="TEXT", help="Less the count where this holds; conditions as in --where.")
+    ] = None,
     ratio: Annotated[
-        str, typer.Option(metavar="TEXT", help="Divided by the count where this holds; conditions as in --where.")
-    ] = "",
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Divided by the count where this holds; conditions as in --where. A share of surgery among the old: "
+            '--where "ward = \'surgery\' and age >= 60" --ratio "age >= 60".',
+        ),
+    ] = None,
     compare: Annotated[
         str,
-        typer.Option(metavar="RELEASE", help="Less the count in this release, of the same account and period."),
+        typer.Option(
+            metavar="RELEASE",
+            help="Less the count in this release, of the same account and period. "
+            "(`dphist compare` compares mechanisms.)",
+        ),
     ] = "",
     changes: Annotated[bool, typer.Option("--changes", help="The change from each period to the next one.")] = False,
     over: Annotated[
@@ -76,7 +86,8 @@ def answer(
         bool,
         typer.Option(
             "--with-chance",
-            help="Intervals cover chance, too, as if each count varied as Poisson's do. Not with counts and quantiles.",
+            help="Intervals cover chance, too, as if each count varied as Poisson's do. For --difference, --ratio, "
+            "--mean, --sum, --ranks, --changes and --population.",
         ),
     ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,
@@ -97,14 +108,13 @@ def answer(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimates a count from a publication, with its 95 % interval. Spends nothing."""
+    """Estimates a count, share, mean or change from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.best_table import best_of_folder
-    from dphist_pipeline.answering.grammar import parse_where
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.publishing.told_numbers import told_number
 
-    box = parse_where(where) if where.strip() else {}
+    box = box_where(where)
     public = public_folder(store)
     asked = Asked(
         by=by,

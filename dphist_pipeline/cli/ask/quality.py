@@ -21,7 +21,9 @@ TITLES = {"rows": "rows by where they fell", "units": "units by the rows they ho
 
 
 def quality(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help="The name of a published release, or of a family of tables.")
+    ],
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: the latest.")
     ] = None,

@@ -31,7 +31,7 @@ class Found:
         verdict: in how many settings it holds.
         figures: what was measured, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
-        printed: how the printed form does, where that is another and not private.
+        printed: how the printed form does, where that is another and not private, or words of it.
         where: as the paper calls the part of the item: `Figure 18 (a)`; empty for the whole item.
     """
 
@@ -88,7 +88,7 @@ def lines() -> Iterator[str]:
             yield from ([""] if paper else []) + [item.paper]
             paper = item.paper
         study = f" [{item.study}]" if item.study else ""
-        yield f"  {item.name:<12} {item.status:<15} {item.why}{study}"
+        yield f"  {item.name:<12} {item.status:<16} {item.why}{study}"
 
 
 def judged(listed: Sequence[Item], studies: Mapping[str, Mapping[str, Any]]) -> list[Item]:
@@ -138,7 +138,9 @@ def _judged(item: Item, study: Mapping[str, Any]) -> Item:
         verdict = Verdict(**claim["private"])
         if _about(place, item):
             figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
-            printed = _told(Verdict(**claim["printed"])) if isinstance(claim.get("printed"), dict) else ""
+            printed = claim.get("printed") or ""
+            if isinstance(printed, dict):
+                printed = _told(Verdict(**printed))
             where = "" if place == item.name else place
             found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where))
             verdicts += [] if beside else [verdict]

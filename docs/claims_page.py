@@ -57,9 +57,14 @@ def _studies() -> dict[str, dict[str, Any]]:
 def _study(name: str, kept: dict[str, Any]) -> str:
     """What a study counts, with which settings, which files it needs, and how long it takes."""
     files = ", ".join(f"`{file}`" for file in kept["files"]) or "none"
-    whole, quick = (f"{seconds} s" for seconds in (kept["takes"]["whole"], kept["takes"]["quick"]))
+    whole, quick = (f"{seconds} s" if seconds else "less than 1 s" for seconds in _takes(kept))
     few = "" if kept["few"] == "nothing" else f", with `--quick` {quick} ({kept['few']})"
     return f"`{name}`: {kept['setting']} Data: {kept['data']}. Files: {files}. Takes {whole}{few}."
+
+
+def _takes(kept: dict[str, Any]) -> tuple[int, int]:
+    """Seconds of the whole and with `--quick`."""
+    return kept["takes"]["whole"], kept["takes"]["quick"]
 
 
 def _joined(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -188,7 +188,7 @@ def test_the_page_says_what_every_study_counts_needs_and_takes(study):
         assert f"- `{name}`: {facts['setting']} Data: {facts['data']}. Files: " in page
         assert all(f"`{file}`" in page for file in study["public_data"].needed(name))
         assert facts["files"] == study["public_data"].needed(name) and not facts["quick"]
-        assert f"Takes {facts['takes']['whole']} s" in page
+        assert f"Takes {facts['takes']['whole'] or 'less than 1'} s" in page
         assert (facts["few"] == "nothing") or f"with `--quick` {facts['takes']['quick']} s ({facts['few']})" in page
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -21,9 +21,20 @@ ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
 THRESHOLDS = (0, 1, 3, 10, 30, 100)
 SHARES = ("1/10", "1/4", "1/2", "3/4", "9/10")
 FIXED, PRINTED = 3, 100
+PRINTED_THRESHOLDS = (50, 100, 150, 200, 250, 300)
+RELEASES = (20, 3)  # in the whole and with `--quick`
 SIZES = (1, 10, 100, 1_000, 10_000)
 BY_THRESHOLD = {f"ξ₀ = {value:,}": private("dpcube", threshold=value) for value in THRESHOLDS}
 BY_SHARE = {f"α₁ = {share} α": private("dpcube", threshold=FIXED, structure_share=share) for share in SHARES}
+BY_PRINTED = {
+    f"printed ξ₀ = {value}": private("dpcube", threshold=f"{{paper: {value}}}") for value in PRINTED_THRESHOLDS
+}
+BY_PRINTED_SHARE = {
+    f"printed ξ₀ = {PRINTED}, α₁ = {share} α": private(
+        "dpcube", threshold=f"{{paper: {PRINTED}}}", structure_share=share
+    )
+    for share in SHARES
+}
 RIVALS = {
     "dpcube": private("dpcube"),
     "dpcube, α₁ = α/4": private("dpcube", structure_share="1/4"),
@@ -39,6 +50,7 @@ RIVALS = {
     "privelet": private("privelet"),
     "geometric": private("geometric"),
 }
+EVERYBODY = BY_THRESHOLD | BY_PRINTED | BY_SHARE | BY_PRINTED_SHARE | RIVALS
 DPCUBES = ("dpcube", "dpcube, α₁ = α/4")
 NUMBERS = tuple(name for name in RIVALS if "ξ₀" in name)
 PUBLISHED = ("hierarchical kd-tree", "consistency check")  # of figure 16
@@ -48,13 +60,14 @@ PICTURES = {"subcube": "uniform", "estimated": "least_squares"}
 
 def study(quick: bool) -> Section:
     """Measures along thresholds, shares and budgets."""
-    repeat, first = (3 if quick else 10), age_income(10_000)
+    repeat, first = RELEASES[quick], age_income(10_000)
     paper = "DPCube (Xiao et al. 2012)"
     if first is None:
         return Section(paper, "no data: set DPHIST_DATA to the folder that holds acs_pums_person_100k.parquet", [])
     boxes = [_boxes_by_size(first.shape)]
     found = {
         "thresholds": scores("thresholds", first, BY_THRESHOLD, (ALPHA,), repeat, boxes),
+        "printed": scores("printed", first, BY_PRINTED | BY_PRINTED_SHARE, (ALPHA,), repeat, boxes),
         "shares": scores("shares", first, BY_SHARE, (ALPHA,), repeat, boxes),
         "budgets": scores("budgets", first, RIVALS, ALPHAS, repeat, boxes),
     }
@@ -67,13 +80,23 @@ def study(quick: bool) -> Section:
     setting = (
         f"Age × income of the ACS ({' × '.join(map(str, first.shape))} cells; Adult's income is no number in the "
         f"public file), first 10,000 records; {repeat} releases each, {BOXES:,} random boxes, Δ = 1. "
-        "`adult` is Adult's age × hours per week. The algorithm is private as printed; here its noise is drawn in "
-        "whole numbers."
+        "`adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
+        f"{ALPHA} in figures 14 and 15, α = {', '.join(ALPHAS)} and two data sets in 16 (a), sizes of boxes in 16 (b). "
+        "ξ₀ as printed is compared with the variance of noisy cells (`threshold: {paper: X}`); a number ξ₀ "
+        "(`threshold: X`) with that variance less the noise's. The noise's is 200 at α₁ = 0.1, so that in (a) numbers "
+        "of 0 to 100 are printed ones of 200 to 300; in (b), where the noise varies, they are another rule. The paper "
+        "tells no value of ξ₀. The algorithm is private as printed; here its noise is drawn in whole numbers."
     )
     tables = [
         _pictures(histograms),
         _lines("Figures 14 (a), 15 (a): against ξ₀, α = 0.2", boards["thresholds"], list(BY_THRESHOLD)),
         _lines(f"Figures 14 (b), 15 (b): against α₁, ξ₀ = {FIXED}, α = 0.2", boards["shares"], list(BY_SHARE)),
+        _lines("Figures 14 (a), 15 (a): against ξ₀ as printed, α = 0.2", boards["printed"], list(BY_PRINTED)),
+        _lines(
+            f"Figures 14 (b), 15 (b): against α₁, ξ₀ = {PRINTED} as printed, α = 0.2",
+            boards["printed"],
+            list(BY_PRINTED_SHARE),
+        ),
         _budgets("Figure 16 (a): mean |error| of random boxes", boards["budgets"]),
         _sizes(boards["budgets"]),
         *([_budgets("Figure 16 (a) on Adult's age × hours", boards["adult"])] if adult is not None else []),
@@ -85,9 +108,10 @@ def study(quick: bool) -> Section:
         tables,
         found,
         {"figure 13": histograms},
-        contenders={name: str(who) for name, who in (BY_THRESHOLD | BY_SHARE | RIVALS).items()},
+        contenders={name: str(who) for name, who in EVERYBODY.items()},
         data=f"age × income of the ACS{'; age × hours of Adult' if adult is not None else ''}; 10,000 records each; "
         f"{repeat} releases",
+        few=f"{RELEASES[1]} releases in place of {RELEASES[0]}",
     )
 
 
@@ -122,53 +146,11 @@ def _boxes_by_size(shape: tuple[int, ...]) -> Workload:
 
 
 def _claims(boards: dict[str, Board]) -> list[Claim]:
-    thresholds, shares, budgets = (boards[name] for name in ("thresholds", "shares", "budgets"))
-    error, largest = ("box_mae", "all"), budgets.places("box_mae")[-1]
-    claims = [
-        Claim(
-            "Figure 14 (a)",
-            "weighted variance rises with ξ₀",
-            None,
-            _rises(thresholds, BY_THRESHOLD, "weighted_variance"),
-            figures=_along(thresholds, BY_THRESHOLD, "weighted_variance"),
-        ),
-        Claim(
-            "Figure 14 (a)",
-            "the same with boxes weighted by their cells",
-            None,
-            _rises(thresholds, BY_THRESHOLD, "reconstruction_sse"),
-            figures=_along(thresholds, BY_THRESHOLD, "reconstruction_sse"),
-        ),
-        Claim(
-            "Figure 14 (b)",
-            "weighted variance falls with α₁",
-            None,
-            _rises(shares, list(BY_SHARE)[::-1], "weighted_variance"),
-            figures=_along(shares, BY_SHARE, "weighted_variance"),
-        ),
-        Claim(
-            "Figure 15 (a)",
-            "query error rises with ξ₀",
-            None,
-            _rises(thresholds, BY_THRESHOLD, *error),
-            figures=_along(thresholds, BY_THRESHOLD, *error),
-        ),
-        Claim(
-            "Figure 15 (b)",
-            "small α₁ is better: query error rises with α₁",
-            None,
-            _rises(shares, BY_SHARE, *error),
-            figures=f"at α₁ of {', '.join(SHARES)} of α: {_along(shares, BY_SHARE, *error)}",
-        ),
-        Claim(
-            "Figure 15 (b)",
-            f"query error at α₁ = {SHARES[0]} of α is below that at {SHARES[-1]}",
-            None,
-            Verdict.over([smaller(*(shares.get(name, ALPHA, *error) for name in (*BY_SHARE,)[:: len(SHARES) - 1]))]),
-        ),
-    ]
+    budgets, error = boards["budgets"], ("box_mae", "all")
+    largest = budgets.places("box_mae")[-1]
+    claims = [*_parameters(boards), *_share_of_auto(boards)]
     there = [boards[name] for name in ("budgets", "adult") if name in boards]
-    for rules, words in ((DPCUBES, "`auto`, the better of two splits"), (NUMBERS, "a number ξ₀, the best of three")):
+    for rules, words in ((DPCUBES, "`auto`, the better of two splits"), (NUMBERS, "a fixed ξ₀, the best of three")):
         for rival in (*PUBLISHED, *OTHERS):
             verdict = Verdict.over(
                 _best_below(board, rival, alpha, *error, rules=rules) for board in there for alpha in ALPHAS
@@ -207,6 +189,66 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
             verdict = Verdict.over([_best_below(everybody, "geometric", ALPHA, kind, at)])
             claims.append(Claim("(Figure 16)", f"below geometric {words}, all 100,000 records, α = 0.2", None, verdict))
     return claims
+
+
+def _parameters(boards: dict[str, Board]) -> list[Claim]:
+    """Figures 14 and 15: along ξ₀ and along α₁, by the printed rule and beside it by a number."""
+    error, variance, by_cells = ("box_mae", "all"), ("weighted_variance", ""), ("reconstruction_sse", "")
+    printed = boards["printed"]
+    claims = []
+    for rule, thresholds, shares in (
+        ("", (printed, BY_PRINTED, PRINTED_THRESHOLDS), (printed, BY_PRINTED_SHARE, PRINTED)),
+        (
+            "ξ₀ less the noise's variance, not the paper's rule: ",
+            (boards["thresholds"], BY_THRESHOLD, THRESHOLDS),
+            (boards["shares"], BY_SHARE, FIXED),
+        ),
+    ):
+        board, names, values = thresholds
+        for place, says, measure in (
+            ("14 (a)", "weighted variance rises with ξ₀", variance),
+            ("15 (a)", "query error rises with ξ₀", error),
+        ):
+            figures = f"at {_listed(values)}: {_along(board, names, *measure)}"
+            claims += _steps(_beside(place, rule), f"{rule}{says}", board, list(names), measure, figures)
+        says = f"{rule}squared error of box means (boxes weighted by cells, not by records) rises with ξ₀, at each step"
+        figures, verdict = _along(board, names, *by_cells), _rises(board, names, *by_cells)
+        claims.append(Claim("(Figure 14 (a))", says, None, verdict, figures=figures))
+        board, names, fixed = shares
+        for place, says, order, measure in (
+            ("14 (b)", f"weighted variance falls with α₁, ξ₀ = {fixed}", list(names)[::-1], variance),
+            ("15 (b)", f"small α₁ is better: query error rises with α₁, ξ₀ = {fixed}", list(names), error),
+        ):
+            figures = f"at {_listed(SHARES)} of α: {_along(board, names, *measure)}"
+            claims += _steps(_beside(place, rule), f"{rule}{says}", board, order, measure, figures)
+    return claims
+
+
+def _beside(place: str, rule: str) -> str:
+    return f"(Figure {place})" if rule else f"Figure {place}"
+
+
+def _steps(
+    where: str, says: str, board: Board, order: list[str], measure: tuple[str, str], figures: str
+) -> Iterator[Claim]:
+    """That a measure rises at each step of an order of settings, and that it is larger at the last one."""
+    ends = smaller(*(board.get(name, ALPHA, *measure) for name in (order[0], order[-1])))
+    yield Claim(where, f"{says}, at each step", None, _rises(board, order, *measure), figures=figures)
+    yield Claim(where, f"{says}, from one end to the other", None, Verdict.over([ends]))
+
+
+def _share_of_auto(boards: dict[str, Board]) -> list[Claim]:
+    """What figure 16 has of the shares: the same question as figure 15 (b), with another rule."""
+    there = [boards[name] for name in ("budgets", "adult") if name in boards]
+    pairs = [tuple(board.get(who, alpha, "box_mae", "all") for who in DPCUBES) for board in there for alpha in ALPHAS]
+    verdict = Verdict.over(smaller(quarter, half) for half, quarter in pairs)
+    says = "not the paper's rule: query error at α₁ = α/4 below that at α/2, `auto`, in the settings of figure 16 (a)"
+    figures = times(((quarter, half) for half, quarter in pairs), "α/2")
+    return [Claim("(Figure 15 (b))", says, None, verdict, figures=figures)]
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _best_below(

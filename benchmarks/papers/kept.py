@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from public_data import PROJECT
-from report import Section
+from public_data import PROJECT, needed
+from report import Section, rewrite
 
 from dphist_pipeline import mechanisms
 
@@ -26,7 +26,7 @@ def studies() -> dict[str, dict[str, Any]]:
     return held
 
 
-def keep(name: str, section: Section, day: str, quick: bool) -> None:
+def keep(name: str, section: Section, day: str, quick: bool, seconds: float) -> None:
     """Puts a study in the place of what was kept under its name.
 
     Args:
@@ -34,25 +34,35 @@ def keep(name: str, section: Section, day: str, quick: bool) -> None:
         section: what it found.
         day: of the measurement.
         quick: whether with few releases.
+        seconds: how long it took.
     """
     if not section.claims:
         raise ValueError(f"{name} found nothing to keep")
     used = sorted(set(mechanisms.names()) & {told.partition(":")[0] for told in section.contenders.values()})
     facts = {"measured": day, "quick": quick, "mechanisms": {one: code_of(one) for one in used}, **section.kept()}
-    held = dict(sorted({**studies(), name: facts}.items()))
-    replace(KEPT, json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    if old := studies().get(name, {}).get("takes"):
+        facts["takes"] = old
+    _write(name, facts)
+    time(name, section, quick, seconds)
 
 
-def replace(path: Path, text: str) -> None:
-    """Writes a file beside it first, so that who is interrupted leaves the old one or the new one whole.
+def time(name: str, section: Section, quick: bool, seconds: float) -> None:
+    """Notes what a study needs and how long it takes, and leaves what it found as it was kept.
 
     Args:
-        path: of the file.
-        text: all that it is to hold.
+        name: of the study.
+        section: what it found.
+        quick: whether with few releases.
+        seconds: how long it took.
     """
-    beside = path.with_suffix(".new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    facts = studies()[name]
+    takes = {**facts.get("takes", {}), "quick" if quick else "whole": round(seconds)}
+    _write(name, {**facts, "files": needed(name), "few": section.few, "takes": takes})
+
+
+def _write(name: str, facts: dict[str, Any]) -> None:
+    held = dict(sorted({**studies(), name: facts}.items()))
+    rewrite(KEPT, json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def code_of(mechanism: str) -> str:

@@ -14,10 +14,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from report import Verdict
+from report import Verdict, rewrite
 
 REPRODUCED, HELD, PART, NOT_HELD, NOT = "reproduced", "held", "held in part", "not held", "not reproduced"
-STATUSES = (REPRODUCED, HELD, PART, NOT_HELD, NOT)
+UNJUDGED = "cannot be judged"
+STATUSES = (REPRODUCED, HELD, PART, NOT_HELD, NOT, UNJUDGED)
 LIST = Path(__file__).with_suffix(".json")
 
 
@@ -30,7 +31,7 @@ class Found:
         verdict: in how many settings it holds.
         figures: what was measured, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
-        printed: how the printed form does, where that is another and not private.
+        printed: how the printed form does, where that is another and not private, or words of it.
         where: as the paper calls the part of the item: `Figure 18 (a)`; empty for the whole item.
     """
 
@@ -87,7 +88,7 @@ def lines() -> Iterator[str]:
             yield from ([""] if paper else []) + [item.paper]
             paper = item.paper
         study = f" [{item.study}]" if item.study else ""
-        yield f"  {item.name:<12} {item.status:<15} {item.why}{study}"
+        yield f"  {item.name:<12} {item.status:<16} {item.why}{study}"
 
 
 def judged(listed: Sequence[Item], studies: Mapping[str, Mapping[str, Any]]) -> list[Item]:
@@ -131,14 +132,18 @@ def reread(listed: Sequence[Item], names: Sequence[str]) -> list[Item]:
 def _judged(item: Item, study: Mapping[str, Any]) -> Item:
     found, verdicts = [], list[Verdict]()
     for claim in study["claims"]:
-        verdict, beside = Verdict(**claim["private"]), claim["where"] == f"({item.name})"
-        if beside or _about(claim["where"], item):
+        place = claim["where"]
+        if beside := place.startswith("("):
+            place = place[1:-1]
+        verdict = Verdict(**claim["private"])
+        if _about(place, item):
             figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
-            printed = _told(Verdict(**claim["printed"])) if isinstance(claim.get("printed"), dict) else ""
-            where = "" if beside or claim["where"] == item.name else claim["where"]
+            printed = claim.get("printed") or ""
+            if isinstance(printed, dict):
+                printed = _told(Verdict(**printed))
+            where = "" if place == item.name else place
             found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where))
-        if _about(claim["where"], item):
-            verdicts.append(verdict)
+            verdicts += [] if beside else [verdict]
     told = [verdict for verdict in verdicts if verdict != Verdict()]
     status = _status(told) if told else item.status
     return replace(item, status=status, measured=study["measured"], data=study["data"], claims=tuple(found))
@@ -168,20 +173,20 @@ def sentence(paper: str) -> str:
         paper: how its name begins.
     """
     parts = []
-    ours = [item for item in items() if item.paper.startswith(paper) and any(not c.beside for c in item.claims)]
-    for status in (HELD, PART, NOT_HELD):
+    ours = [item for item in items() if item.paper.startswith(paper) and item.claims]
+    for status in (HELD, PART, NOT_HELD, UNJUDGED):
         names = [item.name for item in ours if item.status == status]
         named = [_named(kind, names) for kind in ("Table", "Figure")]
         if told := ", ".join(part for part in named if part):
             parts.append(f"{status}: {told}")
-    failed = [
-        f"{claim.says} ({item.name[0].lower()}{item.name[1:]})"
-        for item in ours
-        if item.name.startswith(("Table", "Figure"))
-        for claim in item.claims
-        if claim.verdict.startswith("fails") and not claim.beside
-    ]
-    parts += [f"in no setting: {'; '.join(dict.fromkeys(failed))}"] if failed else []
+    failed: dict[str, list[str]] = {}
+    for item in ours:
+        for claim in item.claims if item.name.startswith(("Table", "Figure")) else ():
+            if claim.verdict.startswith("fails") and not claim.beside:
+                place = claim.where or item.name
+                failed.setdefault(claim.says, []).append(f"{place[0].lower()}{place[1:]}")
+    said = [f"{says} ({', '.join(places)})" for says, places in failed.items()]
+    parts += [f"in no setting: {'; '.join(said)}"] if said else []
     return f"Of its claims, {'; '.join(parts)} (docs/explanation/measured.md)."
 
 
@@ -201,4 +206,4 @@ def write(listed: Sequence[Item]) -> None:
             inner = ",\n  ".join(json.dumps(claim, ensure_ascii=False) for claim in claims)
             line = f'{line[:-1]}, "claims": [\n  {inner}]}}'
         written.append(line)
-    LIST.write_text("[\n" + ",\n".join(written) + "\n]\n", encoding="utf-8")
+    rewrite(LIST, "[\n" + ",\n".join(written) + "\n]\n")

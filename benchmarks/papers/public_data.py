@@ -26,13 +26,22 @@ NEEDED = {
 }
 
 
+def needed(study: str) -> list[str]:
+    """The names of the files that a study counts.
+
+    Args:
+        study: its name.
+    """
+    return [f"{name}.parquet" for name in NEEDED.get(study, ())]
+
+
 def absent(study: str) -> list[str]:
     """The names of the files that a study counts and that are not in the folder of the data.
 
     Args:
         study: its name.
     """
-    return [f"{name}.parquet" for name in NEEDED.get(study, ()) if not (DATA / f"{name}.parquet").is_file()]
+    return [name for name in needed(study) if not (DATA / name).is_file()]
 
 
 def _read(name: str) -> pl.DataFrame | None:

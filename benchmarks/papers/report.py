@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.evaluation.measuring import Score
@@ -42,7 +43,8 @@ class Claim:
     Attributes:
         where: as the paper calls it, or a part of it: `Figure 9 (a)`. In parentheses: beside that figure or table, and
             not in the paper, so that the claim does not decide what becomes of it.
-        printed: how the printed form does; words where it was not measured apart, None where it is private.
+        printed: how the printed form does, where that is another and not private; words where it was not measured
+            apart, None where there is no other form.
         figures: what was measured, in a few words.
     """
 
@@ -62,6 +64,7 @@ class Section:
         contenders: who takes part, each with every share and setting.
         data: what was counted, in a few words.
         drawn: numbers that a picture of the documentation draws.
+        few: what `--quick` leaves out, in a few words.
     """
 
     paper: str
@@ -73,12 +76,13 @@ class Section:
     contenders: dict[str, str] = field(default_factory=dict)
     data: str = ""
     drawn: dict[str, Any] = field(default_factory=dict)
+    few: str = "nothing"
 
     def markdown(self) -> str:
         """The section."""
         lines = [f"## {self.paper}", "", self.setting, ""]
         rows = [
-            [claim.where, claim.says, str(claim.printed) if claim.printed else "sound as printed", str(claim.private)]
+            [claim.where, claim.says, str(claim.printed) if claim.printed else "no other form", str(claim.private)]
             for claim in self.claims
         ]
         lines += table(["where", "claim", "as printed (not private)", "private"], rows)
@@ -111,6 +115,18 @@ class Section:
 
     def _row(self, score: Score) -> dict[str, Any]:
         return {**score.facts(), "settings": self.contenders.get(score.mechanism, "")}
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Writes a file beside it first, so that who is interrupted leaves the old one or the new one whole.
+
+    Args:
+        path: of the file.
+        text: all that it is to hold.
+    """
+    beside = path.with_suffix(".new")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -5,13 +5,14 @@ benchmarks/results/papers.md, a report, and papers.json, every number.
 
     python benchmarks/papers/reproduce.py [--quick] [STUDY …]     all studies without a name; --help names them
     python benchmarks/papers/reproduce.py --keep [STUDY …]        the same, and docs/measured/papers.json and the list
+    python benchmarks/papers/reproduce.py --time [--quick] [STUDY …]    notes there how long a study takes, no more
     python benchmarks/papers/reproduce.py --list                  every table, figure and theorem, and what became of it
     python benchmarks/papers/reproduce.py --read 'Figure 18 of DPCube (Xiao et al. 2012)' …
                       notes that the reasons of these, written by hand in listed.json, fit what studies found last
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
 that are not there is left out, and told; `--keep` then refuses. All data are public or
-synthetic. `--quick` takes some two minutes.
+synthetic. `--quick` takes some four minutes, the whole a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import local
 import local_shapes
 import relative
 import sreb_gca
-from public_data import PROJECT, absent
+from public_data import DATA, PROJECT, absent
 from report import Section
 
 STUDIES = {
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(STUDIES)}; all when left out")
     parser.add_argument("--quick", action="store_true", help="few releases")
     parser.add_argument("--keep", action="store_true", help="for the documentation, and judge the list by it")
+    parser.add_argument("--time", action="store_true", help="for the documentation, how long a study takes, no more")
     parser.add_argument("--list", action="store_true", help="tell what became of every table, figure and theorem")
     parser.add_argument("--read", nargs="+", metavar="ITEM", help="reasons in listed.json that were read again")
     asked = parser.parse_args()
@@ -79,22 +81,32 @@ def main() -> None:
     names = asked.papers or list(STUDIES)
     if asked.keep:
         _refuse([name for name in names if absent(name)], "nothing was measured or kept")
-    sections, empty, start = list[Section](), list[str](), time.perf_counter()
-    for name in names:
-        section = STUDIES[name](asked.quick)
-        if not section.claims:
-            empty.append(name)
-            continue
-        sections.append(section)
-        print(sections[-1].markdown())
-        if asked.keep:
-            kept.keep(name, sections[-1], datetime.now(UTC).date().isoformat(), asked.quick)
-            listed.write(found := listed.judged(listed.items(), kept.studies()))
-            for item in listed.unread([item for item in found if item.study == name]):
-                print(f"other claims hold than when the reason of {item} was written: read it, then --read '{item}'")
+    start = time.perf_counter()
+    measured = {name: section for name in names if (section := _measured(name, asked)).claims}
+    sections = [*measured.values()]
     if sections:
         _write(sections, asked.papers, asked.quick, time.perf_counter() - start)
-    _refuse(empty, "no data")
+    _refuse([name for name in names if name not in measured], "no data")
+
+
+def _measured(name: str, asked: argparse.Namespace) -> Section:
+    """Runs a study, prints what it found, and keeps it or the time that it took, as was asked."""
+    if lacking := absent(name):
+        print(f"{name}: not in {DATA}: {', '.join(lacking)}. What needs them is left out", file=sys.stderr)
+    start = time.perf_counter()
+    section = STUDIES[name](asked.quick)
+    seconds = time.perf_counter() - start
+    if not section.claims:
+        return section
+    print(section.markdown())
+    if asked.keep:
+        kept.keep(name, section, datetime.now(UTC).date().isoformat(), asked.quick, seconds)
+        listed.write(found := listed.judged(listed.items(), kept.studies()))
+        for item in listed.unread([item for item in found if item.study == name]):
+            print(f"other claims hold than when the reason of {item} was written: read it, then --read '{item}'")
+    elif asked.time:
+        kept.time(name, section, asked.quick, seconds)
+    return section
 
 
 def _refuse(names: list[str], told: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -58,9 +59,56 @@ def test_a_claim_that_fails_once_takes_a_status_from_held(study):
     assert listed.judged([item], found)[0].status == "not held"
 
 
+def test_a_claim_beside_a_part_of_a_figure_is_told_there_and_decides_nothing(study):
+    listed, report = study["listed"], study["report"]
+    item = listed.Item("a paper", "Figure 9", "cannot be judged", "its data are invented", "a_study")
+    claim = {"where": "(Figure 9 (a))", "says": "less", "private": vars(report.Verdict(3)), "figures": "", "note": ""}
+    found = {"a_study": {"claims": [claim], "measured": "2026-11-24", "data": "invented"}}
+    (judged,) = listed.judged([item], found)
+    assert judged.status == "cannot be judged"
+    assert [(one.where, one.beside) for one in judged.claims] == [("Figure 9 (a)", True)]
+
+
+def test_a_card_names_every_part_of_a_figure_in_which_a_claim_fails(study, monkeypatch):
+    listed = study["listed"]
+    failed = [listed.Found("saves more", "fails: 0 of 5", where=f"Figure 9 ({part})") for part in "ab"]
+    held = [listed.Found("falls", "holds: 1 of 1"), listed.Found("grows", "fails: 0 of 1", beside=True)]
+    unjudged = listed.Item("a paper", "Figure 3", "cannot be judged", "why", claims=(held[1],))
+    figure = listed.Item("a paper", "Figure 9", "held in part", "why", claims=(*failed, *held))
+    monkeypatch.setattr(listed, "items", lambda: [unjudged, figure])
+    assert listed.sentence("a paper") == (
+        "Of its claims, held in part: figure 9; cannot be judged: figure 3; in no setting: saves more (figure 9 (a), "
+        "figure 9 (b)) (docs/explanation/measured.md)."
+    )
+
+
+def test_who_is_interrupted_while_writing_leaves_the_old_list_whole(study, tmp_path, monkeypatch):
+    listed = study["listed"]
+    every, old = listed.items(), tmp_path / "listed.json"
+    old.write_bytes(listed.LIST.read_bytes())
+    monkeypatch.setattr(listed, "LIST", old)
+
+    def interrupted(path, text, **options):
+        with path.open("w", encoding="utf-8") as file:
+            file.write(text[:100])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "write_text", interrupted)
+        listed.write(every[1:])
+    assert listed.items() == every
+    listed.write(every[1:])
+    assert listed.items() == every[1:]
+
+
 def test_each_reason_was_written_for_what_the_study_found(study):
     listed = study["listed"]
     assert listed.unread(listed.items()) == [], "read these reasons in listed.json, then `reproduce.py --read ITEM`"
+
+
+def test_the_tests_that_a_reason_names_exist(study):
+    named = {path for item in study["listed"].items() for path in re.findall(r"tests/[\w/.]*\w", item.why)}
+    assert len(named) > 5 and [path for path in named if not (PROJECT / path).exists()] == []
 
 
 def test_a_reason_is_read_again_when_another_claim_holds_not_for_other_figures(study):
@@ -125,14 +173,43 @@ def test_the_picture_of_classifiers_draws_what_was_kept(study):
 def test_the_page_has_a_row_for_every_claim_of_a_table_or_figure(study):
     page = study["claims_page"].paper_claims()
     for item in study["listed"].items():
-        if item.name.startswith(("Table", "Figure")) and item.claims:
+        if item.name.startswith(("Table", "Figure")) and (item.claims or item.study):
             assert f"| **{item.name}** | **{item.status}**" in page
             for claim in item.claims:
                 assert f"| {claim.says}" in page and claim.verdict in page
-    assert json.loads((PROJECT / "docs/measured/papers.json").read_text(encoding="utf-8"))
+                assert not claim.printed or f"| {claim.printed} (not private) |" in page
+    joined = "| **Figures 2 to 8** | **reproduced**: the running example"
+    assert joined in page and "| **Figure 3** | **reproduced**: the running" not in page
 
 
-@pytest.mark.parametrize("options", [["--keep", "linkage"], ["--keep", "sreb_gca"], ["--quick", "linkage"]])
+def test_the_page_says_what_every_study_counts_needs_and_takes(study):
+    page = study["claims_page"].paper_claims()
+    for name, facts in study["kept"].studies().items():
+        assert f"- `{name}`: {facts['setting']} Data: {facts['data']}. Files: " in page
+        assert all(f"`{file}`" in page for file in study["public_data"].needed(name))
+        assert facts["files"] == study["public_data"].needed(name) and not facts["quick"]
+        assert f"Takes {facts['takes']['whole'] or 'less than 1'} s" in page
+        assert (facts["few"] == "nothing") or f"with `--quick` {facts['takes']['quick']} s ({facts['few']})" in page
+
+
+def test_the_time_of_a_study_is_noted_beside_what_it_found(study, tmp_path, monkeypatch):
+    kept, report, path = study["kept"], study["report"], tmp_path / "papers.json"
+    monkeypatch.setattr(kept, "KEPT", path)
+    claims = [report.Claim("Figure 9", "less", None, report.Verdict(1))]
+    section = report.Section("a paper", "a setting", claims, few="2 releases in place of 10")
+    kept.keep("linkage", section, "2026-11-24", quick=False, seconds=40.4)
+    before = kept.studies()["linkage"]
+    kept.time("linkage", section, quick=True, seconds=7.6)
+    after = kept.studies()["linkage"]
+    assert after == {**before, "takes": {"whole": 40, "quick": 8}}
+    assert (after["few"], after["files"]) == ("2 releases in place of 10", ["adult.parquet"])
+    kept.keep("linkage", section, "2026-11-25", quick=False, seconds=41)
+    assert kept.studies()["linkage"]["takes"] == {"whole": 41, "quick": 8}
+
+
+@pytest.mark.parametrize(
+    "options", [["--keep", "linkage"], ["--keep", "sreb_gca"], ["--quick", "linkage"], ["--quick", "cnfg"]]
+)
 def test_a_study_without_its_data_is_refused_and_writes_nothing(study, options, tmp_path, monkeypatch):
     kept, written = study["kept"], tmp_path / "papers.json"
     written.write_bytes(kept.KEPT.read_bytes())
@@ -150,5 +227,7 @@ def test_a_study_without_its_data_is_refused_and_writes_nothing(study, options, 
 def test_a_section_without_claims_never_takes_the_place_of_a_kept_one(study, tmp_path, monkeypatch):
     monkeypatch.setattr(study["kept"], "KEPT", tmp_path / "papers.json")
     with pytest.raises(ValueError, match="linkage found nothing to keep"):
-        study["kept"].keep("linkage", study["report"].Section("a paper", "no data", []), "2026-11-24", quick=False)
+        study["kept"].keep(
+            "linkage", study["report"].Section("a paper", "no data", []), "2026-11-24", quick=False, seconds=1.0
+        )
     assert list(tmp_path.iterdir()) == []

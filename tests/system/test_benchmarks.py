@@ -140,7 +140,7 @@ def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     theorems = [f"Theorem {part}.{number}" for part, last in ((3, 3), (4, 6)) for number in range(1, last + 1)]
     assert all(name in named["DPCube"] for name in theorems)
     statuses = {line[15:31].strip() for _, *lines in papers for line in lines}
-    assert statuses <= {"reproduced", "held", "held in part", "not held", "not reproduced"}
+    assert statuses <= {"reproduced", "held", "held in part", "not held", "not reproduced", "cannot be judged"}
     assert all(line[31:].strip() for _, *lines in papers for line in lines)  # and says why
 
 

@@ -20,7 +20,7 @@ from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.answering.quality_tables import shift_of_shares
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.row_quality import RowTable
+from dphist_pipeline.estimates.row_quality import Cut, RowTable
 from dphist_pipeline.releasing.releases import Release
 
 AXES: list[dict[str, Any]] = [
@@ -174,6 +174,28 @@ def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: du
     ((mean,),) = catalogue.execute("SELECT unbiased FROM dph_mean('noisy', 'age')").fetchall()
     expected = [(mean * rows + end * cut) / (rows + cut) - mean for end in (0, 100)]
     assert numbers(text) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize(("cut", "ends"), [(-145, "0 to 1,053"), (-1_198, "0 to 1,198"), (1_500, "302 to 2,698")])
+def test_every_sentence_gives_the_rows_cut_one_interval_cut_off_at_0(
+    changed: duckdb.DuckDBPyConnection, cut: int, ends: str
+) -> None:
+    """As drawn, cut off at 0: not 1,198 around 0. Where all of it lies below 0, surely nothing was cut is not said."""
+    changed.execute(
+        f"UPDATE internals.dph_quality_rows SET estimate = {cut}, ci_lower = {cut - 1_198}, ci_upper = {cut + 1_198} "
+        "WHERE statistic = 'cut' AND axis IS NULL"
+    )
+    questions = [
+        "dph_share('noisy', {'age': [50, 100]})",
+        "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})",
+        "dph_mean('noisy', 'age')",
+        "dph_sum('noisy', 'age')",
+        "dph_quantile('noisy', 'age')",
+    ]
+    said = f"the bound cut about {max(0, cut):,} rows (95 %: {ends}) "
+    assert [text for question in questions for text in asked(changed, question) if not str(text).startswith(said)] == []
+    lower, upper = Cut(None, 80_000, cut, cut - 1_198, cut + 1_198).possible
+    assert f"{lower:,.0f} to {upper:,.0f}" == ends
 
 
 def test_rates_say_that_they_are_too_low_by_the_rows_cut(catalogue: duckdb.DuckDBPyConnection) -> None:

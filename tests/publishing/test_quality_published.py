@@ -118,6 +118,7 @@ def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> Non
     cut = Cut("medicine", counted=1_000, cut=-300, ci_lower=-420, ci_upper=-180)
     assert cut.possible == (0, 120)
     assert cut.share_in_words == "up to 10.7 %"
+    assert Cut("medicine", counted=1_000, cut=-30, ci_lower=-150, ci_upper=90).possible == (0, 90)
 
 
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:

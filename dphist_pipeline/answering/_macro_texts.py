@@ -59,6 +59,7 @@ NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "missing_day": notes.MISSING_DAY,
         "missing_days": notes.MISSING_DAYS,
         "cap_unknown": notes.CAP_UNKNOWN,
         "unseen": notes.UNSEEN,

@@ -60,7 +60,7 @@ _TWO_KEYS = {
 _KEYS = {
     "dph_compare": _TWO_KEYS,
     "dph_compare_releases": {**_ALL_KEYS, "periods": "[period]"},
-    "dph_changes": _ALL_KEYS,
+    "dph_changes": {**_ALL_KEYS, "named_periods": "[period]"},
     "dph_over": _ALL_KEYS,
 }
 _PAIRS = {
@@ -212,7 +212,10 @@ def _parts(name: str) -> dict[str, str]:
         **days(),
         "answer": _piece("answer", cut_note="", **LIMITS, **NOTES),
         "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, **LIMITS, **NOTES),
-        "change": _piece("change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false")),
+        "change": _piece(
+            "change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false"), missing=_missing(name)
+        ),
+        "missing": _missing(name),
         "caps": _piece("caps", cut_of_all=_piece("cut_of_all", row="b")),
         "capped": _capped("caps"),
         "capping": _piece("capping", cut_of_all=_piece("cut_of_all", row="q")),
@@ -247,6 +250,14 @@ def _parts(name: str) -> dict[str, str]:
 def _capped(row: str) -> str:
     """SQL for the sentence on what the bound cut, from a row of what was bought."""
     return _piece("capped", row=row, unseen=NOTES["unseen"])
+
+
+def _missing(name: str) -> str:
+    """SQL for words on the days between periods that are in no published one."""
+    more = {"dph_over": "', and not in this sum'", "dph_changes": "', from ' || barred.first_end || ' on'"}
+    if name not in more:
+        return "NULL"
+    return _piece("missing_days", days="barred.missing_days", more=more[name], **NOTES)
 
 
 def _shift_of(name: str) -> str:
@@ -303,7 +314,9 @@ def _opening(name: str, boxes: Mapping[str, str]) -> str:
     if name not in WITHOUT_BOXES:
         asked = asked_boxes(boxes or {"box": "CAST(NULL AS VARCHAR)"}) + ",\n"
     columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
-    return _piece("opening", columns=columns, asked_boxes=asked, **best, **_KEYS.get(name, _ONE_KEY))
+    keys = _KEYS.get(name, _ONE_KEY)
+    named = {"named_periods": keys["periods"]} | keys  # a change to one period takes all of them
+    return _piece("opening", columns=columns, asked_boxes=asked, **best, **named)
 
 
 def _report_reach(level: Fraction) -> str:

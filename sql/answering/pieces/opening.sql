@@ -1,6 +1,6 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision; best_join, which tells for each publication the table that answers.
+-- all periods, and for the latest revision; named_periods, those that must be there; best_join, which tells for each publication the table that answers.
 WITH
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 dph_named AS (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)),
@@ -45,7 +45,7 @@ period_problems AS (
                 || ' in all; others were not published, or were withdrawn)'
             FROM published
         ) AS problem
-    FROM asked_keys AS k
+    FROM (SELECT unnest(CAST({named_periods} AS VARCHAR[])) AS period) AS k
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL
     SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '

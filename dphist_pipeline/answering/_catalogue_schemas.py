@@ -68,6 +68,7 @@ RELEASES = _schema(
         (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")
         for name in REPORT_LAW
     ),
+    ("family", _TEXT, "family of tables that it is one of; null for a release that is none"),
 )
 BINS = _schema(
     _GRID,

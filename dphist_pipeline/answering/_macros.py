@@ -84,6 +84,14 @@ _ALWAYS_NAMED = {
     "best_columns": "r.is_latest, 0 AS first_number",
     "best_join": "WHERE r.release = (SELECT asked.release FROM asked)",
 }
+# What is told of all tables of a family, from any of them.
+_ANY_OF_FAMILY = {
+    "best_columns": "r.is_latest, 0 AS first_number",
+    "best_join": (
+        "WHERE (SELECT asked.release FROM asked) IN (r.release, r.family)\n"
+        "    QUALIFY row_number() OVER (PARTITION BY r.period, r.revision ORDER BY r.release) = 1"
+    ),
+}
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
 _SPAN_APART = "SELECT spans.grid, spans.axis FROM spans"
@@ -306,7 +314,7 @@ def _chance(name: str) -> dict[str, str]:
 
 def _opening(name: str, boxes: Mapping[str, str]) -> str:
     """SQL for the cells and publications of a question; `boxes` has the arguments of boxes, by their names."""
-    best, asked = _ALWAYS_NAMED, ""
+    best, asked = _ANY_OF_FAMILY if name == "dph_quality" else _ALWAYS_NAMED, ""
     if name in _NAMING:
         names = _piece("asked_names", **_NAMING[name]) if boxes else f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
         join = _piece("best_join", asked_names=names)

@@ -60,7 +60,14 @@ period_problems AS (
     FROM (SELECT {written_revision} AS revision) AS w
     WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
     UNION ALL
-    SELECT 'a macro takes the name of a release; ' || asked.release || ' is a view of every revision; ask for '
-        || regexp_replace(asked.release, '_all$', '') || ', with revision := 1 for its first revision'
+    SELECT 'a macro takes the name of a release; ' || asked.release || coalesce(
+            (
+                SELECT ' is a family of tables; name one of them: ' || string_agg(DISTINCT r.release, ', ' ORDER BY r.release)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+                WHERE r.family = asked.release
+            ),
+            ' is a view of every revision; ask for ' || regexp_replace(asked.release, '_all$', '')
+                || ', with revision := 1 for its first revision'
+        )
     FROM asked WHERE NOT EXISTS (FROM published)
 )

@@ -124,6 +124,25 @@ _WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
 _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_positions AS i")
 
 
+_SHIFTS = {
+    "shift": "biased.shift",
+    "shift_lower": "biased.shift - biased.reach",
+    "shift_upper": "biased.shift + biased.reach",
+}
+# How far all rows cut would move an answer, wherever they fell.
+_RATIOS = {
+    "least_ratio": "barred.first_unbiased / (barred.second_unbiased + capping.cut_upper)",
+    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / barred.second_unbiased",
+}
+_MEAN_SHIFTS = {
+    "least_shift": "(barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
+    "most_shift": "(barred.most - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
+}
+_SUM_SHIFTS = {
+    "least_shift": "least(0, barred.least) * capping.cut_upper",
+    "most_shift": "greatest(0, barred.most) * capping.cut_upper",
+}
+
 # What a macro within which the query of dph_marginal stands reads of it.
 _INNER_ANSWER = """
     barred._first, barred.cells AS _cells,
@@ -230,7 +249,9 @@ def _parts(name: str) -> dict[str, str]:
         "capped_of_release": _capped("capping"),
         "cut_along": _piece("cut_along", **_CUT_IN.get(name, {"first": "", "second": ""})),
         "shift_of_share": f"({_piece('shift_of_share')})",
-        "shift_of_ratio": f"({_piece('shift_of_ratio')})",
+        "shift_of_ratio": f"({_piece('shift_of_ratio', **_numbers(_RATIOS))})",
+        **_numbers(_SHIFTS, sign="+", digits="3"),
+        "half_bin": _piece("number", number="barred.half_bin", sign="", digits="6"),
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
@@ -268,10 +289,16 @@ def _missing(name: str) -> str:
     return _piece("missing_days", days="barred.missing_days", more=more[name], **NOTES)
 
 
+def _numbers(numbers: Mapping[str, str], sign: str = "", digits: str = "4") -> dict[str, str]:
+    """SQL for numbers in words, by their names."""
+    return {name: _piece("number", number=f"({number})", sign=sign, digits=digits) for name, number in numbers.items()}
+
+
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
     if name in ("dph_mean", "dph_sum"):
-        return f"({_piece(name.replace('dph_', 'shift_of_'))})"
+        digits, ends = ("3", _MEAN_SHIFTS) if name == "dph_mean" else ("4", _SUM_SHIFTS)
+        return f"({_piece(name.replace('dph_', 'shift_of_'), **_numbers(ends, '+', digits))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 
 

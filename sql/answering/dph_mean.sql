@@ -144,7 +144,7 @@ SELECT
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
             END,
             CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' ELSE '{middles_of_estimated_mean}' END
-                || printf('%.6g', barred.half_bin)
+                || {half_bin}
                 || CASE WHEN barred.step IS NULL AND barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
         )
     END AS note,

@@ -59,6 +59,7 @@ NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "ranks_together": notes.RANKS_TOGETHER,
         "missing_day": notes.MISSING_DAY,
         "missing_days": notes.MISSING_DAYS,
         "cap_unknown": notes.CAP_UNKNOWN,
@@ -78,6 +79,7 @@ NOTES = {
     }.items()
 }
 LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
-CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
-    *NOTES["cut"].split("{axes}")
-)
+CUT_NOTE = (
+    "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}' "
+    "|| coalesce('; did you mean ' || barred.meant || '?', '')\n        "
+).format(*NOTES["cut"].split("{axes}"))

@@ -29,6 +29,7 @@ CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts t
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
 UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
+RANKS_TOGETHER = "all intervals of counts and of ranks hold together with 95 %"
 MISSING_DAY = " day between them is in no published period"
 MISSING_DAYS = " days between them are in no published period"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"

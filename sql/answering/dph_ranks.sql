@@ -55,6 +55,7 @@ SELECT
     CASE
         WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
         WHEN r._half_width IS NULL THEN '{no_interval}'
+        ELSE '{ranks_together}'
     END AS note,
     {chance},
     {days_of_law}

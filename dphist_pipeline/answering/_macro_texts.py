@@ -69,11 +69,9 @@ NOTES = {
         "chance_within": notes.CHANCE_WITHIN,
         "chance_same": notes.CHANCE_SAME,
         "open_middle": notes.OPEN_MIDDLE,
-        "middles_of_mean": notes.MIDDLES.format(what="mean"),
         "middles_of_estimated_mean": notes.MIDDLES_OF_ESTIMATE.format(what="mean"),
         "middles_of_estimated_sum": notes.MIDDLES_OF_ESTIMATE.format(what="sum"),
         "middles_covered": notes.MIDDLES_COVERED,
-        "middles_of_sum": notes.MIDDLES.format(what="sum"),
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,
     }.items()

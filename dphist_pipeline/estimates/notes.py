@@ -11,9 +11,6 @@ NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
-MIDDLES = (
-    "the interval puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
-)
 MIDDLES_OF_ESTIMATE = (
     "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
 )

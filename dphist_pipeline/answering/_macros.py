@@ -227,6 +227,9 @@ def _parts(name: str) -> dict[str, str]:
         "inside": inside,
         "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **SUMS),
         "bound": _piece("bound", row="v", trials=trials),
+        "draw_reach": _piece("draw_reach", row="v"),
+        "draw_reach_of_row": _piece("draw_reach", row="w"),
+        "decay_of_law": _piece("decay", scale="a._law.noise_scale"),
         "bound_of_row": _piece("bound", row="w", trials=trials),
         "deviations": _piece("deviations", row="d", draws="d.draws"),
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
@@ -351,7 +354,8 @@ def _opening(name: str, boxes: Mapping[str, str]) -> str:
     columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
     keys = _KEYS.get(name, _ONE_KEY)
     named = {"named_periods": keys["periods"]} | keys  # a change to one period takes all of them
-    return _piece("opening", columns=columns, asked_boxes=asked, **best, **named)
+    decay = _piece("decay", scale="r.noise_scale")
+    return _piece("opening", columns=columns, asked_boxes=asked, decay=decay, **best, **named)
 
 
 def _report_reach(level: Fraction) -> str:

@@ -26,8 +26,7 @@ published AS (
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
-        coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
-            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
+        {decay} AS decay,
         {best_columns}
     FROM
         dph_named, query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r

@@ -197,7 +197,7 @@ def _of_release(release: str, text: str) -> str:
 
 def _parts(name: str) -> dict[str, str]:
     """The pieces of SQL that a macro may name, by their names in its file."""
-    inside, trials = _piece("inside"), _piece("trials")
+    inside = _piece("inside")
     parts = {
         "schema": "",
         "opening": _opening(name, BOXES.get(name, ONE_BOX)),
@@ -226,11 +226,11 @@ def _parts(name: str) -> dict[str, str]:
         **SUMS,
         "inside": inside,
         "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **SUMS),
-        "bound": _piece("bound", row="v", trials=trials),
+        "bound": _piece("bound", row="v"),
         "draw_reach": _piece("draw_reach", row="v"),
         "draw_reach_of_row": _piece("draw_reach", row="w"),
         "decay_of_law": _piece("decay", scale="a._law.noise_scale"),
-        "bound_of_row": _piece("bound", row="w", trials=trials),
+        "bound_of_row": _piece("bound", row="w"),
         "deviations": _piece("deviations", row="d", draws="d.draws"),
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
         "group_sums": _piece("group_sums"),

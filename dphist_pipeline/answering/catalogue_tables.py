@@ -40,6 +40,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     distance_rows,
     group_rows,
     line_rows,
+    moment_rows,
     most_draws,
     quality_table,
     release_rows,
@@ -215,9 +216,13 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     lines = {
         line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {places.table('dph_lines')}").fetchall()
     }
+    tried = connection.execute(f"SELECT noise_scale FROM {places.table('dph_moments')}").fetchall()
+    scales = {str(audit["unbiased_noise_scale"]) for audit in audits if audit["unbiased_noise_scale"] is not None}
+    scales -= {scale for (scale,) in tried}
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
+        ("dph_moments", moment_rows(sorted(scales))),
         ("dph_lines", line_rows(audits, lines)),
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),

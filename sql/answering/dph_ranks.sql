@@ -21,7 +21,7 @@ noisy AS (
         END AS noise_half_width
     FROM (
         SELECT
-            a.*, a._law.noise_variance, a._variance AS variance,
+            a.*, a._law.noise_scale, a._law.noise_variance, a._variance AS variance,
             {decay_of_law} AS decay,
             0.05 / count(*) OVER (PARTITION BY a.period) AS missed
         FROM answered AS a

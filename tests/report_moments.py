@@ -50,10 +50,16 @@ class ReportMoments:
     def sum_error(self) -> float:
         return math.sqrt(self.variance(self.middles))
 
-    def sum_interval(self) -> Interval:
-        slope, step = self.corrected(self.middles)
-        reach = float(report_reach(normal_factor(LEVEL), self.variance(self.middles), slope, step))
-        return self.sum - reach, self.sum + reach
+    def sum_interval(self, off: float = 0) -> Interval:
+        """The lower end with all rows so far below the middles, the upper end with all so far above."""
+        lower, upper = self._sum_of(self.middles - off)[0], self._sum_of(self.middles + off)[1]
+        return lower, upper
+
+    def _sum_of(self, weights: Reals) -> Interval:
+        slope, step = self.corrected(weights)
+        reach = float(report_reach(normal_factor(LEVEL), self.variance(weights), slope, step))
+        total = float(weights @ self.cells.values)
+        return total - reach, total + reach
 
     @property
     def mean(self) -> float:

@@ -68,6 +68,7 @@ RELEASES = _schema(
         (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")
         for name in REPORT_LAW
     ),
+    ("family", _TEXT, "family of tables that it is one of; null for a release that is none"),
 )
 BINS = _schema(
     _GRID,
@@ -118,6 +119,14 @@ LINEAR_WIDTHS = _schema(
     ("draws", _WHOLE, "number of draws with the variance of the estimate; use the last entry that is not larger"),
     ("deviations", _REAL, "half the width of the 95 % interval of a linear estimate, in its standard deviations"),
     ("deviations_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
+)
+MOMENTS = _schema(
+    _SCALE,
+    (
+        "moments",
+        pa.list_(pa.struct([("rate", _REAL), ("log_moment", _REAL)])),
+        "rates to try in Chernoff's inequality, and the logarithm of the mean of exp(rate * noise) of one draw at each",
+    ),
 )
 QUALITY = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
@@ -180,6 +189,7 @@ TABLES = {
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),
     "dph_lines": ("The covariance of positions along an axis of which weighted sums were measured.", LINES),
     "dph_linear_widths": ("Half widths of 95 % intervals of linear estimates.", LINEAR_WIDTHS),
+    "dph_moments": ("What bounds the tails of sums of noise.", MOMENTS),
     "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),

@@ -59,6 +59,8 @@ NOTES = {
         "no_law": notes.NO_LAW,
         "no_ratio": notes.NO_RATIO,
         "open_bin": notes.OPEN_BIN,
+        "ranks_together": notes.RANKS_TOGETHER,
+        "missing_day": notes.MISSING_DAY,
         "missing_days": notes.MISSING_DAYS,
         "cap_unknown": notes.CAP_UNKNOWN,
         "unseen": notes.UNSEEN,
@@ -67,16 +69,15 @@ NOTES = {
         "chance_within": notes.CHANCE_WITHIN,
         "chance_same": notes.CHANCE_SAME,
         "open_middle": notes.OPEN_MIDDLE,
-        "middles_of_mean": notes.MIDDLES.format(what="mean"),
         "middles_of_estimated_mean": notes.MIDDLES_OF_ESTIMATE.format(what="mean"),
         "middles_of_estimated_sum": notes.MIDDLES_OF_ESTIMATE.format(what="sum"),
         "middles_covered": notes.MIDDLES_COVERED,
-        "middles_of_sum": notes.MIDDLES.format(what="sum"),
         "cut": notes.CUT,
         "cuts_group": notes.CUTS_GROUP,
     }.items()
 }
 LIMITS = {"most_good": repr(MOST_GOOD), "most_fair": repr(MOST_FAIR)}
-CUT_NOTE = "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}'\n        ".format(
-    *NOTES["cut"].split("{axes}")
-)
+CUT_NOTE = (
+    "WHEN barred.cut_axes IS NOT NULL THEN '{}' || barred.cut_axes || '{}' "
+    "|| coalesce('; did you mean ' || barred.meant || '?', '')\n        "
+).format(*NOTES["cut"].split("{axes}"))

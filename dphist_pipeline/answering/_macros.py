@@ -60,7 +60,7 @@ _TWO_KEYS = {
 _KEYS = {
     "dph_compare": _TWO_KEYS,
     "dph_compare_releases": {**_ALL_KEYS, "periods": "[period]"},
-    "dph_changes": _ALL_KEYS,
+    "dph_changes": {**_ALL_KEYS, "named_periods": "[period]"},
     "dph_over": _ALL_KEYS,
 }
 _PAIRS = {
@@ -83,6 +83,14 @@ _NAMING = {
 _ALWAYS_NAMED = {
     "best_columns": "r.is_latest, 0 AS first_number",
     "best_join": "WHERE r.release = (SELECT asked.release FROM asked)",
+}
+# What is told of all tables of a family, from any of them.
+_ANY_OF_FAMILY = {
+    "best_columns": "r.is_latest, 0 AS first_number",
+    "best_join": (
+        "WHERE (SELECT asked.release FROM asked) IN (r.release, r.family)\n"
+        "    QUALIFY row_number() OVER (PARTITION BY r.period, r.revision ORDER BY r.release) = 1"
+    ),
 }
 _NONE_APART = "SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false"
 _ROLLED_APART = "SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked"
@@ -115,6 +123,25 @@ _MOMENTS = """
 _WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
 _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_positions AS i")
 
+
+_SHIFTS = {
+    "shift": "biased.shift",
+    "shift_lower": "biased.shift - biased.reach",
+    "shift_upper": "biased.shift + biased.reach",
+}
+# How far all rows cut would move an answer, wherever they fell.
+_RATIOS = {
+    "least_ratio": "barred.first_unbiased / (barred.second_unbiased + capping.cut_upper)",
+    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / barred.second_unbiased",
+}
+_MEAN_SHIFTS = {
+    "least_shift": "(barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
+    "most_shift": "(barred.most - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
+}
+_SUM_SHIFTS = {
+    "least_shift": "least(0, barred.least) * capping.cut_upper",
+    "most_shift": "greatest(0, barred.most) * capping.cut_upper",
+}
 
 # What a macro within which the query of dph_marginal stands reads of it.
 _INNER_ANSWER = """
@@ -170,7 +197,7 @@ def _of_release(release: str, text: str) -> str:
 
 def _parts(name: str) -> dict[str, str]:
     """The pieces of SQL that a macro may name, by their names in its file."""
-    inside, trials = _piece("inside"), _piece("trials")
+    inside = _piece("inside")
     parts = {
         "schema": "",
         "opening": _opening(name, BOXES.get(name, ONE_BOX)),
@@ -199,8 +226,11 @@ def _parts(name: str) -> dict[str, str]:
         **SUMS,
         "inside": inside,
         "covariances": _piece("covariances", weights=_WEIGHTS.get(name, ""), **SUMS),
-        "bound": _piece("bound", row="v", trials=trials),
-        "bound_of_row": _piece("bound", row="w", trials=trials),
+        "bound": _piece("bound", row="v"),
+        "draw_reach": _piece("draw_reach", row="v"),
+        "draw_reach_of_row": _piece("draw_reach", row="w"),
+        "decay_of_law": _piece("decay", scale="a._law.noise_scale"),
+        "bound_of_row": _piece("bound", row="w"),
         "deviations": _piece("deviations", row="d", draws="d.draws"),
         "reach": _piece("reach", report_reach=_report_reach(LEVEL), report_reach_of_two=_report_reach(LEVEL_OF_TWO)),
         "group_sums": _piece("group_sums"),
@@ -212,14 +242,19 @@ def _parts(name: str) -> dict[str, str]:
         **days(),
         "answer": _piece("answer", cut_note="", **LIMITS, **NOTES),
         "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, **LIMITS, **NOTES),
-        "change": _piece("change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false")),
-        "caps": _piece("caps"),
+        "change": _piece(
+            "change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false"), missing=_missing(name)
+        ),
+        "missing": _missing(name),
+        "caps": _piece("caps", cut_of_all=_piece("cut_of_all", row="b")),
         "capped": _capped("caps"),
-        "capping": _piece("capping"),
+        "capping": _piece("capping", cut_of_all=_piece("cut_of_all", row="q")),
         "capped_of_release": _capped("capping"),
         "cut_along": _piece("cut_along", **_CUT_IN.get(name, {"first": "", "second": ""})),
         "shift_of_share": f"({_piece('shift_of_share')})",
-        "shift_of_ratio": f"({_piece('shift_of_ratio')})",
+        "shift_of_ratio": f"({_piece('shift_of_ratio', **_numbers(_RATIOS))})",
+        **_numbers(_SHIFTS, sign="+", digits="3"),
+        "half_bin": _piece("number", number="barred.half_bin", sign="", digits="6"),
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
@@ -249,10 +284,24 @@ def _capped(row: str) -> str:
     return _piece("capped", row=row, unseen=NOTES["unseen"])
 
 
+def _missing(name: str) -> str:
+    """SQL for words on the days between periods that are in no published one."""
+    more = {"dph_over": "', and not in this sum'", "dph_changes": "', from ' || barred.first_end || ' on'"}
+    if name not in more:
+        return "NULL"
+    return _piece("missing_days", days="barred.missing_days", more=more[name], **NOTES)
+
+
+def _numbers(numbers: Mapping[str, str], sign: str = "", digits: str = "4") -> dict[str, str]:
+    """SQL for numbers in words, by their names."""
+    return {name: _piece("number", number=f"({number})", sign=sign, digits=digits) for name, number in numbers.items()}
+
+
 def _shift_of(name: str) -> str:
     """SQL for words that say how far the rows that the bound cut may move an answer."""
     if name in ("dph_mean", "dph_sum"):
-        return f"({_piece(name.replace('dph_', 'shift_of_'))})"
+        digits, ends = ("3", _MEAN_SHIFTS) if name == "dph_mean" else ("4", _SUM_SHIFTS)
+        return f"({_piece(name.replace('dph_', 'shift_of_'), **_numbers(ends, '+', digits))})"
     return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
 
 
@@ -295,7 +344,7 @@ def _chance(name: str) -> dict[str, str]:
 
 def _opening(name: str, boxes: Mapping[str, str]) -> str:
     """SQL for the cells and publications of a question; `boxes` has the arguments of boxes, by their names."""
-    best, asked = _ALWAYS_NAMED, ""
+    best, asked = _ANY_OF_FAMILY if name == "dph_quality" else _ALWAYS_NAMED, ""
     if name in _NAMING:
         names = _piece("asked_names", **_NAMING[name]) if boxes else f"{{'by': {_NO_NAMES}, 'boxed': {_NO_NAMES}}}"
         join = _piece("best_join", asked_names=names)
@@ -303,7 +352,10 @@ def _opening(name: str, boxes: Mapping[str, str]) -> str:
     if name not in WITHOUT_BOXES:
         asked = asked_boxes(boxes or {"box": "CAST(NULL AS VARCHAR)"}) + ",\n"
     columns = "t.*" if name in _ROW_FOR_ROW else _NUMBERS
-    return _piece("opening", columns=columns, asked_boxes=asked, **best, **_KEYS.get(name, _ONE_KEY))
+    keys = _KEYS.get(name, _ONE_KEY)
+    named = {"named_periods": keys["periods"]} | keys  # a change to one period takes all of them
+    decay = _piece("decay", scale="r.noise_scale")
+    return _piece("opening", columns=columns, asked_boxes=asked, decay=decay, **best, **named)
 
 
 def _report_reach(level: Fraction) -> str:

@@ -132,6 +132,28 @@ def _as_in(column: Column, kind: str, first: int) -> str:
     return name if kind == column.kind else f"TRY_CAST({name} AS {column.kind}) AS {name}"
 
 
+def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
+    """The statements that make the views of a family: its tables for readers, and nothing for macros, which refuse."""
+    view, asked = places.users + identifier(family), places.asked(family)
+    columns = {
+        "release": "name of a table of the family",
+        "axes": "names of its axes, in declared order",
+        "cells": "number of its declared cells",
+        "periods": "how many periods of it are published",
+    }
+    yield (
+        f"CREATE OR REPLACE VIEW {view} AS\n"
+        "SELECT r.release, r.axes, max(r.cells) AS cells, count(DISTINCT r.period) AS periods\n"
+        f"FROM {places.table('dph_releases')} AS r\nWHERE r.family = {literal(family)} AND r.is_latest\n"
+        "GROUP BY r.release, r.axes ORDER BY r.release"
+    )
+    yield f"COMMENT ON VIEW {view} IS {literal(f'The tables of family {family}: ask one of them.')}"
+    yield from _column_comments(view, columns)
+    yield f"CREATE OR REPLACE VIEW {asked} AS FROM {places.cells(table)} WHERE false"
+    about = f"Holds nothing. Macros look here if they are asked for {family}, and name its tables."
+    yield f"COMMENT ON VIEW {asked} IS {literal(about)}"
+
+
 def title_comments(places: Places, release: str, title: str, taken: set[str]) -> Iterator[str]:
     """The comments on the views of a release."""
     for name, rows in ((release, "the latest revision"), (release + EVERY_REVISION, "every revision")):

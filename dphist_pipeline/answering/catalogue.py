@@ -17,6 +17,7 @@ number of each cell) and views of it; see `views`. What users do not ask lies in
     dph_lines          for each axis of which weighted sums were measured, the covariance of its positions
     dph_better         for tables of a family with levels: the axes and levels of a question, for which another table of
                        the family tells less noise than the one that is named; macros ask that one
+    dph_moments        for each noise scale, what Chernoff's inequality bounds the tails of sums with
     dph_quality_rows   the quality tables of publications that have one: one row per number, in the order of the file
     dph_version        one row: the version of the macros and tables
     dph_linear_widths  for each noise scale, the half width of a 95 % interval of a linear estimate in standard

@@ -19,6 +19,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     DISTANCES,
     GROUPS,
     LINES,
+    MOMENTS,
     QUALITY,
     RELEASES,
     TABLES,
@@ -145,6 +146,16 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
         [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)],
         schema=schema,
     )
+
+
+def moment_rows(scales: Collection[str]) -> Any:
+    """The rows of `dph_moments` for some scales of noise, in their order."""
+    told = [(scale, zip(*noise_law(Fraction(scale)).moments, strict=True)) for scale in scales]
+    rows = [
+        {"noise_scale": scale, "moments": [{"rate": rate, "log_moment": moment} for rate, moment in pairs]}
+        for scale, pairs in told
+    ]
+    return pa.Table.from_pylist(rows, MOMENTS)
 
 
 def most_draws(audit: Audit) -> int:

@@ -28,6 +28,7 @@ from dphist_pipeline.answering._views import (
     Column,
     Described,
     asked_statements,
+    family_statements,
     macro_comment,
     table_comments,
     title_comments,
@@ -39,6 +40,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     distance_rows,
     group_rows,
     line_rows,
+    moment_rows,
     most_draws,
     quality_table,
     release_rows,
@@ -109,6 +111,8 @@ def add_publications(
     answering = answering_tables(connection, places)
     changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
     make_asked_views(connection, places, changed, answering)
+    for family, table in _families_in(connection, places):
+        _run(connection, family_statements(places, family, table))
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
@@ -130,6 +134,15 @@ def releases_in(connection: duckdb.DuckDBPyConnection, places: Places) -> set[st
     return {release for (release,) in found}
 
 
+def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[tuple[str, str]]:
+    """The families of a catalogue with one of their tables each, but those whose name another view has."""
+    releases = places.table("dph_releases")
+    asked = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    taken = releases_in(connection, places)
+    taken |= {release + EVERY_REVISION for release in taken}
+    return [(family, table) for family, table in connection.execute(asked).fetchall() if family not in taken]
+
+
 def version() -> str:
     """A digest of tables, views and macros, so that a catalogue of an older version is rebuilt."""
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
@@ -138,6 +151,7 @@ def version() -> str:
     views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
     asked = [Column(name, "VARCHAR", "") for name in columns]
     views = [*views, *asked_statements(Places(), "example", asked, [("other", 1, asked)])]
+    views = [*views, *family_statements(Places(), "family", "example")]
     told = [*tables, *views, *title_comments(Places(), "example", "Example", set()), *map(macro, MACROS)]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
@@ -202,9 +216,13 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     lines = {
         line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {places.table('dph_lines')}").fetchall()
     }
+    tried = connection.execute(f"SELECT noise_scale FROM {places.table('dph_moments')}").fetchall()
+    scales = {str(audit["unbiased_noise_scale"]) for audit in audits if audit["unbiased_noise_scale"] is not None}
+    scales -= {scale for (scale,) in tried}
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
+        ("dph_moments", moment_rows(sorted(scales))),
         ("dph_lines", line_rows(audits, lines)),
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),

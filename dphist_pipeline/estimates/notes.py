@@ -11,9 +11,6 @@ NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
-MIDDLES = (
-    "the interval puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
-)
 MIDDLES_OF_ESTIMATE = (
     "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
 )
@@ -29,7 +26,9 @@ CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts t
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
 UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
-MISSING_DAYS = " days between them are in no published period, and not in this sum"
+RANKS_TOGETHER = "all intervals of counts and of ranks hold together with 95 %"
+MISSING_DAY = " day between them is in no published period"
+MISSING_DAYS = " days between them are in no published period"
 OPEN_BIN = "the bin is open, so nothing is known of where in it the quantile lies"
 
 ROUNDING = 1e-6

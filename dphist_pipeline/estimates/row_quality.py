@@ -95,11 +95,11 @@ class Cut:
 
     @property
     def possible(self) -> tuple[float, float]:
-        """A 95 % interval of numbers of at least 0, so that a draw far below 0 does not seem to exclude all of them.
+        """The part of the 95 % interval from 0 to what all rows can be; see `highest`.
 
-        It encloses the truth wherever the other interval does: 0 is at least as near to it as an estimate below 0.
+        It encloses the truth wherever the other interval does. `pieces/cut_of_all.sql` says the same.
         """
-        upper = max(0.0, self.cut) + (self.ci_upper - self.ci_lower) / 2
+        upper = highest(self.ci_upper, (self.ci_upper - self.ci_lower) / 2)
         return min(self.most, max(0.0, self.ci_lower)), min(self.most, upper)
 
     @property
@@ -132,6 +132,15 @@ class Cut:
         """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows."""
         most = self.counted + self.possible[1]
         return f"{100 * min(1.0, self.possible[1] / most):.1f}" if most > 0 else ""
+
+
+def highest(upper: float, reach: float) -> float:
+    """The upper end of an interval, `reach` wide on each side, of a number of at least 0.
+
+    An interval that lies below 0 as a whole, by its noise, would say that there is surely nothing: then the reach of
+    the noise around 0 is told.
+    """
+    return upper if upper > 0 else reach
 
 
 def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
@@ -291,7 +300,7 @@ def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) 
         for row, reach in pairs
         if row["estimate"] > reach
     ]
-    others = [max(0.0, row["estimate"]) + reach for row, reach in pairs if row["estimate"] <= reach]
+    others = [highest(row["estimate"] + reach, reach) for row, reach in pairs if row["estimate"] <= reach]
     if not others:
         return shown, ""
     named = f"{len(others):,} {'other ' if shown else ''}{called}"

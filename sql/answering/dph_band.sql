@@ -55,7 +55,7 @@ reaching AS (
         CASE
             WHEN v.noise_variance IS NULL THEN NULL
             WHEN v.linear_variance IS NULL
-                THEN greatest(0, ceil(ln(2 / (v.missed * (1 + exp(-v.decay)))) / v.decay - 1 + 1e-9))
+                THEN {draw_reach}
             -- Version 0.2 published no tail; `least` leaves null out.
             ELSE least({bound}, ln(greatest(1, v.tail_factor / v.missed)) / v.tail_rate)
         END AS half_width

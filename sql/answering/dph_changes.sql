@@ -1,5 +1,6 @@
 -- The change of a count from each period to the next one that was published, with its 95 % interval: one row for each period but
--- the first (latest revisions), in order. Each interval holds with 95 % by itself.
+-- the first (latest revisions), in order. Each interval holds with 95 % by itself. `note` says how many days between the two are in
+-- no published period.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
@@ -20,14 +21,6 @@ first_problems AS (
     UNION ALL
     SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR)
     WHERE CAST(period AS VARCHAR) = (SELECT min(chosen.period) FROM chosen)
-    UNION ALL
-    SELECT 'there is no period ' || CAST(period AS VARCHAR) || '; it has '
-        || (
-            SELECT min(chosen.period) || ' to ' || max(chosen.period) || ' (' || count(DISTINCT chosen.period)
-                || ' in all; others were not published, or were withdrawn)'
-            FROM chosen
-        )
-    WHERE CAST(period AS VARCHAR) NOT IN (SELECT chosen.period FROM chosen)
 )
 SELECT
     barred.first_period,

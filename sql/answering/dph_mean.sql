@@ -1,8 +1,8 @@
 -- The mean of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
--- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles: it
--- holds if rows lie there, and there is none for a bin that is open.
+-- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles and
+-- half of the widest bin on each side, so it holds wherever rows lie, too; there is none for a bin that is open.
 -- `note` tells how far rows that do not lie in the middles of their bins may move the estimate.
 -- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
@@ -71,10 +71,11 @@ means AS (
 ),
 -- From reports: every mean at which the sum of (middle - mean) is not farther from 0 than `report_reach` goes. With x, the mean
 -- less the estimated one, its variance is variance - 2 * crossed * x + rows_rows * x², which leaves a square in x on each side.
+-- A mean of rows lies at most half of the widest bin from that of their middles.
 report_ends AS (
     SELECT
         r.period, r.revision,
-        CASE
+        greatest(r.least, CASE
             WHEN r.rows > 0 AND r.square > 0 THEN greatest(
                 r.least_middle,
                 r.unbiased - (
@@ -83,8 +84,8 @@ report_ends AS (
                 ) / r.square
             )
             ELSE r.least_middle
-        END AS ci_lower,
-        CASE
+        END - r.half_bin) AS ci_lower,
+        least(r.most, CASE
             WHEN r.rows > 0 AND r.square > 0 THEN least(
                 r.most_middle,
                 r.unbiased + (
@@ -93,7 +94,7 @@ report_ends AS (
                 ) / r.square
             )
             ELSE r.most_middle
-        END AS ci_upper
+        END + r.half_bin) AS ci_upper
     FROM (
         SELECT
             m.*, greatest(abs(m.least_middle - m.unbiased), abs(m.most_middle - m.unbiased)) AS span,
@@ -143,9 +144,8 @@ SELECT
                 WHEN barred.ci_lower IS NULL THEN '{no_interval}'
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
             END,
-            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_mean}' ELSE '{middles_of_estimated_mean}' END
-                || printf('%.6g', barred.half_bin)
-                || CASE WHEN barred.step IS NULL AND barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+            '{middles_of_estimated_mean}' || {half_bin}
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
         )
     END AS note,
     {shifted},

@@ -74,7 +74,7 @@ SELECT
     barred.cells,
     nullif(concat_ws(
         '; ',
-        CASE WHEN barred.missing_days > 0 THEN barred.missing_days || '{missing_days}' END,
+        {missing},
         CASE
             WHEN barred.half_width IS NULL THEN '{no_interval}'
             WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'

@@ -3,13 +3,21 @@
 -- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out. Of each
 -- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative. `reliability`
 -- is that of any count: many numbers of noise are among them, and each interval holds by itself.
--- In: the release's table; a period by its first day, without it all periods that have such a table; a revision.
+-- In: the release's table, or the name of a family for what is told of all its tables; a period by its first day, without it all
+-- periods that have such a table; a revision.
 CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
 {opening},
 bought AS (
-    SELECT q.*, sqrt(q.noise_variance) AS noise_error
+    -- The tables of a family have the same numbers, but rows cut along an axis only where they have that axis.
+    SELECT DISTINCT ON (q.period, q.revision, q.statistic, q.axis, q.position, q.category)
+        q.*, sqrt(q.noise_variance) AS noise_error,
+        CASE WHEN q.release <> asked.release AND q.statistic = 'cut' THEN q.axis END AS cut_axis
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q, asked
-    WHERE q.release = asked.release
+    WHERE q.release = asked.release OR q.release IN (
+        SELECT r.release FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+        WHERE r.family = asked.release
+    )
+    ORDER BY q.number
 ),
 first_problems AS (
     FROM period_problems
@@ -40,4 +48,4 @@ FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT J
     bought AS b JOIN chosen ON chosen.period = b.period AND chosen.revision = b.revision
 ) ON true
 WHERE {no_problem}
-ORDER BY b.period, b.number
+ORDER BY b.period, b.cut_axis NULLS FIRST, b.number

@@ -128,7 +128,7 @@ reaching AS (
     SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {report_bound} WHEN v.variance > 0 THEN {bound} ELSE 0 END AS half_width
     FROM (
         SELECT
-            edges.*, chosen.revision, chosen.grid, chosen.has_bars, chosen.noise_variance, chosen.decay, chosen.step,
+            edges.*, chosen.revision, chosen.grid, chosen.has_bars, chosen.noise_scale, chosen.noise_variance, chosen.step,
             coalesce(s.linear_variance, r.variance) AS linear_variance, r.slope,
             coalesce(
                 s.linear_variance,

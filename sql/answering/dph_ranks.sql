@@ -16,14 +16,13 @@ noisy AS (
         CASE
             WHEN w.decay IS NULL OR w._variance IS NULL THEN NULL
             WHEN w._cells = 1 AND NOT w._is_linear
-                THEN greatest(0, ceil(ln(2 / (w.missed * (1 + exp(-w.decay)))) / w.decay - 1 + 1e-9))
+                THEN {draw_reach_of_row}
             ELSE {bound_of_row}
         END AS noise_half_width
     FROM (
         SELECT
-            a.*, a._law.noise_variance, a._variance AS variance,
-            coalesce(TRY_CAST(split_part(a._law.noise_scale, '/', 2) AS DOUBLE), 1)
-                / TRY_CAST(split_part(a._law.noise_scale, '/', 1) AS DOUBLE) AS decay,
+            a.*, a._law.noise_scale, a._law.noise_variance, a._variance AS variance,
+            {decay_of_law} AS decay,
             0.05 / count(*) OVER (PARTITION BY a.period) AS missed
         FROM answered AS a
     ) AS w
@@ -55,6 +54,7 @@ SELECT
     CASE
         WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
         WHEN r._half_width IS NULL THEN '{no_interval}'
+        ELSE '{ranks_together}'
     END AS note,
     {chance},
     {days_of_law}

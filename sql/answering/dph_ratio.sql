@@ -127,8 +127,7 @@ SELECT
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN biased.reach IS NOT NULL
-            THEN 'the bound moves this ratio by about ' || printf('%+.3g', biased.shift) || ' (95 %: '
-                || printf('%+.3g', biased.shift - biased.reach) || ' to ' || printf('%+.3g', biased.shift + biased.reach)
+            THEN 'the bound moves this ratio by about ' || {shift} || ' (95 %: ' || {shift_lower} || ' to ' || {shift_upper}
                 || '), measured with the first ' || capping.seen || ' rows of each unit; {unseen}'
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_ratio}, '')

@@ -6,7 +6,9 @@
 -- may move the share at most. Without a quality table this is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
--- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period.
+-- `part_estimate` and `whole_estimate` are the two counts that are divided.
+-- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period. Written
+-- as `part := …, whole := …`, nobody takes them the other way round.
 CREATE OR REPLACE MACRO {schema}dph_share(
     release_name, part, whole := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
@@ -91,7 +93,7 @@ roots AS (
 ),
 barred AS (
     SELECT
-        b.period, b.revision, b.part_cells AS cells, b.has_bars,
+        b.period, b.revision, b.part_cells AS cells, b.has_bars, b.estimate AS part_estimate, b.whole_estimate,
         CASE WHEN b.whole_estimate > 0 THEN greatest(0, least(1, b.estimate / b.whole_estimate)) END AS sound,
         CASE WHEN b.whole_estimate > 0 THEN b.estimate / b.whole_estimate END AS share,
         CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
@@ -162,10 +164,25 @@ biased AS (
         greatest(100 * s.share - 100, least(100 * s.share, s.points + s.reach)) AS points_upper
     FROM shifted AS s
 ),
-first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
+first_problems AS (
+    SELECT 'part and whole have no cells in common along axis ' || a.axis || '; dph_ratio divides two boxes that lie apart'
+        AS problem
+    FROM allowed AS a
+    WHERE a.name = 'part' AND a.wanted = 0 AND 2 = (
+        SELECT count(DISTINCT s.source)
+        FROM (
+            SELECT p.source FROM asked_positions AS p
+            WHERE p.grid = a.grid AND p.level_of = a.axis
+            GROUP BY p.source, p.position
+            HAVING bool_and(p.is_around)
+        ) AS s
+    )
+)
 SELECT
     barred.period,
     barred.revision,
+    barred.part_estimate,
+    barred.whole_estimate,
     barred.share AS estimate,
     barred.unbiased,
     barred.noise_error,

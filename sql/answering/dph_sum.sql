@@ -1,7 +1,7 @@
 -- The sum of a binned axis over the rows of a box, with its 95 % interval: one row for each period (its latest revision), in
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
--- 2.5 %. Rows in `other` are not in the sum. From reports, the interval is that of the sum of the middles: see dph_mean.
+-- 2.5 %. Rows in `other` are not in the sum. From reports, the ends put rows half of the widest bin off the middles: see dph_mean.
 -- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
@@ -42,24 +42,30 @@ reaching AS (
     FROM sides AS d
     WHERE d.noise_scale IS NOT NULL
 ),
+-- From reports: all rows `off` the middles of their bins. No bin is wider than twice that.
 report_reaching AS (
-    SELECT r.period, r.revision, {report_reach_of_sum} AS half_width
+    SELECT r.period, r.revision, r.off < 0 AS is_lower, r.total, {report_reach_of_sum} AS half_width
     FROM (
         SELECT
-            m.period, m.revision, greatest(0, m.middle_middle) + m.by_chance.middle_middle AS variance,
-            greatest(abs(m.least_middle), abs(m.most_middle)) AS span,
-            abs(m.gamma) * span + abs(m.delta * m.middle_atoms) AS slope, m.step * span AS step
-        FROM moments AS m
-        WHERE m.step IS NOT NULL AND m.has_middles
+            m.period, m.revision, m.off, m.middles + m.off * m.rows AS total,
+            greatest(0, m.middle_middle + 2 * m.off * m.middle_rows + m.off ** 2 * m.rows_rows)
+                + m.by_chance.middle_middle + 2 * m.off * m.by_chance.middle_rows + m.off ** 2 * m.by_chance.rows AS variance,
+            greatest(abs(m.least_middle + m.off), abs(m.most_middle + m.off)) AS span,
+            abs(m.gamma) * span + abs(m.delta * (m.middle_atoms + m.off * m.atoms)) AS slope, m.step * span AS step
+        FROM (
+            SELECT moments.*, unnest([-moments.half_bin, moments.half_bin]) AS off FROM moments
+            WHERE moments.step IS NOT NULL AND moments.has_middles
+        ) AS m
     ) AS r
 ),
 barred AS (
     SELECT
-        m.*, coalesce(lower.total - lower.half_width, m.middles - r.half_width) AS ci_lower,
-        coalesce(upper.total + upper.half_width, m.middles + r.half_width) AS ci_upper,
+        m.*, coalesce(lower.total - lower.half_width, low.total - low.half_width) AS ci_lower,
+        coalesce(upper.total + upper.half_width, high.total + high.half_width) AS ci_upper,
         CASE WHEN m.middle_middle IS NOT NULL THEN sqrt(greatest(0, m.middle_middle)) END AS noise_error
     FROM moments AS m
-    LEFT JOIN report_reaching AS r ON r.period = m.period AND r.revision = m.revision
+    LEFT JOIN report_reaching AS low ON low.period = m.period AND low.revision = m.revision AND low.is_lower
+    LEFT JOIN report_reaching AS high ON high.period = m.period AND high.revision = m.revision AND NOT high.is_lower
     LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
@@ -88,12 +94,11 @@ SELECT
                 WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
                     THEN '{smoothed}'
             END,
-            CASE WHEN barred.step IS NOT NULL THEN '{middles_of_sum}' ELSE '{middles_of_estimated_sum}' END
-                || 'about ' || format(
+            '{middles_of_estimated_sum}about ' || format(
                     '{:,}',
                     TRY_CAST(round(greatest(0, coalesce(barred.rows, barred.estimated_rows)) * barred.half_bin) AS BIGINT)
                 )
-                || CASE WHEN barred.step IS NULL AND barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
         )
     END AS note,
     {shifted},

@@ -17,8 +17,9 @@ from office import ran
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.cli.app import app
+from dphist_pipeline.cli.ask._answer_rows import _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
-from dphist_pipeline.estimates.notes import BELOW, NO_INTERVAL, SMOOTHED
+from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store
@@ -174,6 +175,8 @@ def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:
     rows = facts(store, "smoothed", "--by", "state")["rows"]
     assert SMOOTHED in {row["note"] for row in rows}
     assert "estimate lies outside" not in answered(store, "smoothed", "--by", "state").stdout
+    days = f"7{MISSING_DAYS}"
+    assert [_note_on_unbiased(note) for note in (f"{days}; {SMOOTHED}", BELOW, days, None)] == [days, "", days, ""]
 
 
 def test_days_of_periods_are_not_printed_beside_their_keys(store: Store) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import by_hand
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -346,3 +347,53 @@ def test_two_tables_of_a_family_are_compared_knowing_that_they_share_noise(folde
     both = mine.answer(box).noise_error + before.answer(box).noise_error
     assert mine.change_since(before, box).noise_error == pytest.approx(both, rel=0.03)
     assert later.change_since(mine, box).noise_error == pytest.approx(both / 2**0.5, rel=0.2)
+
+
+OTHERS = {
+    "dph_range": "'{}', 'age', 18, NULL",
+    "dph_quantile": "'{}', 'age'",
+    "dph_band": "'{}'",
+    "dph_whole": "'{}'",
+    "dph_distances": "'{}'",
+    "dph_quality": "'{}'",
+    "dph_compare_releases": "'{}', '{}_state'",
+}
+
+
+@pytest.mark.parametrize("macro", MACROS)
+def test_a_macro_asked_of_a_family_names_its_tables(folder: Path, macro: str) -> None:
+    catalogue, tables = published("levels", folder)
+    names = ", ".join(sorted(f"family_{table}" for table in tables[WEEKS[0]]))
+    problem = (
+        "no period asked for has a quality table" if macro == "dph_quality" else "family is a family of tables; name"
+    )
+    with attached(catalogue) as connection:
+        connection.register("people", PEOPLE)
+        asked = (QUESTIONS | OTHERS)[macro].replace("{}", "r.family")
+        with pytest.raises(duckdb.Error, match=f"{macro}: .*{problem}") as refused:
+            connection.execute(f"FROM r.{macro}({asked})").fetchall()
+        assert macro == "dph_quality" or str(refused.value).endswith(f"one of them: {names}")
+
+
+def test_the_view_of_a_family_lists_its_tables(tmp_path: Path) -> None:
+    public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
+    (tmp_path / "scratch").mkdir()
+    for number, week in enumerate(WEEKS[:2], 1):
+        made = publish_family(public, axes, tables, period=week)
+        with attached(build_catalogue(public, tmp_path / "scratch")) as connection:  # the second one grows
+            rows = rows_of(connection, "FROM r.family")
+            assert [row["release"] for row in rows] == sorted(f"family_{table}" for table in made)
+            assert {row["periods"] for row in rows} == {number}
+            assert {row["axes"][0] for row in rows} <= {axis for row in rows for axis in row["axes"]}
+            told = "SELECT DISTINCT family FROM r.dph_releases"
+            assert connection.sql(told).fetchall() == [("family",)]
+
+
+def test_a_release_keeps_its_name_where_it_became_a_family(tmp_path: Path) -> None:
+    public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
+    by_hand.publish(public, by_hand.estimate(axes), axes, "family", WEEKS[0])
+    publish_family(public, axes, tables, period=WEEKS[1])
+    (tmp_path / "scratch").mkdir()
+    with attached(build_catalogue(public, tmp_path / "scratch")) as connection:
+        assert [row["period"] for row in rows_of(connection, "FROM r.dph_total('r.family')")] == [WEEKS[0]]
+        assert "cell_number" in rows_of(connection, "FROM r.family LIMIT 1")[0]

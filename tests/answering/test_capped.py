@@ -20,7 +20,7 @@ from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.answering.quality_tables import shift_of_shares
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.row_quality import RowTable
+from dphist_pipeline.estimates.row_quality import Cut, RowTable
 from dphist_pipeline.releasing.releases import Release
 
 AXES: list[dict[str, Any]] = [
@@ -176,6 +176,46 @@ def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: du
     assert numbers(text) == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.parametrize(("cut", "ends"), [(-145, "0 to 1,053"), (-1_198, "0 to 1,198"), (1_500, "302 to 2,698")])
+def test_every_sentence_gives_the_rows_cut_one_interval_cut_off_at_0(
+    changed: duckdb.DuckDBPyConnection, cut: int, ends: str
+) -> None:
+    """As drawn, cut off at 0: not 1,198 around 0. Where all of it lies below 0, surely nothing was cut is not said."""
+    changed.execute(
+        f"UPDATE internals.dph_quality_rows SET estimate = {cut}, ci_lower = {cut - 1_198}, ci_upper = {cut + 1_198} "
+        "WHERE statistic = 'cut' AND axis IS NULL"
+    )
+    questions = [
+        "dph_share('noisy', {'age': [50, 100]})",
+        "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})",
+        "dph_mean('noisy', 'age')",
+        "dph_sum('noisy', 'age')",
+        "dph_quantile('noisy', 'age')",
+    ]
+    said = f"the bound cut about {max(0, cut):,} rows (95 %: {ends}) "
+    assert [text for question in questions for text in asked(changed, question) if not str(text).startswith(said)] == []
+    lower, upper = Cut(None, 80_000, cut, cut - 1_198, cut + 1_198).possible
+    assert f"{lower:,.0f} to {upper:,.0f}" == ends
+
+
+@pytest.mark.parametrize("cut", [10, 143_800, 10**9, 10**12])
+def test_no_number_of_what_was_cut_is_a_power_of_ten(changed: duckdb.DuckDBPyConnection, cut: int) -> None:
+    changed.execute(
+        f"UPDATE internals.dph_quality_rows SET estimate = {cut}, ci_lower = {cut - 5}, ci_upper = {cut + 5} "
+        "WHERE statistic = 'cut' AND axis IS NULL"
+    )
+    for question in (
+        "dph_share('noisy', {'age': [50, 100]})",
+        "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})",
+        "dph_mean('noisy', 'age')",
+        "dph_sum('noisy', 'age')",
+        RATIO,
+    ):
+        (text,) = asked(changed, question)
+        assert text and not re.search(r"\de[+-]\d", text), text
+    assert f"by +0 to +{(cut + 5) * 100:,} at most" in str(asked(changed, "dph_sum('noisy', 'age')")[0])
+
+
 def test_rates_say_that_they_are_too_low_by_the_rows_cut(catalogue: duckdb.DuckDBPyConnection) -> None:
     people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})
     catalogue.register("people", people)
@@ -194,9 +234,9 @@ def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
 def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
     (text,) = asked(catalogue, "dph_sum('noisy', 'age')")
     assert text.startswith("the bound cut about 2,650 rows")
-    assert numbers(text.replace("e+05", "")) == pytest.approx([0, 3.069], abs=0.001)  # 3,069 rows at 0, or at 100
+    assert numbers(text.replace(",", "")) == pytest.approx([0, 306_900])  # 3,069 rows at 0, or at 100
     (text,) = asked(catalogue, "dph_sum('noisy', 'age', box := {'age': [50, 100]})")
-    assert "would move by +0 to +3.069e+05 at most" in text
+    assert "would move by +0 to +306,900 at most" in text
 
 
 def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDBPyConnection) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import by_hand
+import duckdb
 import numpy as np
 import pytest
 
+from dphist_pipeline.answering.catalogue import create_tables, list_publications
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
@@ -101,3 +103,33 @@ def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
 def test_a_range_whose_ends_do_not_rise_is_told_so(tmp_path: Path, ends: tuple[int, int]) -> None:
     with pytest.raises(QuestionRefused, match="two ends, low below high"):
         by_hand.publish(tmp_path, ONE, [AGE]).range("age", *ends)
+
+
+WHOLE = [
+    {"column": "age", "edges": [0, 20, 60, 80], "above": True, "whole": True},
+    {"column": "size", "edges": [0, 10, 20], "closed": "right", "whole": True},
+    {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-01-26"},
+    DOSE,
+]
+MEANT = {
+    "{'age': [60, 79]}": "[60, 80]",
+    "{'age': [NULL, 19]}": "[NULL, 20]",
+    "{'size': [1, 10]}": "[0, 10]",
+    "{'day': ['2026-01-05', '2026-01-11']}": "[2026-01-05, 2026-01-12]",
+    "{'age': [0, 59], 'day': ['2026-01-05', '2026-01-11']}": "[0, 60] and [2026-01-05, 2026-01-12]",
+    "{'age': [60, 78]}": None,
+    "{'dose': [1, 2]}": None,
+    "{'age': [60, 80]}": None,
+}
+
+
+def test_the_last_number_of_a_bin_is_answered_with_its_edge(tmp_path: Path) -> None:
+    """As the bin is labelled: 60 to 79."""
+    by_hand.publish(tmp_path, by_hand.estimate(WHOLE), WHOLE)
+    with duckdb.connect() as connection:
+        create_tables(connection, list_publications(tmp_path), macros=["dph_box", "dph_marginal"])
+        for box, meant in MEANT.items():
+            ((note,),) = connection.execute(f"SELECT note FROM dph_box('weekly', {box})").fetchall()
+            assert str(note).partition("did you mean ")[2] == (f"{meant}?" if meant else ""), box
+        with pytest.raises(duckdb.Error, match=r"79 is not an edge; .*; did you mean \[60, 80\]\?$"):
+            connection.execute("FROM dph_marginal('weekly', ['size'], {'age': [60, 79]})")

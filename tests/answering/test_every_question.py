@@ -93,6 +93,8 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
         for row in ask(store, "dph_share('r.weekly', ?, ?)", as_json(part), as_json(box)):
             told = store.releases[row["period"]].share(part, box) if row["period"] in TOLD else None
             assert_told(row, store.oracles[row["period"]].share(part, box), told)
+            if row["estimate"] is not None:
+                assert row["part_estimate"] / row["whole_estimate"] == pytest.approx(row["estimate"])
     for first, second in pairwise(PERIODS):
         (row,) = ask(store, f"dph_compare('r.weekly', '{first}', '{second}', ?)", as_json(box))
         told = store.releases[second].change_since(store.releases[first], box)
@@ -249,7 +251,9 @@ REFUSED = {
     "dph_range('r.weekly', 'age', 'x', 18)": "axis age takes two ends",
     "dph_range('r.weekly', 'day', NULL, '2026-03-31')": "axis day has bins from 2026-01-05 to 2026-03-30 only",
     "dph_share('r.weekly', {'state': 'a'})": "axis state has no category a; it has A, B, C",
-    "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells lie where axis county is asked",
+    "dph_share('r.weekly', {'state': 'A'}, {'region': 'N'})": "no cells in common along axis county",
+    "dph_share('r.weekly', {'state': []}, {'region': 'N'})": "no cells lie where axis county is asked",
+    "dph_share('r.weekly', {'state': 'x'}, {'region': 'N'})": "axis state has no category x; it has A, B, C",
     "dph_quantile('r.weekly', 'wrad')": "there is no binned axis wrad in period 2026-03-02; those are age, day",
     "dph_quantile('r.weekly', 'age', 1.5)": "a quantile lies between 0 and 1",
     "dph_quantile('r.weekly', 'age', [0.5, 1])": "a quantile lies between 0 and 1",
@@ -279,7 +283,9 @@ def test_python_refuses_the_same(store: Asked) -> None:
         "no binned axis county in period 2026-03-02; those are age, day": lambda: release.range("county", 1, 2),
         "low below high": lambda: release.range("age", 65, 18),
         "has bins from 2026-01-05": lambda: release.range("day", "2025-12-01", None),
-        "no cells lie where axis county is asked": lambda: release.share({"state": "A"}, {"region": "N"}),
+        "part and whole have no cells in common along axis county": lambda: release.share(
+            {"state": "A"}, {"region": "N"}
+        ),
         "between 0 and 1, as 0.5": lambda: release.quantile("age", 1.0),
         "the level lies between 0 and 1, as 0.95": lambda: release.band(1.0),
     }

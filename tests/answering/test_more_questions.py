@@ -202,7 +202,7 @@ def ranked(oracle: Oracle, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             reach = float(noise_law(scale).chernoff_reach(np.array([one.noise_error**2]), missed)[0])
             if one.cells == 1 and isinstance(oracle.unbiased, NoisyCells):
                 reach = noise_law(scale).half_width(1 - Fraction(missed))
-        note = notes.NO_INTERVAL if oracle.unbiased is None else ""
+        note = notes.NO_INTERVAL if oracle.unbiased is None else notes.RANKS_TOGETHER
         ends = one.unbiased - reach, one.unbiased + reach
         row["answer"] = Answer(one.estimate, one.unbiased, *ends, one.basis, one.cells, one.noise_error, note)
     for row in rows:

@@ -13,6 +13,7 @@ from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._macros import MACROS
+from dphist_pipeline.releasing.releases import Release
 
 WEEKS = ("2026-03-02", "2026-03-09")
 ASKED = {
@@ -99,14 +100,40 @@ def test_a_release_without_periods_has_no_days_and_axes_keep_their_names(catalog
         assert row["period_start"] == "x"
 
 
-def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path: Path) -> None:
+def publish(public: Path, start: str, end: str) -> Release:
+    ends = {"period_start": f"{start}T00:00:00+01:00", "period_end": f"{end}T00:00:00+01:00"}
+    return by_hand.publish(public, by_hand.estimate([AGE, WARD]), [AGE, WARD], "weekly", start, **ends)
+
+
+def with_gap(public: Path) -> Path:
+    """A catalogue of three weeks of which the second one follows the first after two weeks."""
     for week in ("2026-03-02", "2026-03-16", "2026-03-23"):
-        start = datetime.date.fromisoformat(week)
-        ends = {"period_start": f"{start}T00:00:00+01:00", "period_end": f"{_after(start)}T00:00:00+01:00"}
-        by_hand.publish(tmp_path / "public", by_hand.estimate([AGE, WARD]), [AGE, WARD], "weekly", week, **ends)
-    (tmp_path / "public/scratch").mkdir()
-    with attached(build_catalogue(tmp_path / "public", tmp_path / "public/scratch")) as connection:
+        publish(public, week, str(_after(datetime.date.fromisoformat(week))))
+    (public / "scratch").mkdir()
+    return build_catalogue(public, public / "scratch")
+
+
+def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path: Path) -> None:
+    with attached(with_gap(tmp_path / "public")) as connection:
         (gap,) = _rows(connection, "dph_over('r.weekly')")
         assert str(gap["note"]).startswith("7 days between them are in no published period, and not in this sum")
         (whole,) = _rows(connection, "dph_over('r.weekly', '2026-03-16', '2026-03-23')")
         assert "days between" not in str(whole["note"])
+
+
+def test_a_change_over_a_missing_period_says_so_and_from_which_day(tmp_path: Path) -> None:
+    with attached(with_gap(tmp_path / "public")) as connection:
+        notes = [row["note"] for row in _rows(connection, "dph_changes('r.weekly')")]
+        assert notes == ["7 days between them are in no published period, from 2026-03-09 on", None]
+        (one,) = _rows(connection, "dph_changes('r.weekly', period := '2026-03-16')")
+        assert one["note"] == notes[0]
+        (asked,) = _rows(connection, "dph_compare('r.weekly', '2026-03-02', '2026-03-16')")
+        assert asked["note"] is None  # two periods that were named
+
+
+def test_one_missing_day_is_a_day_and_the_command_names_it_too(tmp_path: Path) -> None:
+    for start, end in (("2026-03-02", "2026-03-03"), ("2026-03-04", "2026-03-05")):
+        last = publish(tmp_path / "public", start, end)
+    said = "1 day between them is in no published period"
+    assert last.changes()["note"].to_list() == [f"{said}, from 2026-03-03 on"]
+    assert last.over().note == f"{said}, and not in this sum"

@@ -68,30 +68,41 @@ def moments(release: Release, axis: str, chosen: slice = slice(None)) -> ReportM
 
 
 @pytest.mark.parametrize(
-    ("axis", "box", "chosen"), [("age", "{'age': [6, 60]}", slice(1, 5)), ("day", "{}", slice(None))]
+    ("axis", "box", "chosen", "half", "first", "last"),
+    [("age", "{'age': [6, 60]}", slice(1, 5), 7.5, 6, 60), ("day", "{}", slice(None), 3.5, 20458, 20458 + 84)],
 )
-def test_a_mean_of_middles_has_the_error_and_interval_of_its_covariances(
-    catalogue: tuple[Path, dict[tuple[str, str], Release]], axis: str, box: str, chosen: slice
+def test_a_mean_from_reports_has_the_interval_of_its_covariances_and_of_its_bins(
+    catalogue: tuple[Path, dict[tuple[str, str], Release]],
+    axis: str,
+    box: str,
+    chosen: slice,
+    half: float,
+    first: float,
+    last: float,
 ) -> None:
+    """The mean of the middles lies at most half of the widest bin from that of the rows."""
     rows = ask(catalogue[0], f"dph_mean('r.town_{axis}', '{axis}', box := {box})")
     assert [row["period"] for row in rows] == list(PERIODS)
     for row in rows:
         expected = moments(catalogue[1][axis, row["period"]], axis, chosen)
         assert row["unbiased"] == pytest.approx(expected.mean)
         assert row["noise_error"] == pytest.approx(expected.mean_error)
-        assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(expected.mean_interval(), abs=1e-6)
-        assert row["basis"] == "linear" and "middle of its bin" in row["note"]
+        low, high = expected.mean_interval()
+        ends = (max(low - half, first), min(high + half, last))
+        assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(ends, abs=1e-6)
+        assert row["basis"] == "linear" and row["note"].endswith(f"by at most {half:g}, which the interval covers")
         told = catalogue[1][axis, row["period"]].mean(axis, box={axis: (6, 60)} if axis == "age" else {})
         assert (told.ci_lower, told.noise_error) == (row["ci_lower"], row["noise_error"])
 
 
-def test_a_sum_of_middles_has_the_error_and_interval_of_its_covariances(
+def test_a_sum_from_reports_has_the_interval_of_its_covariances_and_of_its_bins(
     catalogue: tuple[Path, dict[tuple[str, str], Release]],
 ) -> None:
     for row in ask(catalogue[0], "dph_sum('r.town_age', 'age')"):
         expected = moments(catalogue[1]["age", row["period"]], "age")
         assert row["noise_error"] == pytest.approx(expected.sum_error)
-        assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(expected.sum_interval())
+        assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(expected.sum_interval(7.5))
+        assert row["ci_upper"] - row["ci_lower"] > 15 * expected.rows > 0
         assert row["basis"] == "linear" and "middle of its bin" in row["note"]
 
 
@@ -99,10 +110,12 @@ def test_words_tell_how_far_rows_elsewhere_in_their_bins_move_a_mean_or_sum(
     catalogue: tuple[Path, dict[tuple[str, str], Release]],
 ) -> None:
     (row, *_) = ask(catalogue[0], "dph_mean('r.town_age', 'age', box := {'age': [6, 45]})")
-    assert row["note"].endswith("rows elsewhere in their bins move the mean by at most 7.5")  # 30 to 45
+    assert row["note"].endswith(
+        "rows elsewhere in their bins move the mean by at most 7.5, which the interval covers"
+    )  # 30 to 45
     (row, *_) = ask(catalogue[0], "dph_sum('r.town_age', 'age', box := {'age': [6, 18]})")
     (total, *_) = ask(catalogue[0], "dph_box('r.town_age', {'age': [6, 18]})")
-    assert row["note"].endswith(f"move the sum by at most about {round(6 * total['unbiased']):,}")
+    assert row["note"].endswith(f"by at most about {round(6 * total['unbiased']):,}, which the interval covers")
 
 
 @pytest.mark.parametrize("macro", ["dph_mean", "dph_sum"])

@@ -9,6 +9,8 @@ from pathlib import Path
 import by_hand
 import numpy as np
 import pytest
+from answering_scenario import attached
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.notes import NO_WHOLE
@@ -78,3 +80,16 @@ def test_a_change_may_be_of_another_release_of_another_revision_and_of_itself(tm
     assert revised.change_since(one, {"ward": "a"}).unbiased == 50 == other.change_since(one, {"ward": "a"}).unbiased
     forth, back = revised.change_since(one), one.change_since(revised)
     assert (back.ci_lower, back.ci_upper, back.cells) == (-forth.ci_upper, -forth.ci_lower, 4)
+
+
+def test_a_share_names_its_two_counts_and_takes_its_boxes_by_name(tmp_path: Path) -> None:
+    """Of 2,100 rows in b, and not the other way round."""
+    axes = [WARD, {"column": "sex", "values": ["f", "m"]}]
+    made = by_hand.estimate(axes, np.array([[100.0, 800.0], [700.0, 1400.0]]), scale=Fraction(2), off=0)
+    by_hand.publish(tmp_path / "public", made, axes)
+    (tmp_path / "scratch").mkdir()
+    asked = "part_estimate, whole_estimate, estimate FROM r.dph_share('r.weekly', part := {}, whole := {})"
+    with attached(build_catalogue(tmp_path / "public", tmp_path / "scratch")) as connection:
+        boxes = "{'sex': 'f'}", "{'ward': 'b'}"
+        assert connection.sql(f"SELECT {asked.format(*boxes)}").fetchall() == [(700, 2100, pytest.approx(1 / 3))]
+        assert connection.sql(f"SELECT {asked.format(*boxes[::-1])}").fetchall() == [(700, 800, pytest.approx(7 / 8))]

@@ -192,9 +192,13 @@ ANSWERS = (
                 "single intervals",
             ),
             Mutation("* (1 + ln(TRY_CAST(level AS DOUBLE)) / counted.cells / 2)", "* 10", "many cells: too wide"),
-            Mutation("/ v.decay - 1 + 1e-9", "/ v.decay - 2 + 1e-9", "one too narrow"),
             Mutation("v.tail_factor / v.missed", "1 / v.missed", "draws beside the heaviest are forgotten"),
         ),
+    ),
+    Part(
+        "sql/answering/pieces/draw_reach.sql",
+        ("answering/test_catalogue.py::test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be", BANDS),
+        (Mutation("/ {row}.decay - 1 + 1e-9", "/ {row}.decay - 2 + 1e-9", "one too narrow"),),
     ),
     Part(
         "sql/answering/pieces/one_box.sql",

@@ -118,6 +118,7 @@ def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> Non
     cut = Cut("medicine", counted=1_000, cut=-300, ci_lower=-420, ci_upper=-180)
     assert cut.possible == (0, 120)
     assert cut.share_in_words == "up to 10.7 %"
+    assert Cut("medicine", counted=1_000, cut=-30, ci_lower=-150, ci_upper=90).possible == (0, 90)
 
 
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
@@ -310,9 +311,14 @@ def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(offi
         connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
         found = connection.sql("FROM r.dph_quality('r.wards_ward')").to_arrow_table()
         total = connection.sql("SELECT capped FROM r.dph_share('r.wards_ward', {'ward': 'surgery'})").fetchall()
-    assert found.drop_columns(
-        ["period", "revision", "reliability", "period_start", "period_end"]
-    ).to_pylist() == whole and total != [("",)]
+        named = connection.sql("FROM r.dph_quality('r.wards', period := 'all')").to_arrow_table()
+        with pytest.raises(duckdb.Error, match="there is no period x; it has all to all"):
+            connection.sql("FROM r.dph_quality('r.wards', period := 'x')").fetchall()
+    assert (
+        found == named
+        and found.drop_columns(["period", "revision", "reliability", "period_start", "period_end"]).to_pylist() == whole
+        and total != [("",)]
+    )
 
 
 def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office) -> None:

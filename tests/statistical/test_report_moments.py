@@ -15,6 +15,7 @@ from statistical.test_report_intervals import ATOMS, COUNTS, drawn, refused
 
 MIDDLES = np.array([2.0, 7, 15, 25, 35, 47.5, 62.5, 80])
 UNLIKELY = 1e-9
+OFF = 2.0
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
@@ -43,7 +44,7 @@ def test_intervals_of_means_and_sums_of_middles_hold(
 ) -> None:
     counts, runs = (COUNTS * scale).astype(np.int64), 1200
     truth_of_sum, truth_of_mean = float(MIDDLES @ counts), float(MIDDLES @ counts / counts.sum())
-    held = {"sum": 0, "mean": 0, "narrow sum": 0, "narrow mean": 0}
+    held = {"sum": 0, "mean": 0, "narrow sum": 0, "narrow mean": 0, "off": 0}
     for one in drawn(encoding, epsilon, counts, 30, ATOMS, share, runs):
         moments = ReportMoments(one, MIDDLES)
         for name, ends, truth in (
@@ -53,6 +54,8 @@ def test_intervals_of_means_and_sums_of_middles_hold(
             middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
             held[name] += abs(truth - middle) <= half
             held[f"narrow {name}"] += abs(truth - middle) <= 0.7 * half
+        held["off"] += moments.sum_interval(OFF)[1] >= truth_of_sum + OFF * counts.sum()  # all rows above the middles
+    assert not refused(held["off"], runs, 0.975), held
     assert not refused(held["sum"], runs, 0.95) and not refused(held["mean"], runs, 0.95), held
     if scale == 10:  # of fewer reports, the correction makes intervals wider
         assert refused(held["narrow sum"], runs, 0.95) and refused(held["narrow mean"], runs, 0.95), held

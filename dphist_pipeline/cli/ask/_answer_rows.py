@@ -184,7 +184,6 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     Args:
         decimals: of numbers; None for as many as their noise justifies.
     """
-    from dphist_pipeline.estimates import notes as known_notes
     from dphist_pipeline.estimates.reliability import LEGEND
     from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -195,10 +194,8 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
     ]
-    # Where the unbiased sum is shown, a note about the estimate would be about a number that nobody sees.
-    unsaid = (known_notes.SMOOTHED, known_notes.BELOW)
     rows = [
-        {**row, "note": ""} if one is not None and one.is_unbiased and row["note"] in unsaid else row
+        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
         for row, one in zip(rows, told, strict=True)
     ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
@@ -228,6 +225,15 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     for name in ("chance", "capped"):
         for said in dict.fromkeys(row[name] for row in rows if row.get(name)):
             out.print(escape(f"{said[0].upper()}{said[1:]}."))
+
+
+def _note_on_unbiased(note: str | None) -> str:
+    """A note without what it says of the estimate: beside the unbiased sum, that would be about a number not shown."""
+    from dphist_pipeline.estimates import notes
+
+    for unsaid in (notes.SMOOTHED, notes.BELOW):
+        note = (note or "").removesuffix(unsaid).removesuffix("; ")
+    return note or ""
 
 
 def _head(told: Sequence[ToldNumber | None]) -> str:

@@ -67,6 +67,28 @@ cuts AS (
     GROUP BY ends.grid, ends.axis, ends.bound
     HAVING NOT bool_or(ends.bound = edges.edge)
 ),
+-- A range that was written with the last number or day of its last bin, or the first one of its first: with its edges.
+meant AS (
+    SELECT
+        r.grid, r.axis, r.stride,
+        '[' || concat_ws(', ', coalesce(r.first_edge, r.low, 'NULL'), coalesce(r.last_edge, r.high, 'NULL')) || ']' AS range
+    FROM (
+        SELECT
+            axes.grid, axes.axis, axes.stride, axes.members[1] AS low, axes.members[2] AS high,
+            min(regexp_replace(bins.lower_end, '\.0$', '')) FILTER (TRY_CAST(bins.first AS DOUBLE) = axes.low) AS first_edge,
+            min(regexp_replace(bins.upper_end, '\.0$', '')) FILTER (
+                CASE WHEN bins.calendar THEN bins.bin_upper - 1 ELSE TRY_CAST(bins.last AS DOUBLE) END = axes.high
+            ) AS last_edge
+        FROM axes JOIN bins ON bins.grid = axes.grid AND bins.axis = axes.axis
+        WHERE axes.kind = 'list' AND axes.binned
+        GROUP BY ALL
+    ) AS r
+    WHERE EXISTS (
+        FROM cuts WHERE cuts.grid = r.grid AND cuts.axis = r.axis AND (
+            cuts.written = r.low AND r.first_edge IS NOT NULL OR cuts.written = r.high AND r.last_edge IS NOT NULL
+        )
+    )
+),
 named AS ({named}),
 -- The positions that lie within every axis or level that has a condition, and those that overlap it.
 asked_positions AS (
@@ -180,7 +202,8 @@ problems AS (
             WHEN cuts.cuts_a_cell THEN '; dph_range takes any end'
             ELSE ''
         END
-    FROM cuts
+        || coalesce('; did you mean ' || meant.range || '?', '')
+    FROM cuts LEFT JOIN meant ON meant.grid = cuts.grid AND meant.axis = cuts.axis
     WHERE NOT ({takes_any_end} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
     UNION ALL
     SELECT 'axis ' || axes.axis || ' takes categories, or all but some as {''not'': [''surgery'']}'
@@ -194,16 +217,16 @@ problems AS (
     WHERE labels.categories > 1
     UNION ALL
     SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
-        || '; it has ' || array_to_string(
+        || '; it has ' || array_to_string(list_transform(list_sort(
+            -- The most alike, in declared order.
             list(
-                bins.category
+                {'position': bins.position, 'category': bins.category}
                 ORDER BY jaro_winkler_similarity(bins.category, unknown.category) DESC, bins.position
-            ) FILTER (bins.category IS NOT NULL)[:20],
-            ', '
-        )
+            ) FILTER (bins.category IS NOT NULL)[:20]
+        ), lambda x: x.category), ', ')
         || CASE
-            WHEN any_value(unknown.category) = 'other' AND bool_or(bins.category IS NULL)
-                THEN '; for the cell of all others write NULL'
+            WHEN bool_or(bins.category IS NULL)
+                THEN '; a value that is none of these lies in other; for the cell of all others write NULL'
             ELSE ''
         END
     FROM (

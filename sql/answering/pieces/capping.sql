@@ -2,12 +2,7 @@
 capping AS (
     SELECT
         r.period, r.revision, bool_or(r.privacy_unit = 'row' OR r.step IS NOT NULL) AS is_uncapped,
-        max(q.position) FILTER (q.statistic = 'units') AS seen,
-        any_value(greatest(0, q.estimate)) FILTER (q.statistic = 'cut' AND q.axis IS NULL) AS cut,
-        any_value(greatest(0, q.ci_lower)) FILTER (q.statistic = 'cut' AND q.axis IS NULL) AS cut_lower,
-        -- A draw far below 0 does not say that surely nothing was cut.
-        any_value(greatest(0, q.estimate) + (q.ci_upper - q.ci_lower) / 2) FILTER (q.statistic = 'cut' AND q.axis IS NULL)
-            AS cut_upper
+        {cut_of_all}
     FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
     LEFT JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q
         ON q.release = r.release AND q.period = r.period AND q.revision = r.revision

@@ -7,10 +7,7 @@ bought AS (
 caps AS (
     SELECT
         b.period, b.revision, b.place,
-        max(b.position) FILTER (b.statistic = 'units') AS seen,
-        any_value(greatest(0, b.estimate)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut,
-        any_value(greatest(0, b.ci_lower)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut_lower,
-        any_value(greatest(0, b.ci_upper)) FILTER (b.statistic = 'cut' AND b.axis IS NULL) AS cut_upper
+        {cut_of_all}
     FROM bought AS b
     GROUP BY b.period, b.revision, b.place
 ),

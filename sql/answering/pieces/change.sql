@@ -8,10 +8,14 @@ barred.first_estimate,
     barred.unbiased + barred.half_width AS ci_upper,
     barred.basis,
     barred.cells,
-    CASE
-        WHEN barred.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-    END AS note,
+    nullif(concat_ws(
+        '; ',
+        {missing},
+        CASE
+            WHEN barred.half_width IS NULL THEN '{no_interval}'
+            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+        END
+    ), '') AS note,
     CASE
         WHEN {same_records} THEN '{chance_same}'
         WHEN {asked} THEN '{chance_within}'

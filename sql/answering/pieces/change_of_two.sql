@@ -8,6 +8,7 @@ together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,
         one.period_end AS first_end, two.period_end AS second_end,
+        date_diff('day', one.period_end, TRY_CAST(two.period AS DATE)) AS missing_days,
         coalesce(one.charge <> two.charge, true) AS is_independent,
         is_independent AND (
             coalesce(

@@ -4,13 +4,15 @@ CASE
                 SELECT CASE WHEN w.first = w.last THEN w.first ELSE w.first || ' to ' || w.last END
                 FROM (
                     SELECT
-                        CASE
+                        left({low}.lower_end, l.letters) AS first,
+                        left(CAST(TRY_CAST({high}.upper_end AS DATE) - 1 AS VARCHAR), l.letters) AS last
+                    FROM (
+                        SELECT CASE
                             WHEN {low}.lower_end LIKE '%-01-01' AND {high}.upper_end LIKE '%-01-01' THEN 4
                             WHEN {low}.lower_end LIKE '%-01' AND {high}.upper_end LIKE '%-01' THEN 7
                             ELSE 10
-                        END AS letters,
-                        left({low}.lower_end, letters) AS first,
-                        left(CAST(TRY_CAST({high}.upper_end AS DATE) - 1 AS VARCHAR), letters) AS last
+                        END AS letters
+                    ) AS l
                 ) AS w
             )
             WHEN NOT isfinite({low}.bin_lower) AND NOT isfinite({high}.bin_upper) THEN 'all'

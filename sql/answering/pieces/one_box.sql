@@ -26,11 +26,14 @@ barred AS (
         CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
         CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
         CASE WHEN has_ends THEN r.basis ELSE 'noise_only' END AS basis,
-        cut.axes AS cut_axes
+        cut.axes AS cut_axes, cut.meant
     FROM reached AS r
     LEFT JOIN (
-        SELECT c.grid, string_agg(c.axis, ', ' ORDER BY c.stride DESC) AS axes
+        SELECT
+            c.grid, string_agg(c.axis, ', ' ORDER BY c.stride DESC) AS axes,
+            string_agg(meant.range, ' and ' ORDER BY c.stride DESC) AS meant
         FROM (SELECT DISTINCT cuts.grid, cuts.axis, cuts.stride FROM cuts) AS c
+        LEFT JOIN meant ON meant.grid = c.grid AND meant.axis = c.axis
         GROUP BY c.grid
     ) AS cut ON cut.grid = r.grid
     LEFT JOIN reached AS within

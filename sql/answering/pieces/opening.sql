@@ -1,6 +1,6 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision; best_join, which tells for each publication the table that answers.
+-- all periods, and for the latest revision; named_periods, those that must be there; best_join, which tells for each publication the table that answers.
 WITH
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 dph_named AS (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)),
@@ -26,8 +26,7 @@ published AS (
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
-        coalesce(TRY_CAST(split_part(r.noise_scale, '/', 2) AS DOUBLE), 1)
-            / TRY_CAST(split_part(r.noise_scale, '/', 1) AS DOUBLE) AS decay,
+        {decay} AS decay,
         {best_columns}
     FROM
         dph_named, query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
@@ -45,7 +44,7 @@ period_problems AS (
                 || ' in all; others were not published, or were withdrawn)'
             FROM published
         ) AS problem
-    FROM asked_keys AS k
+    FROM (SELECT unnest(CAST({named_periods} AS VARCHAR[])) AS period) AS k
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL
     SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '
@@ -60,7 +59,14 @@ period_problems AS (
     FROM (SELECT {written_revision} AS revision) AS w
     WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
     UNION ALL
-    SELECT 'a macro takes the name of a release; ' || asked.release || ' is a view of every revision; ask for '
-        || regexp_replace(asked.release, '_all$', '') || ', with revision := 1 for its first revision'
+    SELECT 'a macro takes the name of a release; ' || asked.release || coalesce(
+            (
+                SELECT ' is a family of tables; name one of them: ' || string_agg(DISTINCT r.release, ', ' ORDER BY r.release)
+                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+                WHERE r.family = asked.release
+            ),
+            ' is a view of every revision; ask for ' || regexp_replace(asked.release, '_all$', '')
+                || ', with revision := 1 for its first revision'
+        )
     FROM asked WHERE NOT EXISTS (FROM published)
 )

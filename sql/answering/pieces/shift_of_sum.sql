@@ -1,4 +1,2 @@
 -- How far all rows that the bound cut, wherever they fell, would move a sum: in words.
-'with them this sum would move by ' || printf(
-        '%+.4g to %+.4g', least(0, barred.least) * capping.cut_upper, greatest(0, barred.most) * capping.cut_upper
-    ) || ' at most'
+'with them this sum would move by ' || {least_shift} || ' to ' || {most_shift} || ' at most'

@@ -39,7 +39,8 @@ def test_every_category_is_found_by_a_struct_a_map_and_json_text(wards: duckdb.D
             "SELECT sum(unbiased_estimate) FROM r.weekly WHERE ward IS NOT DISTINCT FROM ?", [category]
         ).fetchall()
         box = {"ward": category}
-        for written in (box, {"ward": [category]}, json.dumps(box), json.dumps(box, ensure_ascii=False)):
+        lists = [{"ward": [category]}] if category in ("a, b", None) else []
+        for written in [box, *dict.fromkeys([json.dumps(box), json.dumps(box, ensure_ascii=False)]), *lists]:
             assert counted(wards, written) == pytest.approx(told[0]), written
         of_map = "SELECT unbiased FROM r.dph_box('r.weekly', MAP {'ward': [CAST($one AS VARCHAR)]})"
         if category is not None and re.fullmatch(r"[\w ]+", category.strip()):

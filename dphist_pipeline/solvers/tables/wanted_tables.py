@@ -224,6 +224,8 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
     """Few sets of axes, each of at most so many cells, that hold every table; tables may be larger themselves.
 
     Greedy: begins with the first table that is left, and adds the axis that completes the most tables for its size.
+    Products are sums of einsum: OpenBLAS's of a matrix of five float32 columns reads numbers that nobody wrote, which
+    changes no result but raises "invalid value" where one of these is a signalling NaN.
 
     Args:
         sizes: positions along each axis, shape (axes,).
@@ -238,9 +240,10 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
     left = np.ones(len(tables), dtype=bool)
     while left.any():
         view = members[int(left.argmax())].copy()
-        missing = every - members @ view
+        missing = every - np.einsum("ij,j->i", members, view)
         while (open_to := (view == 0) & (np.rint(math.prod(counts[view > 0]) * counts) <= most_cells)).any():
-            completed = np.where(open_to, (left & (missing == 1)).astype(np.float32) @ members, 0) / growth
+            nearly = (left & (missing == 1)).astype(np.float32)
+            completed = np.where(open_to, np.einsum("i,ij->j", nearly, members), 0) / growth
             if not completed.any():
                 break
             added = int(completed.argmax())

@@ -115,6 +115,8 @@ class _Parser:
 
     def _in(self) -> Condition:
         if self._skip("sign", "["):
+            if self._peek()[0] == "text":
+                raise where_refused("categories stand in round brackets, as in ('a', 'b')")
             low = self._number_or_day()
             self._expect("sign", ",")
             high = self._number_or_day()

@@ -97,7 +97,8 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
     found = published_cuts(folder, audit, rows).get(None, [])
     points = found[0].points if found and found[0].tells else ""
     capped = (
-        f"At most {audit['max_rows_per_unit']:,} rows of each {audit['privacy_unit']} are counted, others are cut. "
+        f"At most {audit['max_rows_per_unit']:,} row{'s are' if audit['max_rows_per_unit'] != 1 else ' is'} counted of "
+        f"each {audit['privacy_unit']}, others are cut. "
     )
     return (
         f"{capped}{SHIFT.format(seen(rows), points)}; {notes.UNSEEN}."

@@ -22,7 +22,7 @@ Condition = tuple[End, End] | Categories | Mapping[str, Categories]
 
 OTHER = "other"
 MOST_LISTED = 20
-ANY_END = ", or ask `Release.answer`, `Release.range` or `dphist answer`, which take any end"
+ANY_END = ", or ask for the count of one box (`Release.answer`, `dphist answer --where`), which takes any end"
 Positions = list[NDArray[np.int64]]
 
 

@@ -232,8 +232,9 @@ def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
     alone = all(len(others[axis]) == len(found[axis]) for axis in named)
     most = max(cut.possible[1] for axis in named for cut in others[axis])
     return (
-        f"No {'' if alone else 'other '}value of {' or '.join(map(str, named))} stands out from the noise among the "
-        f"rows cut (95 % for all together): of the rows looked at, the cap cut at most {most:,.0f} of each."
+        f"{'No' if alone else 'But for those listed, no'} value of {' or '.join(map(str, named))} stands out from the "
+        f"noise among the rows cut (95 % for all together): of the rows looked at, the cap cut at most {most:,.0f} of "
+        "each."
     )
 
 
@@ -248,7 +249,8 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     if None in found:
         (cut,) = found[None]
         bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
-        capped = f"At most {bound} of each {audit['privacy_unit']} are counted."
+        counted = "is" if audit["max_rows_per_unit"] == 1 else "are"
+        capped = f"At most {bound} of each {audit['privacy_unit']} {counted} counted."
         if not cut.tells:
             width = f"{round(cut.ci_upper - cut.ci_lower):,}"
             said.append(
@@ -303,10 +305,13 @@ def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) 
     others = [highest(row["estimate"] + reach, reach) for row, reach in pairs if row["estimate"] <= reach]
     if not others:
         return shown, ""
-    named = f"{len(others):,} {'other ' if shown else ''}{called}"
+    other, most = "other " if shown else "", f"{max(others):,.0f} {counted}"
+    if len(others) == 1:
+        one = called.removeprefix("numbers").removeprefix("number")
+        return shown, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
     return shown, (
-        f"Of {named}, none stands out from the noise (95 % for all together): each is at most {max(others):,.0f} "
-        f"{counted}."
+        f"Of {len(others):,} {other}{called}, none stands out from the noise (95 % for all together): each is at most "
+        f"{most}."
     )
 
 

@@ -29,7 +29,10 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
         per: what a period is called.
     """
     needed = rows_for_quality(spec)
-    return "" if needed is None else f"tells {_what(spec)} only where a {per} holds {needed:,} rows or more"
+    if needed is None:
+        return ""
+    fewer = f"where a {per} holds fewer than {needed:,} rows, and little below {2 * needed:,}"
+    return f"tells nothing of {_what(spec)} {fewer}"
 
 
 def small_share(spec: ReleaseSpec, rows: float, where: str) -> list[str]:

@@ -121,9 +121,12 @@ class FamilyForecast:
         """In how many tables most cells will be poor."""
         poor = poor_tables(self.cells, self.errors[epsilon], self.records)
         share = sum(self.cells[name] for name in poor) / sum(self.cells.values())
+        which, held = f"{len(poor):,} of {len(self.cells):,} tables", f" ({100 * share:.0f} % of all cells are there)"
+        if not poor:
+            which, held = "no table", ""
         return (
-            f"At epsilon {format_epsilon(epsilon)} most cells of {len(poor):,} of {len(self.cells):,} tables will be "
-            f"poor ({100 * share:.0f} % of all cells are there) if a period holds {self.records:,} records (--records)."
+            f"At epsilon {format_epsilon(epsilon)} most cells of {which} will be poor{held} if a period holds "
+            f"{self.records:,} records (--records)."
         )
 
     def _untargeted(self, at: str) -> list[str]:

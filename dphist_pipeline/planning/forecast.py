@@ -258,7 +258,7 @@ class Forecast:
         for question in [*sizes, *(cells for cells in asked if isinstance(cells, str))]:
             best = min(here, key=lambda one: one.between(question)[1])
             most = _by_chance(best, question)[1]
-            alike = [one.mechanism for one in here if one is not best and _by_chance(one, question)[0] < most]
+            alike = [one.mechanism for one in here if one is not best and _by_chance(one, question)[0] <= most]
             called = question if isinstance(question, str) else f"sums of {question:,} cells"
             found.append(
                 {
@@ -382,8 +382,8 @@ def _recommendation(one: Mapping[str, Any]) -> str:
     others = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
     more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
     return (
-        f"Least error of {where}: none is surely the best. {one['mechanism']} has at most {error} on these counts; "
-        f"on some of them {', '.join(others)}{more} may be better."
+        f"Least error of {where}: no clear winner. {one['mechanism']} has up to about {error} on these counts; "
+        f"{', '.join(others)}{more} may be as good or better."
     )
 
 

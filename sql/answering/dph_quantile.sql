@@ -6,7 +6,7 @@
 -- count.
 -- `capped` tells how many rows the bound cut, where a quality table counts them.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
--- In: the release's table; a binned axis; q from 0 to 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
+-- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
 {opening},
 {bins},

@@ -120,6 +120,8 @@ def test_a_refusal_says_where_it_stopped() -> None:
         parse_where("age in [60, 80]")
     with pytest.raises(Refused, check=coded("where_refused"), match="a number is expected at the end"):
         parse_where("age >=")
+    with pytest.raises(Refused, check=coded("where_refused"), match="categories stand in round brackets"):
+        parse_where("ward in ['a', 'b']")
     with pytest.raises(Refused, check=coded("where_refused"), match="'ward' has two conditions"):
         parse_where("ward = a and ward = b")
     with pytest.raises(

@@ -384,7 +384,8 @@ def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Offi
     for asked, size in {"cells": "1", "sums of 2 cells": "2", "prefixes": "prefixes", "windows:3": "windows:3"}.items():
         one, errors = best[asked], {name: rmse(ran, name)[size] for name in ("boost", "geometric")}
         assert one["rmse"] == min(errors.values()) == errors[one["mechanism"]]
-        assert one["alike"] == []
+        equal = sorted(name for name in errors if errors[name] == one["rmse"] and name != one["mechanism"])
+        assert one["alike"] == equal, "laws that are equal have no winner, whatever their order"
     ran = office.run("forecast", "spec.yaml", "--epsilon", "1", *named)
     assert "Least error of prefixes, epsilon 1: " in ran.out
     ran = office.run("forecast", "spec.yaml", "--workload", "circles")

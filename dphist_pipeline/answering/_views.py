@@ -14,6 +14,7 @@ from typing import Any
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macros import macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
@@ -27,12 +28,8 @@ _COMMENTS = {
     "revision": "from 1; a later revision of a period replaces the earlier ones",
     "is_latest": "whether this is the latest revision of the period",
     "cell_number": "number of the cell in declared order, from 0; the last axis runs fastest",
-    "estimate": "estimated number of (bounded) rows in the cell, not cut off at 0",
-    "unbiased_estimate": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
-    "ci_lower": "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
-    "ci_upper": "upper end of the 95 % interval of the cell; for sums ask a macro",
+    **{column.name: column.in_views for column in VALUE_COLUMNS},
     "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
-    "group_id": "cells with the same number share one estimate; null without groups",
 }
 _KEY = ("period", "revision", "cell_number")
 

@@ -49,8 +49,9 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_table,
 )
 from dphist_pipeline.answering.quality_tables import read_rows
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS, OUR_COLUMNS
+from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_files import SUMS
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
@@ -146,7 +147,7 @@ def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[
 def version() -> str:
     """A digest of tables, views and macros, so that a catalogue of an older version is rebuilt."""
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
-    columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *OUR_COLUMNS]
+    columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *KINDS_OF_VALUES]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
     views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
     asked = [Column(name, "VARCHAR", "") for name in columns]

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering._views import Described
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
+from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public
 
 NAME = "croissant.json"
@@ -177,7 +178,7 @@ def _fields(release: str, audit: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         place = {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": f".*{key}=([^/]+)/.*"}}
         yield _field(release, key, kind, comments[key], place)
     kinds = {name: str(kind) for axis in described.axes for name, kind in axis_columns(axis).items()}
-    kinds |= {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
+    kinds |= KINDS_OF_VALUES
     types = {"string": "sc:Text", "double": "sc:Float", "int64": "sc:Integer"}
     for name, kind in kinds.items():
         yield _field(release, name, types[kind], comments[name], {**files, "extract": {"column": name}})

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import sync_folder
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.formatting import FORMULA
@@ -42,11 +43,7 @@ ABOUT = {
     "period_start": "first day of the period; null without periods",
     "period_end": "day after the last day of the period; null without periods",
     "revision": "the latest of the period",
-    "estimate": "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
-    "unbiased_estimate": "the number that the interval belongs to; null if the mechanism paid for none",
-    "ci_lower": "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
-    "ci_upper": "upper end of the 95 % interval of the cell",
-    "group_id": "cells with the same number share one estimate; null without groups",
+    **{column.name: column.in_latest for column in VALUE_COLUMNS},
 }
 
 

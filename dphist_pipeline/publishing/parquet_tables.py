@@ -22,10 +22,10 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.estimates.whole_families import Population
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
 
 GROUP_ROWS = 1 << 18
-OUR_COLUMNS = ("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id")
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def axis_columns(axis: Axis) -> dict[str, Any]:
 
 
 def _value_fields() -> list[Any]:
-    return [pa.field(name, pa.int64() if name == "group_id" else pa.float64()) for name in OUR_COLUMNS]
+    return [pa.field(name, pa.type_for_alias(kind)) for name, kind in KINDS_OF_VALUES.items()]
 
 
 def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int, schema: Any) -> Any:

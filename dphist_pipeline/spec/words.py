@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import checker
 from dphist_pipeline.spec.refusals import Location, MistakesError, listed_words, shown
@@ -21,7 +22,7 @@ SQL_WORDS = listed_words("sql_words")
 # Columns that every published table has, and the folders that a store keeps for itself.
 OUR_COLUMNS = frozenset(
     [
-        *("estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"),
+        *KINDS_OF_VALUES,
         *("release", "period", "revision", "cell_number", "whole_count"),
     ]
 )

@@ -18,7 +18,7 @@ from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.planning.expected_quality import rows_for_quality, say_quality, small_share
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
@@ -42,7 +42,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         **tables_of(spec),
         **reliability_of(spec),
         **quality_of(spec),
-        "columns": [*(column for axis in spec.axes for column in axis.columns), *OUR_COLUMNS],
+        "columns": [*(column for axis in spec.axes for column in axis.columns), *KINDS_OF_VALUES],
         "privacy_unit": spec.privacy_unit,
         "sensitivity": spec.sensitivity,
         "sensitivity_because": _reason_of_sensitivity(spec),

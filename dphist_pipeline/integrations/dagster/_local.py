@@ -23,6 +23,7 @@ from dphist_pipeline.local.costs import described
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.numbers import digits
@@ -34,11 +35,7 @@ NO_REPORTS = (
     "is required in a Dagster project: Parquet files of this machine, such as reports/*.parquet. Without it, publish "
     "with `dphist local publish SPEC FILES`",
 )
-MEANINGS = {
-    "unbiased_estimate": "from reports alone, right on average: neither rounded nor made consistent",
-    "ci_lower": "95 % interval of how many of the reported values lie there, lower end",
-    "ci_upper": "95 % interval of how many of the reported values lie there, upper end",
-}
+MEANINGS = {column.name: column.local_meaning for column in VALUE_COLUMNS if column.local_meaning}
 
 
 class LocalCollection(components.SpecComponent):

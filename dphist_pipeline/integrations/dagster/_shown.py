@@ -19,7 +19,8 @@ from dphist_pipeline.answering.quality_tables import say_of_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.publishing.parquet_tables import OUR_COLUMNS, axis_columns
+from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
+from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.releasing import release
@@ -34,13 +35,7 @@ MOST_BARS = 40
 WIDTH, HEIGHT = 240, 48
 DECIMALS = 3  # of numbers in plots; what is constant is text, and makes no plot
 
-MEANINGS = {
-    "estimate": "the released count: the one to use",
-    "unbiased_estimate": "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
-    "ci_lower": "95 % interval of the true bounded count, lower end",
-    "ci_upper": "95 % interval of the true bounded count, upper end",
-    "group_id": "cells that were measured together, where the mechanism makes groups",
-}
+MEANINGS = {column.name: column.meaning for column in VALUE_COLUMNS}
 
 
 def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
@@ -56,8 +51,8 @@ def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
         for axis in domain.axes
         for name, kind in axis_columns(axis).items()
     ]
-    kinds = {name: "int64" if name == "group_id" else "double" for name in OUR_COLUMNS}
-    return dg.TableSchema(columns=columns + [dg.TableColumn(name, kind, told[name]) for name, kind in kinds.items()])
+    values = [dg.TableColumn(name, kind, told[name]) for name, kind in KINDS_OF_VALUES.items()]
+    return dg.TableSchema(columns=columns + values)
 
 
 def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:

@@ -1,0 +1,73 @@
+"""The value columns of every published table, each described once.
+
+Parquet files, views, Dagster, Croissant, `latest/` and the reserved names of a spec read this; the columns of axes are
+those of the spec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ValueColumn:
+    """A column that every published histogram has.
+
+    Attributes:
+        name: in the file; no axis can publish a column of that name.
+        kind: the type, in Arrow's words.
+        meaning: in Dagster's table schema, in the central model.
+        local_meaning: the same in the local model; empty where it is no other.
+        in_views: the comment in the catalogue, which Croissant repeats.
+        in_latest: the meaning in the files of `latest/`.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    in_views: str
+    in_latest: str
+    local_meaning: str = ""
+
+
+VALUE_COLUMNS = (
+    ValueColumn(
+        "estimate",
+        "double",
+        "the released count: the one to use",
+        "estimated number of (bounded) rows in the cell, not cut off at 0",
+        "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
+    ),
+    ValueColumn(
+        "unbiased_estimate",
+        "double",
+        "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
+        "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
+        "the number that the interval belongs to; null if the mechanism paid for none",
+        "from reports alone, right on average: neither rounded nor made consistent",
+    ),
+    ValueColumn(
+        "ci_lower",
+        "double",
+        "95 % interval of the true bounded count, lower end",
+        "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
+        "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
+        "95 % interval of how many of the reported values lie there, lower end",
+    ),
+    ValueColumn(
+        "ci_upper",
+        "double",
+        "95 % interval of the true bounded count, upper end",
+        "upper end of the 95 % interval of the cell; for sums ask a macro",
+        "upper end of the 95 % interval of the cell",
+        "95 % interval of how many of the reported values lie there, upper end",
+    ),
+    ValueColumn(
+        "group_id",
+        "int64",
+        "cells that were measured together, where the mechanism makes groups",
+        "cells with the same number share one estimate; null without groups",
+        "cells with the same number share one estimate; null without groups",
+    ),
+)
+KINDS_OF_VALUES = {column.name: column.kind for column in VALUE_COLUMNS}

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from office import RECORDS, Office
-from system.orchestrated import defined, key
+from system.orchestrated import defined, key, materialized
 
 from dphist_pipeline.integrations.dagster import _periods as periods
 from dphist_pipeline.integrations.dagster import partitions_of
@@ -194,12 +194,14 @@ def test_automation_is_refused_where_nobody_named_the_first_period(office: Offic
             spec_of(office, **{**WEEKLY, "automation": "eager", **fields})
 
 
-def looked(definitions: dg.Definitions) -> tuple[bool, str]:
-    """What the check `nothing_due` finds now."""
-    name = dg.AssetCheckKey(key("published"), "nothing_due")
+def looked(
+    definitions: dg.Definitions, check: str = "nothing_due", instance: dg.DagsterInstance | None = None
+) -> tuple[bool, str]:
+    """What a check that no release waits for finds now."""
+    name = dg.AssetCheckKey(key("published"), check)
     job = dg.define_asset_job("look", selection=dg.AssetSelection.checks(name), executor_def=dg.in_process_executor)
     both = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
-    (found,) = both.resolve_job_def("look").execute_in_process().get_asset_check_evaluations()
+    (found,) = both.resolve_job_def("look").execute_in_process(instance=instance).get_asset_check_evaluations()
     return found.passed, found.description or ""
 
 
@@ -214,6 +216,22 @@ def test_a_check_says_which_weeks_are_due_and_since_when(office: Office, monkeyp
     since = date.fromisoformat(weeks[1]) + timedelta(days=17)
     assert not passed and f"due since {since}: {weeks[1]}" in told and weeks[2] not in told
     assert "nothing_due" not in str(weekly.resolve_job_def("wards_job").asset_layer.asset_graph.asset_check_keys)
+
+
+def test_a_check_says_which_periods_are_shown_by_a_revision_not_in_force(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weekly, week = scheduled(office, monkeypatch), "2026-02-09"
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert looked(weekly, "shows_latest", instance) == (True, "")
+        materialized(weekly, instance, partition=week)
+        assert looked(weekly, "shows_latest", instance) == (True, "")
+        office.released("--period", week, "--revise", "--reason", "late files")
+        assert looked(weekly, "shows_latest", instance) == (False, f"{week} shows revision 1, 2 is in force")
+        materialized(weekly, instance, partition=week)
+        assert looked(weekly, "shows_latest", instance) == (True, "")
+        assert office.run("withdraw", "wards", week, "--reason", "wrong").code == 0
+        assert looked(weekly, "shows_latest", instance) == (False, f"{week} shows revision 2, which was withdrawn")
 
 
 def test_freshness_is_the_days_that_a_period_may_be_late(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from dphist_pipeline.integrations.dagster._checks import (
     findings,
 )
 from dphist_pipeline.integrations.dagster._due_check import due_check
+from dphist_pipeline.integrations.dagster._latest_check import latest_check
 from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
@@ -113,7 +114,8 @@ def release_definitions(
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
     made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
-    checks = [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
+    checks = [latest_check(spec, storage, parts.published.key)]
+    checks += [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
     alone = [key for check in checks for key in check.check_keys]
     job = group.job(made, _job_text(spec), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.

@@ -1,0 +1,75 @@
+"""A check that says which periods Dagster shows by a revision that is not in force: revised or withdrawn elsewhere."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+
+from dphist_pipeline.errors import first_of
+from dphist_pipeline.integrations.dagster import _base as base
+from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+
+NAME = "shows_latest"
+MOST_NAMED = 10
+REVISION = "revision"  # in the metadata of a materialization
+ALL = "all"
+
+
+def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
+    """The check, in a step of its own that no release waits for: run it on a schedule of its own.
+
+    Args:
+        published: key of the asset that shows publications.
+    """
+
+    @dg.asset_check(
+        asset=published,
+        name=NAME,
+        description=(
+            "What Dagster shows of each period is the revision in force. A period that was revised or withdrawn by the "
+            "command line stays green; of a revised one, run it once more, which spends nothing, to see its numbers."
+        ),
+        required_resource_keys=storage.keys,
+    )
+    def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        shown = _shown(context.instance, published)
+        in_force = _in_force(storage.open(context.resources).public / spec.release / CURRENT)
+        older = {
+            period: f"{period} shows revision {revision}, "
+            + (f"{in_force[period]} is in force" if period in in_force else "which was withdrawn")
+            for period, revision in shown.items()
+            if in_force.get(period) != revision
+        }
+        said = first_of(sorted(older.values()), MOST_NAMED)
+        return dg.AssetCheckResult(
+            passed=not older, metadata={"periods": len(shown), "not_in_force": len(older)}, description=said or None
+        )
+
+    return shows_latest
+
+
+def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, int]:
+    """The revision in the last materialization of each period."""
+    ids = instance.get_latest_storage_id_by_partition(published, dg.DagsterEventType.ASSET_MATERIALIZATION)
+    records = (
+        instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=published, storage_ids=sorted(ids.values())), limit=len(ids)
+        ).records
+        if ids
+        else []
+    )
+    found = [record.asset_materialization for record in records]
+    if not ids and (event := instance.get_latest_materialization_event(published)) is not None:
+        found = [event.asset_materialization]
+    return {
+        made.partition or ALL: int(str(made.metadata[REVISION].value))
+        for made in found
+        if made is not None and REVISION in made.metadata
+    }
+
+
+def _in_force(file: Path) -> dict[str, int]:
+    """The revision in force of each period; without a file, nothing was published."""
+    listed = json.loads(file.read_bytes())["periods"] if file.is_file() else []
+    return {entry["period"]: int(entry["revision"]) for entry in listed}

@@ -134,6 +134,12 @@ _RATIOS = {
     "least_ratio": "barred.first_unbiased / (barred.second_unbiased + capping.cut_upper)",
     "most_ratio": "(barred.first_unbiased + capping.cut_upper) / barred.second_unbiased",
 }
+# How far rows elsewhere in their bins move a mean or a sum: each bin counts by its rows.
+_MOVES = {
+    "moved_mean": "least(barred.half_bin, "
+    "barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows)))",
+    "moved_sum": "barred.moved_sum",
+}
 _MEAN_SHIFTS = {
     "least_shift": "(barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
     "most_shift": "(barred.most - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
@@ -254,7 +260,7 @@ def _parts(name: str) -> dict[str, str]:
         "shift_of_share": f"({_piece('shift_of_share')})",
         "shift_of_ratio": f"({_piece('shift_of_ratio', **_numbers(_RATIOS))})",
         **_numbers(_SHIFTS, sign="+", digits="3"),
-        "half_bin": _piece("number", number="barred.half_bin", sign="", digits="6"),
+        **_numbers(_MOVES, digits="3"),
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),

@@ -12,7 +12,8 @@ NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
 MIDDLES_OF_ESTIMATE = (
-    "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
+    "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} "
+    "by at most about "
 )
 MIDDLES_COVERED = ", which the interval covers"
 OPEN_MIDDLE = "no interval: an open bin has no middle; ask for a box without open bins"

@@ -80,6 +80,7 @@ moments AS (
             bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
             min(k.middle) AS least_middle, max(k.middle) AS most_middle,
             max(k.high_end - k.low_end) / 2 AS half_bin,
+            fsum(greatest(0, coalesce(a.unbiased, a.estimate)) * (k.high_end - k.low_end) / 2 ORDER BY a.position) AS moved_sum,
             {
                 'rows': {chance_rows},
                 'low_rows': {chance_low}, 'low_low': {chance_low_low}, 'high_rows': {chance_high}, 'high_high': {chance_high_high},

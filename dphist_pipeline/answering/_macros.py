@@ -125,14 +125,15 @@ _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_posit
 
 
 _SHIFTS = {
-    "shift": "biased.shift",
-    "shift_lower": "biased.shift - biased.reach",
-    "shift_upper": "biased.shift + biased.reach",
+    "shift": "moved.shift",
+    "shift_lower": "moved.lower",
+    "shift_upper": "moved.upper",
 }
 # How far all rows cut would move an answer, wherever they fell.
 _RATIOS = {
     "least_ratio": "barred.first_unbiased / (barred.second_unbiased + capping.cut_upper)",
-    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / barred.second_unbiased",
+    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / "
+    "(barred.second_unbiased + CASE WHEN lying.is_part THEN capping.cut_upper ELSE 0 END)",
 }
 # How far rows elsewhere in their bins move a mean or a sum: each bin counts by its rows.
 _MOVES = {

@@ -163,6 +163,24 @@ def test_a_share_of_another_axis_says_how_far_all_rows_cut_would_move_it(catalog
     assert numbers(text) == pytest.approx([none, all_in], abs=0.02)
 
 
+def test_a_ratio_of_a_part_to_its_whole_stays_below_1_with_all_rows_cut(
+    changed: duckdb.DuckDBPyConnection,
+) -> None:
+    """The rows cut may lie in the part alone, and then in its whole, too: as dph_share counts them."""
+    changed.execute(
+        "UPDATE internals.dph_quality_rows SET estimate = 60_000, ci_lower = 59_000, ci_upper = 61_000 "
+        "WHERE statistic = 'cut' AND axis IS NULL"
+    )
+    part, whole = "{'readmitted': 'no', 'age': [0, 50]}", "{'age': [0, 50]}"
+    (text,) = asked(changed, f"dph_ratio('noisy', {part}, {whole})")
+    inside, rows = COUNTED[1] * 2 / 3, COUNTED.sum() * 2 / 3
+    assert numbers(str(text)) == pytest.approx(
+        [inside / (rows + 61_000), (inside + 61_000) / (rows + 61_000)], rel=0.01
+    )
+    (text,) = asked(changed, f"dph_ratio('noisy', {whole}, {part})")
+    assert numbers(str(text))[1] > 1
+
+
 def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: duckdb.DuckDBPyConnection) -> None:
     cut = CUT.sum() + 419.4
     (text,) = asked(catalogue, "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})")

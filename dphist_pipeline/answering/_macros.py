@@ -277,7 +277,7 @@ def _parts(name: str) -> dict[str, str]:
         "no_problem": _piece("no_problem", macro=name),
     }
     parts["chance"] = _piece("chance", **{**NOTES, **parts})
-    parts["capped_of_two"] = _piece("capped_of_two", **parts)
+    parts["capped_of_two"] = _piece("capped_of_two", same_records=_SAME.get(name, "false"), **NOTES, **parts)
     parts["moments"] = _piece("moments", **parts)
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
@@ -346,7 +346,7 @@ def _chance(name: str) -> dict[str, str]:
     for which, weight in weights.items():
         summed = f"fsum(greatest(0, a.unbiased) * {weight} ORDER BY a.position)"
         pieces[f"chance_{which}"] = f"CASE WHEN {asked} THEN {summed} ELSE 0 END"
-    return {**pieces, "asked": asked, "chance_outside": NOTES["chance_never" if never else "chance_left_out"]}
+    return {**pieces, "asked": asked, "chance_outside": NOTES["chance_of_releases" if never else "chance_left_out"]}
 
 
 def _opening(name: str, boxes: Mapping[str, str]) -> str:

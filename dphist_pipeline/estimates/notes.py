@@ -23,6 +23,12 @@ CHANCE_WITHIN = (
     "the interval covers chance, too, as if counts varied as Poisson's do: too little where persons have several rows"
 )
 CHANCE_SAME = "two revisions of one period count the same records: they differ by noise, and by what was corrected"
+CHANCE_OF_RELEASES = (
+    "the interval covers the noise alone: where both releases count the same records of a period, "
+    "chance moves both alike"
+)
+FIRST_PERIOD, SECOND_PERIOD = "in the first period ", ". In the second one "
+COUNT_IS = "the count is "
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
 UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"

@@ -72,6 +72,17 @@ class BinnedAxis:
             upper.append(np.array([math.nan]))
         return np.concatenate(lower), np.concatenate(upper)
 
+    def values_between(self, lower: float, upper: float, closed: bool = False) -> tuple[float, float]:
+        """The ends between which the values of a bin lie: of whole numbers, the first and the last one.
+
+        Args:
+            lower: of the bin; infinite at an open end, as upper is.
+            closed: whether both ends of the last bin belong to it.
+        """
+        if not self.whole or (closed and upper == self.edges[-1]):
+            return lower, upper
+        return (lower, upper - 1) if self.closed == "left" else (lower + 1, upper)
+
 
 @dataclass(frozen=True)
 class CalendarAxis(BinnedAxis):

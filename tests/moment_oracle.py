@@ -27,6 +27,7 @@ class Moments:
     rows: Reals
     lower: Reals
     upper: Reals
+    name: str
 
     @classmethod
     def of(cls, oracle: Oracle, name: str, ends: tuple[float, float], box: Box) -> Moments:
@@ -37,7 +38,7 @@ class Moments:
         lower, upper = axis.bounds
         closed = np.where(np.isneginf(lower), ends[0], lower), np.where(np.isposinf(upper), ends[1], upper)
         along = np.indices(oracle.domain.shape)[number]
-        return cls(oracle, rows, *(np.where(rows > 0, one[along], 0.0) for one in closed))
+        return cls(oracle, rows, *(np.where(rows > 0, one[along], 0.0) for one in closed), name)
 
     def total(self, weights: Reals) -> float:
         assert self.oracle.unbiased is not None
@@ -111,13 +112,15 @@ class Moments:
 
     def in_middles(self, what: str, is_inside: bool | None = None) -> str:
         """What is said of bins whose rows are put in their middles; None without an interval."""
-        half = float((self.upper - self.lower).max()) / 2
+        width = (self.upper - self.lower) / 2
         values = self.oracle.values if self.oracle.unbiased is None else self.oracle.unbiased.values
-        shift = (
-            f"about {math.floor(max(0.0, float((self.rows * values).sum())) * half + 0.5):,}"
-            if what == "sum"
-            else f"{half:.6g}"
-        )
+        # The counts of whole bins: noise of cells in one bin cancels first.
+        number = [axis.name for axis in self.oracle.domain.axes].index(self.name)
+        others = tuple(place for place in range(width.ndim) if place != number)
+        moved = float(np.maximum(0.0, (self.rows * values).sum(axis=others)) @ width.max(axis=others))
+        if what == "mean":
+            moved = min(float(width.max()), moved / max(0.0, float((self.rows * values).sum())))
+        shift = f"{math.floor(moved + 0.5):,}" if moved >= 999.5 else f"{moved:.3g}"
         text = notes.MIDDLES_OF_ESTIMATE.format(what=what) + shift
         if is_inside is None:
             return text

@@ -125,14 +125,21 @@ _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_posit
 
 
 _SHIFTS = {
-    "shift": "biased.shift",
-    "shift_lower": "biased.shift - biased.reach",
-    "shift_upper": "biased.shift + biased.reach",
+    "shift": "moved.shift",
+    "shift_lower": "moved.lower",
+    "shift_upper": "moved.upper",
 }
 # How far all rows cut would move an answer, wherever they fell.
 _RATIOS = {
     "least_ratio": "barred.first_unbiased / (barred.second_unbiased + capping.cut_upper)",
-    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / barred.second_unbiased",
+    "most_ratio": "(barred.first_unbiased + capping.cut_upper) / "
+    "(barred.second_unbiased + CASE WHEN lying.is_part THEN capping.cut_upper ELSE 0 END)",
+}
+# How far rows elsewhere in their bins move a mean or a sum: each bin counts by its rows.
+_MOVES = {
+    "moved_mean": "least(barred.half_bin, "
+    "barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows)))",
+    "moved_sum": "barred.moved_sum",
 }
 _MEAN_SHIFTS = {
     "least_shift": "(barred.least - barred.unbiased) * capping.cut_upper / (barred.rows + capping.cut_upper)",
@@ -254,7 +261,7 @@ def _parts(name: str) -> dict[str, str]:
         "shift_of_share": f"({_piece('shift_of_share')})",
         "shift_of_ratio": f"({_piece('shift_of_ratio', **_numbers(_RATIOS))})",
         **_numbers(_SHIFTS, sign="+", digits="3"),
-        "half_bin": _piece("number", number="barred.half_bin", sign="", digits="6"),
+        **_numbers(_MOVES, digits="3"),
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
@@ -270,7 +277,7 @@ def _parts(name: str) -> dict[str, str]:
         "no_problem": _piece("no_problem", macro=name),
     }
     parts["chance"] = _piece("chance", **{**NOTES, **parts})
-    parts["capped_of_two"] = _piece("capped_of_two", **parts)
+    parts["capped_of_two"] = _piece("capped_of_two", same_records=_SAME.get(name, "false"), **NOTES, **parts)
     parts["moments"] = _piece("moments", **parts)
     parts["two_boxes"] = _piece("two_boxes", **parts)
     parts["change_of_two"] = _piece("change_of_two", pairs=_PAIRS.get(name, ""), **parts)
@@ -339,7 +346,7 @@ def _chance(name: str) -> dict[str, str]:
     for which, weight in weights.items():
         summed = f"fsum(greatest(0, a.unbiased) * {weight} ORDER BY a.position)"
         pieces[f"chance_{which}"] = f"CASE WHEN {asked} THEN {summed} ELSE 0 END"
-    return {**pieces, "asked": asked, "chance_outside": NOTES["chance_never" if never else "chance_left_out"]}
+    return {**pieces, "asked": asked, "chance_outside": NOTES["chance_of_releases" if never else "chance_left_out"]}
 
 
 def _opening(name: str, boxes: Mapping[str, str]) -> str:

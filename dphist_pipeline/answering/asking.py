@@ -16,6 +16,7 @@ from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
 from dphist_pipeline.estimates.chosen_cells import (
     Condition,
@@ -296,12 +297,21 @@ class Publication:
         check_related(earlier.audit, self.audit)
         chosen_cells(earlier.domain, box)
         one, two = earlier.source, self.source
-        if one.release != two.release or (one.period, one.revision) == (two.period, two.revision):
+        sides = [f"release {side.release}" for side in (one, two)]
+        is_of_one_period = one.period == two.period
+        is_renamed = one.release != two.release or (one.period, one.revision) == (two.period, two.revision)
+        if is_renamed:
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
         named = {"revision": [one.revision, two.revision], **self._chance("dph_compare")}
         (row,) = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
-        return found_in_row(Answer, row)
+        found = found_in_row(Answer, row)
+        if not (is_renamed and is_of_one_period):
+            return found
+        # The macro takes them for two periods of one release.
+        of_first, of_second = f"in {sides[0]} ", f". In {sides[1]} "
+        capped = found.capped.replace(notes.FIRST_PERIOD, of_first).replace(notes.SECOND_PERIOD, of_second)
+        return replace(found, capped=capped, chance=notes.CHANCE_OF_RELEASES)
 
     def _chance(self, macro: str) -> dict[str, object]:
         """The argument of a macro that takes chance in, where that is wanted."""

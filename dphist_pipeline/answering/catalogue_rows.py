@@ -269,9 +269,13 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
     fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
-        ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
+        ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))
         words = [words_of_ends(axis, low, high, closed) for low, high in ends]
+        values = zip(*(axis.values_between(low, high, closed) for low, high in ends), strict=True)
         told = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
+        told |= dict(
+            zip(("first_value", "last_value"), (pa.array(one, from_pandas=True) for one in values), strict=True)
+        )
         yield _rows(axis.size, {**fixed, **told, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
     none = [None] * axis.other

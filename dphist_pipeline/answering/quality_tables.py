@@ -95,7 +95,7 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
         return ""
     rows = read_rows(folder.parents[1] if folder.parent.name == "tables" else folder)
     found = published_cuts(folder, audit, rows).get(None, [])
-    points = found[0].points if found and found[0].tells else ""
+    points = found[0].points if found else ""
     capped = (
         f"At most {audit['max_rows_per_unit']:,} row{'s are' if audit['max_rows_per_unit'] != 1 else ' is'} counted of "
         f"each {audit['privacy_unit']}, others are cut. "

@@ -12,7 +12,8 @@ NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
 MIDDLES_OF_ESTIMATE = (
-    "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} by at most "
+    "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the {what} "
+    "by at most about "
 )
 MIDDLES_COVERED = ", which the interval covers"
 OPEN_MIDDLE = "no interval: an open bin has no middle; ask for a box without open bins"
@@ -22,6 +23,12 @@ CHANCE_WITHIN = (
     "the interval covers chance, too, as if counts varied as Poisson's do: too little where persons have several rows"
 )
 CHANCE_SAME = "two revisions of one period count the same records: they differ by noise, and by what was corrected"
+CHANCE_OF_RELEASES = (
+    "the interval covers the noise alone: where both releases count the same records of a period, "
+    "chance moves both alike"
+)
+FIRST_PERIOD, SECOND_PERIOD = "in the first period ", ". In the second one "
+COUNT_IS = "the count is "
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
 UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"

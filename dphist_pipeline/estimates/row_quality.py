@@ -251,14 +251,15 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
         counted = "is" if audit["max_rows_per_unit"] == 1 else "are"
         capped = f"At most {bound} of each {audit['privacy_unit']} {counted} counted."
+        about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
         if not cut.tells:
             width = f"{round(cut.ci_upper - cut.ci_lower):,}"
             said.append(
-                f"{capped} What this cap cut cannot be told: its interval is {width} rows wide, wider than all rows."
+                f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}), which says little: the "
+                f"interval of the noise is {width} rows wide, wider than all rows."
             )
             return said
         share = cut.share_in_words and f", {cut.share_in_words} of all"
-        about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
         said.append(
             f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
             f"{seen(rows)} rows of each are looked at; {UNSEEN}."

@@ -295,7 +295,7 @@ def range_in_words(
     if closed and upper == axis.edges[-1]:
         return f"{low} to {high}", f"{low}–{high}"
     if axis.whole:
-        first, last = (lower, upper - 1) if left else (lower + 1, upper)
+        first, last = axis.values_between(lower, upper)
         low, high = (_written(axis, end, separated) for end in (first, last))
         return (low, low) if first == last else (f"{low} to {high}", f"{low}–{high}")
     single = left and upper == lower + 1 and lower == int(lower)
@@ -317,15 +317,15 @@ def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = F
     words: dict[str, str | None] = dict.fromkeys(("first", "last", "below", "above"))
     if math.isnan(lower) or isinstance(axis, CalendarAxis):
         return words
-    first, last = (lower, upper - 1) if axis.closed == "left" else (lower + 1, upper)
+    first, last = axis.values_between(lower, upper, closed)
     is_last = closed and upper == axis.edges[-1]
     if math.isfinite(lower):
         over = "over " if axis.closed == "right" and not axis.whole and not is_last else ""
-        words["first"] = over + written_end(axis, first if axis.whole and not is_last else lower)
+        words["first"] = over + written_end(axis, first)
         words["above"] = range_in_words(axis, lower, math.inf)[0]
     if math.isfinite(upper):
         under = "under " if axis.closed == "left" and not axis.whole and not is_last else ""
-        words["last"] = under + written_end(axis, last if axis.whole and not is_last else upper)
+        words["last"] = under + written_end(axis, last)
         words["below"] = range_in_words(axis, -math.inf, upper)[0]
     return words
 

@@ -144,7 +144,7 @@ SELECT
                 WHEN barred.ci_lower IS NULL THEN '{no_interval}'
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
             END,
-            '{middles_of_estimated_mean}' || {half_bin}
+            '{middles_of_estimated_mean}' || {moved_mean}
                 || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
         )
     END AS note,

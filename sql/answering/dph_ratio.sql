@@ -6,6 +6,7 @@
 -- at most. Without a quality table this is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
+-- Of a box within the other one, the ratio with the rows cut lies between 0 and 1, as that of dph_share does.
 -- Boxes that overlap are taken to vary apart, so their interval is wider.
 -- In: the release's table; two boxes and a period as in dph_box. For a part of a box, dph_share is narrower.
 CREATE OR REPLACE MACRO {schema}dph_ratio(
@@ -80,12 +81,23 @@ barred AS (
 {caps}
 {capping}
 {cut_along}
+-- Whether all cells of the first box lie in the second one.
+lying AS (
+    SELECT
+        c.period, c.revision, NOT EXISTS (
+            FROM positions AS two
+            LEFT JOIN positions AS one
+                ON one.name = 'first' AND one.grid = two.grid AND one.axis = two.axis AND one.position = two.position
+            WHERE two.name = 'second' AND two.grid = c.grid AND NOT two.is_wanted AND coalesce(one.is_wanted, true)
+        ) AS is_part
+    FROM chosen AS c
+),
 -- The ratio as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
 -- both: those by the noisy counts, which vary together, and those by a noisy number of rows cut in one box or in both. Only where
 -- the second count is five standard deviations above 0, with and without the rows cut: nearer to it, derivatives say little.
 biased AS (
     SELECT
-        v.period, v.revision, v.ratio - v.wider AS shift,
+        v.period, v.revision, v.ratio, v.ratio - v.wider AS shift,
         {sure} * sqrt(
             v.by_first ** 2 * v.first_square + 2 * v.by_first * v.by_second * v.crossed + v.by_second ** 2 * v.second_square
             + v.cut_square / v.seen ** 2 * (
@@ -105,6 +117,14 @@ biased AS (
         WHERE p.second_unbiased > 5 * sqrt(p.second_square)
             AND p.second_unbiased + k.second_cut > 5 * sqrt(p.second_square + cut_square * k.second_draws)
     ) AS v
+),
+moved AS (
+    SELECT
+        b.period, b.revision, b.reach,
+        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift)) ELSE b.shift END AS shift,
+        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift - b.reach)) ELSE b.shift - b.reach END AS lower,
+        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift + b.reach)) ELSE b.shift + b.reach END AS upper
+    FROM biased AS b JOIN lying AS l ON l.period = b.period AND l.revision = b.revision
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
@@ -126,7 +146,7 @@ SELECT
     END AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
-        WHEN biased.reach IS NOT NULL
+        WHEN moved.reach IS NOT NULL
             THEN 'the bound moves this ratio by about ' || {shift} || ' (95 %: ' || {shift_lower} || ' to ' || {shift_upper}
                 || '), measured with the first ' || capping.seen || ' rows of each unit; {unseen}'
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
@@ -136,6 +156,7 @@ SELECT
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
+LEFT JOIN lying ON lying.period = barred.period AND lying.revision = barred.revision
+LEFT JOIN moved ON moved.period = barred.period AND moved.revision = barred.revision
 WHERE {no_problem}
 ORDER BY barred.period

@@ -94,10 +94,7 @@ SELECT
                 WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
                     THEN '{smoothed}'
             END,
-            '{middles_of_estimated_sum}about ' || format(
-                    '{:,}',
-                    TRY_CAST(round(greatest(0, coalesce(barred.rows, barred.estimated_rows)) * barred.half_bin) AS BIGINT)
-                )
+            '{middles_of_estimated_sum}' || {moved_sum}
                 || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
         )
     END AS note,

@@ -163,6 +163,24 @@ def test_a_share_of_another_axis_says_how_far_all_rows_cut_would_move_it(catalog
     assert numbers(text) == pytest.approx([none, all_in], abs=0.02)
 
 
+def test_a_ratio_of_a_part_to_its_whole_stays_below_1_with_all_rows_cut(
+    changed: duckdb.DuckDBPyConnection,
+) -> None:
+    """The rows cut may lie in the part alone, and then in its whole, too: as dph_share counts them."""
+    changed.execute(
+        "UPDATE internals.dph_quality_rows SET estimate = 60_000, ci_lower = 59_000, ci_upper = 61_000 "
+        "WHERE statistic = 'cut' AND axis IS NULL"
+    )
+    part, whole = "{'readmitted': 'no', 'age': [0, 50]}", "{'age': [0, 50]}"
+    (text,) = asked(changed, f"dph_ratio('noisy', {part}, {whole})")
+    inside, rows = COUNTED[1] * 2 / 3, COUNTED.sum() * 2 / 3
+    assert numbers(str(text)) == pytest.approx(
+        [inside / (rows + 61_000), (inside + 61_000) / (rows + 61_000)], rel=0.01
+    )
+    (text,) = asked(changed, f"dph_ratio('noisy', {whole}, {part})")
+    assert numbers(str(text))[1] > 1
+
+
 def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: duckdb.DuckDBPyConnection) -> None:
     cut = CUT.sum() + 419.4
     (text,) = asked(catalogue, "dph_ratio('noisy', {'age': [50, 100]}, {'age': [0, 50]})")
@@ -229,6 +247,24 @@ def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
     assert text.startswith("in the first period the bound cut about 2,650 rows")
     assert ". In the second one the bound cut about 2,650 rows" in text
     assert second.changes()["capped"].to_list() == [text]
+
+
+def test_a_comparison_says_of_the_side_without_a_quality_table_that_it_is_not_known(tmp_path: Path) -> None:
+    first, second = published(tmp_path), published(tmp_path, quality=False, period="2026-03-09")
+    text = second.change_since(first).capped
+    assert text.startswith("in the first period the bound cut about 2,650 rows")
+    assert text.endswith(f". In the second one the count is {notes.CAP_UNKNOWN}")
+
+
+def test_two_revisions_and_two_releases_of_one_period_are_no_two_periods(tmp_path: Path) -> None:
+    first, second = (published(tmp_path, revision=number) for number in (1, 2))
+    said = second.change_since(first)
+    assert said.capped.startswith("in revision 1 the bound cut") and ". In revision 2 the bound cut" in said.capped
+    cells = by_hand.estimate(AXES, np.outer(COUNTED, [2 / 3, 1 / 3]), SCALE, off=0.0)
+    other = by_hand.publish(tmp_path, replace(cells, quality=()), AXES, "plain", "2026-03-02")
+    said = other.change_since(second)
+    assert said.capped.startswith("in release noisy the bound cut") and ". In release plain the count is" in said.capped
+    assert said.chance == notes.CHANCE_OF_RELEASES and "with_chance" not in said.chance
 
 
 def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
@@ -325,6 +361,10 @@ def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(
     most = cut + noise_law(CUT_SCALE).half_width_of_sum(1)
     assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie; {notes.UNSEEN}.")
     assert "The rows cut among the first 10 of each may move" in said
+    # However little is known of a small count, there is a table, and it says how far.
+    few = by_hand.estimate(AXES, np.outer(COUNTED / 1_000, [2 / 3, 1 / 3]), SCALE, off=0.0)
+    small = by_hand.publish(tmp_path / "few", replace(few, quality=tables(CUT * 0)), AXES, "noisy")
+    assert "may move a share of all rows by up to 84" in shift_of_shares(small.path, small.audit)
     unknown = published(tmp_path / "unknown", quality=False)
     assert shift_of_shares(unknown.path, unknown.audit) == f"Shares of these counts are {notes.CAP_UNKNOWN}."
     assert shift_of_shares(unknown.path, {**unknown.audit, "privacy_unit": "row"}) == ""

@@ -68,12 +68,34 @@ def test_python_refuses_open_bins(store: Asked) -> None:
         store.releases["2026-03-02"].mean("age")
 
 
+def test_a_wide_bin_moves_a_mean_by_its_rows_alone(tmp_path: Path) -> None:
+    axes = [{"column": "los", "edges": [0, 2, 60]}]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([990.0, 10.0]), off=0), axes)
+    mean, total = release.mean("los"), release.sum("los")
+    assert "by at most about 1.28, which" in mean.note and "by at most about 1,280, which" in total.note
+    assert mean.ci_lower < mean.estimate - 1.28 and mean.estimate + 1.28 < mean.ci_upper
+
+
 def test_a_mean_and_a_sum_say_how_far_rows_outside_the_middles_move_them(tmp_path: Path) -> None:
     axes = [{"column": "age", "edges": [0, 10, 40]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([200.0, 100.0]), off=0), axes)
     said = "the estimate puts each row in the middle of its bin; rows elsewhere in their bins move the "
-    assert release.mean("age").note == said + "mean by at most 15, which the interval covers"
-    assert release.sum("age").note == said + "sum by at most about 4,500, which the interval covers"
+    assert release.mean("age").note == said + "mean by at most about 8.33, which the interval covers"
+    assert release.sum("age").note == said + "sum by at most about 2,500, which the interval covers"
+
+
+@pytest.mark.parametrize(("closed", "first"), [("left", 0), ("right", 1)])
+def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Path, closed: str, first: int) -> None:
+    """The bin of one number has it as its mean and both its ends, that of two numbers lies half of one around them."""
+    axes = [{"column": "los", "edges": [0, 1, 3], "above": True, "whole": True, "closed": closed}]
+    release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([200.0, 100.0, 100.0]), off=0), axes)
+    one = release.mean("los", box={"los": (0, 1)})
+    two = release.sum("los", box={"los": (1, 3)})
+    assert (one.estimate, one.ci_lower, one.ci_upper) == (first, first, first)
+    assert one.note.endswith("move the mean by at most about 0, which the interval covers")
+    assert two.estimate == 100 * (first + 1.5)
+    assert two.note.endswith("move the sum by at most about 50, which the interval covers")
+    assert release.mean("los", None, 4 + first, {"los": (3, None)}).estimate == 3.5 + first
 
 
 def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:

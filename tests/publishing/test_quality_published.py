@@ -160,7 +160,7 @@ def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office:
 def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(office: Office) -> None:
     office.write_records({name: column[:3] for name, column in RECORDS.items()})
     office.released()
-    says = "What this cap cut cannot be told: its interval is 240 rows wide, wider than all rows."
+    says = "which says little: the interval of the noise is 240 rows wide, wider than all rows."
     assert says in card(office) and "What the cap cut of the first" not in card(office)
     told = " ".join(office.run("quality", "wards").out.split())
     assert says in told and "share cut" not in told

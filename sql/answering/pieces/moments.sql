@@ -1,5 +1,6 @@
--- Sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. An end that is open is closed
--- by `low` or `high`, within which all values lie. For estimates from reports, variances and covariances are those of the middles,
+-- Sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. The ends
+-- of bins of whole numbers are their first and their last one. An end that is open is closed by `low` or `high`, within which all
+-- values lie. For estimates from reports, variances and covariances are those of the middles,
 -- at the estimated counts. `by_chance` has the variances and covariances of chance, if the question asks for it.
 given AS (
     SELECT
@@ -18,14 +19,14 @@ closed AS (
         (ends.low_end + ends.high_end) / 2 AS middle
     FROM (
         SELECT
-            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper, b.atoms,
+            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper, b.first_value, b.last_value, b.atoms,
             CASE
-                WHEN isfinite(b.bin_lower) THEN b.bin_lower
+                WHEN isfinite(b.first_value) THEN b.first_value
                 WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.low AS DATE))
                 ELSE TRY_CAST(given.low AS DOUBLE)
             END AS low_end,
             CASE
-                WHEN isfinite(b.bin_upper) THEN b.bin_upper
+                WHEN isfinite(b.last_value) THEN b.last_value
                 WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.high AS DATE))
                 ELSE TRY_CAST(given.high AS DOUBLE)
             END AS high_end
@@ -79,6 +80,7 @@ moments AS (
             bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
             min(k.middle) AS least_middle, max(k.middle) AS most_middle,
             max(k.high_end - k.low_end) / 2 AS half_bin,
+            fsum(greatest(0, coalesce(a.unbiased, a.estimate)) * (k.high_end - k.low_end) / 2 ORDER BY a.position) AS moved_sum,
             {
                 'rows': {chance_rows},
                 'low_rows': {chance_low}, 'low_low': {chance_low_low}, 'high_rows': {chance_high}, 'high_high': {chance_high_high},
@@ -134,5 +136,6 @@ moment_problems AS (
         END
     END || ', the last edge on that side'
     FROM closed AS k
-    WHERE k.low_end >= k.high_end
+    WHERE k.low_end > k.high_end
+        OR (k.low_end = k.high_end AND k.first_value = k.bin_lower AND k.last_value = k.bin_upper)  -- not one whole number
 )

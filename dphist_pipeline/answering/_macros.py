@@ -250,7 +250,10 @@ def _parts(name: str) -> dict[str, str]:
         "answer": _piece("answer", cut_note="", **LIMITS, **NOTES),
         "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, **LIMITS, **NOTES),
         "change": _piece(
-            "change", **{**NOTES, **_chance(name)}, same_records=_SAME.get(name, "false"), missing=_missing(name)
+            "change",
+            **{**NOTES, **_chance(name), "why_revised": _piece("why_revised") if name in _SAME else "''"},
+            same_records=_SAME.get(name, "false"),
+            missing=_missing(name),
         ),
         "missing": _missing(name),
         "caps": _piece("caps", cut_of_all=_piece("cut_of_all", row="b")),

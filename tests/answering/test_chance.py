@@ -228,7 +228,8 @@ def test_two_revisions_of_a_period_differ_by_noise_alone(tmp_path: Path) -> None
     (tmp_path / "scratch").mkdir()
     for revision in (1, 2):
         made = by_hand.estimate(AXES)
-        by_hand.publish(public, made, AXES, "twice", "2026-01-05", revision=revision)
+        why = {"reason": "two files were late"} if revision == 2 else {}
+        by_hand.publish(public, made, AXES, "twice", "2026-01-05", revision=revision, **why)
     with attached(build_catalogue(public, tmp_path / "scratch")) as connection:
         asked = "'2026-01-05', '2026-01-05', revision := [1, 2], with_chance := "
         told = [
@@ -237,4 +238,5 @@ def test_two_revisions_of_a_period_differ_by_noise_alone(tmp_path: Path) -> None
             ).fetchone()
             for chance in ("false", "true")
         ]
-    assert told[0] == told[1] and told[0][0] == notes.CHANCE_SAME
+    assert told[0] == told[1] and told[0] is not None
+    assert told[0][0] == f"{notes.CHANCE_SAME}; revision 2 was made because: two files were late"

@@ -17,7 +17,7 @@ barred.first_estimate,
         END
     ), '') AS note,
     CASE
-        WHEN {same_records} THEN '{chance_same}'
+        WHEN {same_records} THEN '{chance_same}' || {why_revised}
         WHEN {asked} THEN '{chance_within}'
         ELSE '{chance_outside}'
     END AS chance

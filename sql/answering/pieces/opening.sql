@@ -24,7 +24,7 @@ asked_keys AS (
 published AS (
     SELECT
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
-        r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge,
+        r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge, r.reason,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         {decay} AS decay,
         {best_columns}

@@ -1,0 +1,8 @@
+-- Why the later one of two revisions was made, in the words of whoever made it; empty where they gave none.
+coalesce(
+    (
+        SELECT string_agg('; revision ' || c.revision || ' was made because: ' || c.reason, '' ORDER BY c.revision)
+        FROM chosen AS c WHERE c.revision > (SELECT min(o.revision) FROM chosen AS o)
+    ),
+    ''
+)

@@ -247,8 +247,8 @@ def _parts(name: str) -> dict[str, str]:
         "report_bound": _piece("report_reach", row="v", factor="v.factor", variance="variance"),
         **_report_parts(name),
         **days(),
-        "answer": _piece("answer", cut_note="", **LIMITS, **NOTES),
-        "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, **LIMITS, **NOTES),
+        "answer": _piece("answer", cut_note="", judged_error="barred.noise_error", **LIMITS, **NOTES),
+        "answer_of_cut": _piece("answer", cut_note=CUT_NOTE, judged_error=_piece("judged_error"), **LIMITS, **NOTES),
         "change": _piece(
             "change",
             **{**NOTES, **_chance(name), "why_revised": _piece("why_revised") if name in _SAME else "''"},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
-from dphist_pipeline.estimates.reliability import reliability
+from dphist_pipeline.estimates.reliability import judged_error, reliability
 
 Basis = Literal["unbiased", "linear", "groups", "noise_only"]
 
@@ -51,7 +51,12 @@ class Answer:
     @property
     def reliability(self) -> str:
         """Of a count: `good`, `fair` or `poor`, see `reliability.LEGEND`; empty without an interval."""
-        return reliability(self.unbiased, self.noise_error, self.ci_lower)
+        return reliability(self.unbiased, self.judged_error, self.ci_lower)
+
+    @property
+    def judged_error(self) -> float:
+        """What `reliability` judges: the noise, or a quarter of the interval where cut bins make it far wider."""
+        return judged_error(self.noise_error, self.ci_lower, self.ci_upper)
 
 
 @dataclass(frozen=True)

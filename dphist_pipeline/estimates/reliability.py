@@ -24,6 +24,19 @@ LEGEND = {
 }
 
 
+def judged_error(error: float, lower: float, upper: float) -> float:
+    """The error that a word of `LEGEND` judges: of noise, or of an interval that is far wider than noise makes it.
+
+    The interval of a box whose ends cut bins holds wherever their rows lie, so its width is that of what nobody knows.
+    Noise alone has no half width above three standard deviations.
+
+    Args:
+        error: standard deviation of the noise, in records.
+        lower: lower end of the 95 % interval; nan if there is none.
+    """
+    return (upper - lower) / 4 if upper - lower > 6 * error else error
+
+
 def reliability(unbiased: float, error: float, lower: float) -> str:
     """A word of `LEGEND` for a count.
 

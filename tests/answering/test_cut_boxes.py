@@ -39,6 +39,20 @@ def test_the_interval_runs_from_the_bins_within_to_the_bins_around() -> None:
     )
 
 
+def test_a_count_is_no_more_reliable_than_its_interval(tmp_path: Path) -> None:
+    """Noise is 1 % of the count, but of 100 to 500 rows nobody knows on which side of the ends they lie."""
+    by_hand.publish(tmp_path, ONE, [AGE])
+    found = [ONE.box(age=ends).reliability for ends in ((20, 40), (10, 45), (25, 30), (30, 60))]
+    assert found == ["good", "poor", "poor", "fair"]
+    with duckdb.connect() as connection:
+        create_tables(connection, list_publications(tmp_path), macros=["dph_box"])
+        asked = [
+            connection.execute(f"SELECT reliability FROM dph_box('weekly', {{'age': [{ends}]}})").fetchall()
+            for ends in ("20, 40", "10, 45", "25, 30", "30, 60")
+        ]
+    assert asked == [[(word,)] for word in found]
+
+
 def test_within_one_bin_there_may_be_nothing() -> None:
     found = ONE.box(age=(25, 30))
     assert (found.ci_lower, found.ci_upper) == (0, ONE.box(age=(20, 40)).ci_upper)

@@ -169,7 +169,8 @@ def answer(
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
             out.print(f"  The interval belongs to the unbiased estimate, {unbiased}.")
-        out.print(f"  Reliability: {found.reliability}, the noise is {_share_of(found)} of the count")
+        by = "noise" if found.judged_error == found.noise_error else "error, by the width of the interval,"
+        out.print(f"  Reliability: {found.reliability}, the {by} is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {escape(found.note)}")
     if "reports" in publication.audit:
@@ -185,7 +186,6 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _share_of(found: Answer) -> str:
-    """The standard deviation of the noise in percent of the count."""
-    return (
-        "more than 100 %" if found.noise_error > found.unbiased else f"{100 * found.noise_error / found.unbiased:.1f} %"
-    )
+    """The error that reliability judges, in percent of the count."""
+    error = found.judged_error
+    return "more than 100 %" if error > found.unbiased else f"{100 * error / found.unbiased:.1f} %"

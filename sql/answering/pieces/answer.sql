@@ -14,7 +14,7 @@ barred.estimate,
     END AS note,
     CASE
         WHEN barred.ci_lower IS NULL THEN NULL
-        WHEN barred.ci_lower <= 0 OR barred.noise_error > {most_fair} * barred.unbiased THEN 'poor'
-        WHEN barred.noise_error > {most_good} * barred.unbiased THEN 'fair'
+        WHEN barred.ci_lower <= 0 OR {judged_error} > {most_fair} * barred.unbiased THEN 'poor'
+        WHEN {judged_error} > {most_good} * barred.unbiased THEN 'fair'
         ELSE 'good'
     END AS reliability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 from dphist_pipeline.estimates.reliability import judged_error, reliability
@@ -106,6 +106,8 @@ class Quantile:
         bin_upper: its upper end.
         note: see `Answer`.
         capped: see `Answer`.
+        bin: the bin in words, such as 2 to 3.
+        ci_bins: the interval in words, too.
     """
 
     estimate: float
@@ -117,6 +119,8 @@ class Quantile:
     bin_upper: float
     note: str = ""
     capped: str = ""
+    bin: str = field(default="", compare=False)
+    ci_bins: str = field(default="", compare=False)
 
 
 Found = TypeVar("Found", Answer, Quantile)
@@ -129,8 +133,12 @@ def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
         kind: of the answer; its fields are the columns of the same names.
         row: by the names of columns; columns that it lacks keep their defaults.
     """
-    known: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    known: dict[str, Any] = {one.name: row[one.name] for one in fields(kind) if one.name in row}
     return kind(
         **known
-        | {n: "" if n in ("note", "capped", "chance") else math.nan for n, fact in known.items() if fact is None}
+        | {
+            n: "" if n in ("note", "capped", "chance", "bin", "ci_bins") else math.nan
+            for n, fact in known.items()
+            if fact is None
+        }
     )

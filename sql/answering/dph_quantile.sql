@@ -169,7 +169,7 @@ bounded AS (
 ),
 barred AS (
     SELECT
-        b.*, middle.bin_lower, middle.bin_upper, lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
+        b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value, lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
         {bin_in_words} AS bin,
         {bins_in_words} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
@@ -206,7 +206,7 @@ SELECT
     barred.q,
     CASE
         WHEN isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)
-            THEN barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower)
+            THEN barred.first_value + greatest(0, least(1, barred.within)) * (barred.last_value - barred.first_value)
     END AS estimate,
     CASE WHEN barred.has_bars THEN barred.ci_lower END AS ci_lower,
     CASE WHEN barred.has_bars THEN barred.ci_upper END AS ci_upper,

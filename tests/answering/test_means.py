@@ -96,6 +96,8 @@ def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Pat
     assert two.estimate == 100 * (first + 1.5)
     assert two.note.endswith("move the sum by at most about 50, which the interval covers")
     assert release.mean("los", None, 4 + first, {"los": (3, None)}).estimate == 3.5 + first
+    quantile = release.quantile("los", 0.6)
+    assert (quantile.estimate, quantile.bin) == (pytest.approx(first + 1.4), f"{first + 1} to {first + 2}")
 
 
 def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:

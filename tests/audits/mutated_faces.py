@@ -144,8 +144,8 @@ FACES = (
         (
             Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                "publication.difference(box, parse_where(asked.difference))",
-                "publication.difference(parse_where(asked.difference), box)",
+                'publication.difference(box, box_where(asked.difference or ""))',
+                'publication.difference(box_where(asked.difference or ""), box)',
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),

@@ -210,6 +210,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         "first_estimate",
         "second_estimate",
     }
+    hidden |= {"ci_lower", "ci_upper", "bin_lower", "bin_upper"} if asked.quantile else set()  # they stand in words
     hidden |= set() if notes else {"note"}
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
     hidden -= set(asked.axes)

@@ -39,7 +39,7 @@ def _lines(written: str, made: DPCube, spec: ReleaseSpec) -> list[str]:
         alike = ", ".join(f"{break_even_smoothness(one):.3g} {cells}" for one, cells in zip(settings, of, strict=True))
         return [
             f"{about} a cell has a smaller error than plain noise while the cells",
-            f"of its box differ by less than {alike} records.",
+            f"of its box differ by fewer records than {alike}.",
         ]
     ratios = (least_squares_error(one) / cells_error(one) for one in settings)
     times = ", ".join(f"{ratio:.2f} {cells}" for ratio, cells in zip(ratios, of, strict=True))

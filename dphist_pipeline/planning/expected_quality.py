@@ -44,9 +44,10 @@ def small_share(spec: ReleaseSpec, rows: float, where: str) -> list[str]:
     needed = rows_for_quality(spec)
     if spec.quality is None or needed is None or needed <= rows:
         return []
-    # Widths fall as the share grows; hundredths are enough.
-    share = Fraction(math.ceil(100 * spec.quality.share * needed / max(1, rows)), 100)
-    mend = f"A share of {as_text(share)} would" if share <= MOST_SHARE else "No share up to a half would"
+    # Widths fall as the share grows; hundredths are enough. Up to twice the rows needed, a table tells little.
+    share = Fraction(math.ceil(100 * spec.quality.share * 2 * needed / max(1, rows)), 100)
+    which = f"A share of {as_text(share)}" if share <= MOST_SHARE else "No share up to a half"
+    mend = f"{which} would tell more than a little there"
     less = ", and fewer `rows` need less" if spec.max_rows_per_unit + 1 < spec.quality.rows else ""
     return [
         f"The share of `quality` buys nothing {where}: below {needed:,} rows its table cannot tell {_what(spec)}. "

@@ -1,8 +1,8 @@
-"""When most cells of a release will be poor: from the errors of cells alone, before a record is counted.
+"""When the average cell of a release is poor: from the errors of cells alone, before a record is counted.
 
 A cell is poor where the standard deviation of its noise is more than a quarter of its count, as in answers (see
-`estimates.reliability`). Most cells of a table hold fewer rows than its average cell, since few hold very many: where
-the average cell is poor, most cells are.
+`estimates.reliability`). Most cells of a table usually hold fewer rows than its average cell, since few hold very many:
+where the average cell is poor, most cells usually are. The reverse does not follow, and sentences say so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+
+UNEVEN = "where few cells hold most rows, most cells are poor above that, too"
 
 
 def poor_share(counts: NDArray[np.int64], error: float) -> float:
@@ -55,12 +57,12 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
 
 
 def middle_table(told: Mapping[str, Mapping[str, int]]) -> int:
-    """The rows of a period below which most cells of half of the tables are poor."""
+    """The rows of a period below which the average cell of at least half of the tables is poor."""
     return sorted(told["average_cell_poor_below"].values())[(len(told["average_cell_poor_below"]) - 1) // 2]
 
 
 def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
-    """When most cells will be poor, in a sentence or two.
+    """When the average cell is poor, in a sentence or two.
 
     Args:
         told: see `rows_for_reliability`; of one table, what its cells are is said, too.
@@ -70,10 +72,10 @@ def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
     last, most = max(least.items(), key=lambda table: table[1])
     if len(least) == 1:
         return (
-            f"a cell is poor below {told['poor_below'][last]:,} rows, good from {told['good_from'][last]:,}; most "
-            f"cells will be poor unless a {per} holds more than {most:,} rows"
+            f"a cell is poor below {told['poor_below'][last]:,} rows, good from {told['good_from'][last]:,}; the "
+            f"average cell is poor where a {per} holds fewer than {most:,} rows; {UNEVEN}"
         )
     return (
-        f"most cells of half of the tables will be poor unless a {per} holds more than {middle:,} rows, those of the "
-        f"worst table, {last}, unless it holds more than {most:,}"
+        f"the average cell of half of the tables or more is poor where a {per} holds fewer than {middle:,} rows, that "
+        f"of the worst table, {last}, below {most:,}; {UNEVEN}"
     )

@@ -105,6 +105,7 @@ class FamilyForecast:
         """What the targets need, and where the numbers come from."""
         found = [
             *map(self._poor_cells, self.errors),
+            "Where few cells hold most rows, most cells of other tables may be poor, too.",
             *self.quality,
             f"{self.measured:,} marginals are measured. {NOTE}.",
         ]
@@ -118,14 +119,14 @@ class FamilyForecast:
         return found
 
     def _poor_cells(self, epsilon: Fraction) -> str:
-        """In how many tables most cells will be poor."""
+        """In how many tables the average cell is poor."""
         poor = poor_tables(self.cells, self.errors[epsilon], self.records)
         share = sum(self.cells[name] for name in poor) / sum(self.cells.values())
         which, held = f"{len(poor):,} of {len(self.cells):,} tables", f" ({100 * share:.0f} % of all cells are there)"
         if not poor:
             which, held = "no table", ""
         return (
-            f"At epsilon {format_epsilon(epsilon)} most cells of {which} will be poor{held} if a period holds "
+            f"At epsilon {format_epsilon(epsilon)} the average cell of {which} is poor{held} if a period holds "
             f"{self.records:,} records (--records)."
         )
 

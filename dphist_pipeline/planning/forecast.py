@@ -205,9 +205,14 @@ class Forecast:
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
         plan = self.plan
+        shown = [one for one in self.found if one.mechanism in self.shown]
+        law = (
+            "law: exact, because noise is the only error. " if any(one.by_law for one in (*shown, *self.costs)) else ""
+        )
+        none = "; - if there is none" if any(one.half_width is None for one in shown) else ""
         lines = [
-            "law: exact, because noise is the only error. 95 % ±: half the width of the published interval of a cell;",
-            "- if there is none. A sum of cells is a box, or on one axis a range.",
+            f"{law}95 % ±: half the width of the published interval of a cell{none}.",
+            "A sum of cells is a box, or on one axis a range.",
             f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}.",
             *self._poor_cells(),
         ]

@@ -53,7 +53,8 @@ _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 
 UNSEEN_CUT = (
     "`max_rows_per_unit` keeps rows out of the counts, and nothing will tell how many, nor of which kind: shares may "
-    "be biased unseen. `quality: {share: 1/20, by: [AXIS]}` spends a twentieth of epsilon on that."
+    "be biased unseen. `quality: {share: 1/20, by: [AXIS]}` spends a twentieth of epsilon on that; with it, "
+    "`check` says how many rows it needs to tell anything."
 )
 
 Neighbours = Literal["add_remove", "substitute"]

@@ -39,12 +39,12 @@ def test_check_warns_where_it_tells_nothing_of_a_period_whose_cells_are_good(off
 
 
 def test_the_share_that_check_names_is_enough(office: Office) -> None:
-    wards: dict[str, Any] = {"axes": [{"column": "ward", "values": list("abcdefghijklm"), "other": True}]}
+    wards: dict[str, Any] = {"axes": [{"column": "ward", "values": list("abcdefghijklmnopqrstuvwxyz"), "other": True}]}
     office.opened().write_spec(quality=QUALITY, **wards)
     facts, words = told(office)
     rows, share = facts["reliability"]["average_cell_poor_below"]["wards"], words.split("A share of ")[1].split()[0]
     office.write_spec(quality={**QUALITY, "share": share.rstrip(",")}, **wards)
-    assert told(office)[0]["quality_tells_from"] <= rows
+    assert 2 * told(office)[0]["quality_tells_from"] <= rows  # below twice those rows it tells little
 
 
 @pytest.mark.parametrize("records, small", [(100, True), (1_000_000, False)])

@@ -39,7 +39,9 @@ def test_what_check_and_forecast_say_of_poor_cells_is_what_is_published(office: 
     }
     assert (21 * rows < told["average_cell_poor_below"]["wards"]) == poor
     words = " ".join(office.run("check", "spec.yaml").out.split())
-    assert f"unless a release holds more than {told['average_cell_poor_below']['wards']:,} rows" in words
+    assert (
+        f"poor where a release holds fewer than {told['average_cell_poor_below']['wards']:,} rows; where few" in words
+    )
     asked = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--records", str(21 * rows)]
     (one,) = office.run(*asked, "--json").json["expected"]
     assert one["poor_share"]["flat"] == (1 if poor else 0) and one["poor_share"]["sparse"] > 0.9
@@ -59,11 +61,11 @@ def test_a_family_is_told_in_how_many_tables_most_cells_will_be_poor(office: Off
         assert one["poor_tables"] == expected
     assert poor["5"]["poor_tables"] == [] and len(poor["1/10"]["poor_tables"]) == 3
     words = " ".join(office.run(*asked).out.split())
-    assert "At epsilon 5 most cells of no table will be poor" in words
-    assert f"At epsilon 0.1 most cells of {len(poor['1/10']['poor_tables'])} of 6 tables will be poor" in words
+    assert "At epsilon 5 the average cell of no table is poor" in words
+    assert f"At epsilon 0.1 the average cell of {len(poor['1/10']['poor_tables'])} of 6 tables is poor" in words
     rows = office.run("check", "spec.yaml", "--json").json["reliability"]["average_cell_poor_below"]
     worst = max(rows, key=rows.__getitem__)
-    assert f"worst table, {worst}, unless it holds more than {rows[worst]:,}" in " ".join(
+    assert f"worst table, {worst}, below {rows[worst]:,}; where few cells" in " ".join(
         office.run("check", "spec.yaml").out.split()
     )
 

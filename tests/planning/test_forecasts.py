@@ -390,3 +390,11 @@ def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Offi
     assert "Least error of prefixes, epsilon 1: " in ran.out
     ran = office.run("forecast", "spec.yaml", "--workload", "circles")
     assert (ran.code, ran.err.splitlines()[0][:27]) == (1, "error: workload 'circles': ")
+
+
+def test_a_legend_explains_only_what_its_tables_show(office: Office) -> None:
+    office.opened().write_spec()
+    law = office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
+    simulated = office.run("forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1").out
+    assert "law: exact" in law and "law: exact" not in simulated
+    assert "- if there is none" not in law and "if there is none" not in simulated

@@ -106,7 +106,7 @@ def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """When most cells will be poor, for a terminal."""
+    """When the average cell is poor, for a terminal."""
     plain = "" if spec.family is not None or spec.mechanism == "geometric" else " (by plain noise)"
     return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
 
@@ -138,7 +138,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 def remarks_of(spec: ReleaseSpec) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
-    where = f"where a {per} holds {rows:,} rows, enough for most cells not to be poor"
+    where = f"where a {per} holds {rows:,} rows, enough for the average cell not to be poor"
     return [*spec.remarks, *small_share(spec, rows, where)]
 
 

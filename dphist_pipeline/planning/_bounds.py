@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -181,11 +181,35 @@ def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
         return f"No bound is advised: the intervals of {basis} are wider than the count of rows that they speak of."
     cell, total = min(bounds, key=lambda one: one.cell_error), min(bounds, key=lambda one: one.total_error)
     if cell.rows == total.rows:
-        return f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
-    return (
-        f"A bound of {cell.rows} has the least error in a cell of average size, and one of {total.rows} in the sum of "
-        "all cells."
+        said = f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
+    else:
+        said = (
+            f"A bound of {cell.rows} has the least error in a cell of average size, and one of {total.rows} in the sum "
+            "of all cells."
+        )
+    return said + _doubt(
+        [
+            one.rows
+            for one in bounds
+            if (one is not cell and _at_least(one).cell_error < cell.cell_error)
+            or (one is not total and _at_least(one).total_error < total.total_error)
+        ]
     )
+
+
+def _at_least(one: Bound) -> Bound:
+    """The bound if it cuts as little as the 95 % interval of its cut allows."""
+    least = max(0.0, one.cut - 2 * one.sure)
+    part = least / one.cut if one.cut > 0 else 0.0
+    return replace(one, cut=least, cell_bias=part * one.cell_bias, total_bias=part * one.total_bias)
+
+
+def _doubt(others: Sequence[int]) -> str:
+    """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
+    if not others:
+        return ""
+    listed = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    return f" That is uncertain: within the intervals of what is cut, {listed} may have less."
 
 
 def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:
@@ -237,4 +261,5 @@ def advice_on_shares(bounds: Sequence[Bound]) -> str:
     return (
         f"A bound of {best.rows} has the least error in a share of one half, if the rows cut all lie on one side of "
         "it: where an outcome makes people have many rows, they do."
+        + _doubt([one.rows for one in bounds if one is not best and _at_least(one).share_error < best.share_error])
     )

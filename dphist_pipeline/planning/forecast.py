@@ -206,9 +206,8 @@ class Forecast:
         """Lines that explain the tables."""
         plan = self.plan
         shown = [one for one in self.found if one.mechanism in self.shown]
-        law = (
-            "law: exact, because noise is the only error. " if any(one.by_law for one in (*shown, *self.costs)) else ""
-        )
+        by_law = any(one.by_law for one in shown) or any(one.by_law for one in self.costs)
+        law = "law: exact, because noise is the only error. " if by_law else ""
         none = "; - if there is none" if any(one.half_width is None for one in shown) else ""
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",

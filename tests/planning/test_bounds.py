@@ -13,7 +13,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.planning._bounds import UnitsByRows, advice, compare_bounds
+from dphist_pipeline.planning._bounds import UnitsByRows, advice, advice_on_shares, compare_bounds
 from dphist_pipeline.releasing.release_spec import load_spec
 
 QUALITY = {"share": "1/2", "rows": 5}
@@ -102,3 +102,12 @@ def test_errors_are_forecast_for_what_quality_leaves_to_the_mechanism(office: Of
     (one,) = office.run(*FORECAST).json["expected"]
     assert one["epsilon_exact"] == "1/2"
     assert one["interval_half_width"] == noise_law(Fraction(2) / Fraction(1, 4)).half_width(Fraction(95, 100))
+
+
+@pytest.mark.parametrize(("variance", "doubted"), [(0.0, False), (300.0**2, True)])
+def test_advice_that_noise_may_have_made_says_so(office: Office, variance: float, doubted: bool) -> None:
+    office.write_spec()
+    units = UnitsByRows(np.array([12_000.0, 1_500.0, 200.0, 80.0, 40.0]), variance, "invented")
+    bounds = compare_bounds(load_spec(office.folder / "spec.yaml"), units)
+    for said in (advice(bounds), advice_on_shares(bounds)):
+        assert ("That is uncertain: within the intervals of what is cut" in said) == doubted

@@ -22,7 +22,7 @@ Condition = tuple[End, End] | Categories | Mapping[str, Categories]
 
 OTHER = "other"
 MOST_LISTED = 20
-ANY_END = ", or ask for the count of one box (`Release.answer`, `dphist answer --where`), which takes any end"
+ANY_END = ", or ask `Release.answer` or `dphist answer --where` for the count of one box, which takes any end"
 Positions = list[NDArray[np.int64]]
 
 

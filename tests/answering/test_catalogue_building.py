@@ -314,9 +314,12 @@ def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
     ]
     ages = [(-np.inf, 0.0), (0.0, 18.0), (18.0, 65.0), (65.0, np.inf), (None, None)]
     assert rows == [
-        *[("age", "age", 3, 5, position, True, False, *ends, None, None, None) for position, ends in enumerate(ages)],
         *[
-            ("ward", "ward", 1, 3, n, False, False, None, None, ward, None, None)
+            ("age", "age", 3, 5, position, True, False, *ends, *ends, None, None, None)
+            for position, ends in enumerate(ages)
+        ],
+        *[
+            ("ward", "ward", 1, 3, n, False, False, None, None, None, None, ward, None, None)
             for n, ward in enumerate(["surgery", "medicine", None])
         ],
     ]

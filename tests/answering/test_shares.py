@@ -83,7 +83,7 @@ def test_a_change_may_be_of_another_release_of_another_revision_and_of_itself(tm
 
 
 def test_a_share_names_its_two_counts_and_takes_its_boxes_by_name(tmp_path: Path) -> None:
-    """Of 2,100 rows in b, and not the other way round."""
+    """The share is that of the 2,100 rows in b which are f, and not of the rows of f which lie in b."""
     axes = [WARD, {"column": "sex", "values": ["f", "m"]}]
     made = by_hand.estimate(axes, np.array([[100.0, 800.0], [700.0, 1400.0]]), scale=Fraction(2), off=0)
     by_hand.publish(tmp_path / "public", made, axes)

@@ -253,9 +253,9 @@ def _parts(name: str) -> dict[str, str]:
             "change",
             **{**NOTES, **_chance(name), "why_revised": _piece("why_revised") if name in _SAME else "''"},
             same_records=_SAME.get(name, "false"),
-            missing=_missing(name),
+            note_of_sum=_note_of_sum(name),
         ),
-        "missing": _missing(name),
+        "note_of_sum": _note_of_sum(name),
         "caps": _piece("caps", cut_of_all=_piece("cut_of_all", row="b")),
         "capped": _capped("caps"),
         "capping": _piece("capping", cut_of_all=_piece("cut_of_all", row="q")),
@@ -300,6 +300,12 @@ def _missing(name: str) -> str:
     if name not in more:
         return "NULL"
     return _piece("missing_days", days="barred.missing_days", more=more[name], **NOTES)
+
+
+def _note_of_sum(name: str) -> str:
+    """SQL for the note of a sum over periods, or of a change between them, which alone may well be below 0."""
+    below = "\n            WHEN barred.estimate < 0 THEN '{below}'".format(**NOTES) if name == "dph_over" else ""
+    return _piece("note_of_sum", missing=_missing(name), below_zero=below, **NOTES)
 
 
 def _numbers(numbers: Mapping[str, str], sign: str = "", digits: str = "4") -> dict[str, str]:

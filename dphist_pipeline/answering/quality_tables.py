@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.row_quality import SHIFT, Cut, Row, along, cuts, seen, sentences
+from dphist_pipeline.estimates.row_quality import Cut, Row, along, cuts, sentences, shift_of_share
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.sources import EVERY_ROW
 
@@ -96,12 +96,4 @@ def shift_of_shares(folder: Path, audit: Row) -> str:
     rows = read_rows(folder.parents[1] if folder.parent.name == "tables" else folder)
     found = published_cuts(folder, audit, rows).get(None, [])
     points = found[0].points if found else ""
-    capped = (
-        f"At most {audit['max_rows_per_unit']:,} row{'s are' if audit['max_rows_per_unit'] != 1 else ' is'} counted of "
-        f"each {audit['privacy_unit']}, others are cut. "
-    )
-    return (
-        f"{capped}{SHIFT.format(seen(rows), points)}; {notes.UNSEEN}."
-        if points
-        else f"Shares of these counts are {notes.CAP_UNKNOWN}."
-    )
+    return shift_of_share(audit, rows, points) if points else f"Shares of these counts are {notes.CAP_UNKNOWN}."

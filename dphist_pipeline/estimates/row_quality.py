@@ -17,7 +17,7 @@ from dphist_pipeline.estimates.notes import UNSEEN
 
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
-SHIFT = (
+_SHIFT = (
     "The rows cut among the first {} of each may move a share of all rows by up to {} points (95 %), however they lie"
 )
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
@@ -248,9 +248,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     said = [failed] if (failed := failed_nearly_all(rows)) else []
     if None in found:
         (cut,) = found[None]
-        bound = f"{audit['max_rows_per_unit']:,} row{'s' if audit['max_rows_per_unit'] != 1 else ''}"
-        counted = "is" if audit["max_rows_per_unit"] == 1 else "are"
-        capped = f"At most {bound} of each {audit['privacy_unit']} {counted} counted."
+        capped = f"{_most_counted(audit)}."
         about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
         if not cut.tells:
             width = f"{round(cut.ci_upper - cut.ci_lower):,}"
@@ -265,8 +263,20 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             f"{seen(rows)} rows of each are looked at; {UNSEEN}."
         )
         if points := cut.points:
-            said.append(f"{SHIFT.format(seen(rows), points)}.")
+            said.append(f"{_SHIFT.format(seen(rows), points)}.")
     return [*said, *filter(None, [rest_in_words(found)])]
+
+
+def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
+    """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
+    return f"{_most_counted(audit)}, others are cut. {_SHIFT.format(seen(rows), points)}; {UNSEEN}."
+
+
+def _most_counted(audit: Row) -> str:
+    """How many rows of each unit are counted, as a clause."""
+    bound = audit["max_rows_per_unit"]
+    rows = f"{bound:,} row{'s' if bound != 1 else ''} of each {audit['privacy_unit']}"
+    return f"At most {rows} {'are' if bound != 1 else 'is'} counted"
 
 
 def seen(rows: Sequence[Row]) -> int:
@@ -308,7 +318,7 @@ def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) 
         return shown, ""
     other, most = "other " if shown else "", f"{max(others):,.0f} {counted}"
     if len(others) == 1:
-        one = called.removeprefix("numbers").removeprefix("number")
+        one = called.removeprefix("numbers")
         return shown, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
     return shown, (
         f"Of {len(others):,} {other}{called}, none stands out from the noise (95 % for all together): each is at most "

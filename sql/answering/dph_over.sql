@@ -72,15 +72,7 @@ SELECT
         ELSE 'linear'
     END AS basis,
     barred.cells,
-    nullif(concat_ws(
-        '; ',
-        {missing},
-        CASE
-            WHEN barred.half_width IS NULL THEN '{no_interval}'
-            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-            WHEN barred.estimate < 0 THEN '{below}'
-        END
-    ), '') AS note,
+    {note_of_sum} AS note,
     {days_of_span}
 FROM ({found}) AS found LEFT JOIN barred ON true
 WHERE {no_problem}

@@ -169,7 +169,8 @@ bounded AS (
 ),
 barred AS (
     SELECT
-        b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value, lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
+        b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value,
+        lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
         {bin_in_words} AS bin,
         {bins_in_words} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within

@@ -121,10 +121,15 @@ biased AS (
 moved AS (
     SELECT
         b.period, b.revision, b.reach,
-        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift)) ELSE b.shift END AS shift,
-        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift - b.reach)) ELSE b.shift - b.reach END AS lower,
-        CASE WHEN l.is_part THEN greatest(b.ratio - 1, least(b.ratio, b.shift + b.reach)) ELSE b.shift + b.reach END AS upper
-    FROM biased AS b JOIN lying AS l ON l.period = b.period AND l.revision = b.revision
+        greatest(b.least, least(b.most, b.shift)) AS shift,
+        greatest(b.least, least(b.most, b.shift - b.reach)) AS lower,
+        greatest(b.least, least(b.most, b.shift + b.reach)) AS upper
+    FROM (
+        SELECT
+            biased.*, CASE WHEN l.is_part THEN biased.ratio - 1 ELSE CAST('-inf' AS DOUBLE) END AS least,
+            CASE WHEN l.is_part THEN biased.ratio ELSE CAST('inf' AS DOUBLE) END AS most
+        FROM biased JOIN lying AS l ON l.period = biased.period AND l.revision = biased.revision
+    ) AS b
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT

@@ -162,7 +162,7 @@ def test_shares_are_exact_and_sum_to_one() -> None:
 
 
 def test_a_cover_asks_no_library_for_products_of_single_precision() -> None:
-    # Of five such columns OpenBLAS reads numbers that nobody wrote: "invalid value encountered in matmul", by chance.
+    # OpenBLAS reads beyond a matrix of five such columns, and may say "invalid value encountered in matmul", by chance.
     steps = list(ast.walk(ast.parse(inspect.getsource(cover))))
     assert not [step for step in steps if isinstance(step, ast.MatMult)]
     assert [step for step in steps if isinstance(step, ast.Attribute) and step.attr == "einsum"]

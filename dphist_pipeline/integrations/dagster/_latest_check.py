@@ -9,11 +9,11 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.periods import EVERYTHING
 
 NAME = "shows_latest"
 MOST_NAMED = 10
 REVISION = "revision"  # in the metadata of a materialization
-ALL = "all"
 
 
 def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
@@ -52,18 +52,15 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
 def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, int]:
     """The revision in the last materialization of each period."""
     ids = instance.get_latest_storage_id_by_partition(published, dg.DagsterEventType.ASSET_MATERIALIZATION)
-    records = (
-        instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=published, storage_ids=sorted(ids.values())), limit=len(ids)
-        ).records
-        if ids
-        else []
-    )
-    found = [record.asset_materialization for record in records]
-    if not ids and (event := instance.get_latest_materialization_event(published)) is not None:
-        found = [event.asset_materialization]
+    if ids:
+        latest = dg.AssetRecordsFilter(asset_key=published, storage_ids=sorted(ids.values()))
+        records = instance.fetch_materializations(latest, limit=len(ids)).records
+        found = [record.asset_materialization for record in records]
+    else:
+        event = instance.get_latest_materialization_event(published)
+        found = [event.asset_materialization] if event is not None else []
     return {
-        made.partition or ALL: int(str(made.metadata[REVISION].value))
+        made.partition or EVERYTHING: int(str(made.metadata[REVISION].value))
         for made in found
         if made is not None and REVISION in made.metadata
     }

@@ -8,14 +8,7 @@ barred.first_estimate,
     barred.unbiased + barred.half_width AS ci_upper,
     barred.basis,
     barred.cells,
-    nullif(concat_ws(
-        '; ',
-        {missing},
-        CASE
-            WHEN barred.half_width IS NULL THEN '{no_interval}'
-            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
-        END
-    ), '') AS note,
+    {note_of_sum} AS note,
     CASE
         WHEN {same_records} THEN '{chance_same}' || {why_revised}
         WHEN {asked} THEN '{chance_within}'

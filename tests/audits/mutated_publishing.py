@@ -23,7 +23,9 @@ PUBLISHING = (
         (BUCKETS, QUALITY, "system/test_replay.py"),
         (
             Mutation(", *(table.values for table in estimate.quality)]", "]", "quality is in no digest"),
-            Mutation("[estimate.values, unbiased,", "[estimate.values, None,", "unbiased estimates are in no digest"),
+            Mutation(
+                '"unbiased_estimate": unbiased,', '"unbiased_estimate": None,', "unbiased estimates are in no digest"
+            ),
         ),
     ),
     Part(
@@ -83,7 +85,7 @@ PUBLISHING = (
         "dphist_pipeline/publishing/parquet_tables.py",
         (SCHEMA, "answering/test_linear_answers.py", "answering/test_group_sums.py"),
         (
-            Mutation("sign in (0.0, -1.0, 1.0)]", "sign in (0.0, -0.5, 0.5)]", "intervals of half the width"),
+            Mutation("sign in (0.0, -1.0, 1.0))", "sign in (0.0, -0.5, 0.5))", "intervals of half the width"),
             Mutation("return near if Fraction(near) >= value", "return near if True", "an epsilon told too small"),
             Mutation(
                 "        write_statistics=False,\n", "        write_statistics=True,\n", "other bytes for equal values"

@@ -15,10 +15,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.answering._views import Described
+from dphist_pipeline.files import replace_public
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
 
 NAME = "croissant.json"
 ABOUT = "about.json"  # beside the public folder, written by an operator: license, citation and publisher, all optional

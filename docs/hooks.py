@@ -22,6 +22,7 @@ from hook_tables import shown, table
 from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
 
 import dphist_pipeline as dph
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.spec import _row_functions as known
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -71,6 +72,12 @@ def collection_example() -> str:
 def collection_fields() -> str:
     """A table of all fields of a collection, by its Pydantic model."""
     return _fields(get_type_hints(dph.load_collection)["return"], "collection.yaml")
+
+
+def value_columns() -> str:
+    """The columns that every published histogram has beside those of its axes."""
+    head = ("column", "type", "meaning", "null if", "since version")
+    return table(head, ([f"`{one.name}`", one.kind, one.in_views, one.null or "–", one.since] for one in VALUE_COLUMNS))
 
 
 def sql_macros() -> str:
@@ -289,8 +296,17 @@ def start_up() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
-        *(spec_example, spec_fields, row_functions, collection_example, collection_fields, sql_macros, command_line),
-        *(python_api, mechanism_cards, measured, accuracy_ratios, accuracy_goals, accuracy_cases, accuracy_invented),
+        *(spec_example, spec_fields, row_functions, collection_example, collection_fields, value_columns, sql_macros),
+        *(
+            command_line,
+            python_api,
+            mechanism_cards,
+            measured,
+            accuracy_ratios,
+            accuracy_goals,
+            accuracy_cases,
+            accuracy_invented,
+        ),
         *(
             peers_runs,
             peers_ratios,

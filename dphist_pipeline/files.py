@@ -44,6 +44,20 @@ def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) 
     sync_folder(path.parent)
 
 
+def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
+    """Replaces a public file, whole or not at all, and waits until the disk has it.
+
+    Args:
+        scratch: a private folder on the same file system.
+    """
+    draft = scratch / path.name
+    draft.write_bytes(content if isinstance(content, bytes) else content.encode())
+    draft.chmod(0o644)
+    sync_file(draft)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
 def read_own(path: Path, most: int) -> bytes:
     """The first bytes of a file that nobody but this user can have written; nothing of any other file.
 

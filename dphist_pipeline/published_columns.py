@@ -1,7 +1,8 @@
 """The value columns of every published table, each described once.
 
-Parquet files, views, Dagster, Croissant, `latest/` and the reserved names of a spec read this; the columns of axes are
-those of the spec.
+Parquet files, digests, the catalogue, Dagster, Croissant, `latest/`, the reference and the reserved names of a spec
+read this; the columns of axes are those of the spec. A new column needs its entry here and its values in
+`parquet_tables.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ class ValueColumn:
         name: in the file; no axis can publish a column of that name.
         kind: the type, in Arrow's words.
         meaning: in Dagster's table schema, in the central model.
-        local_meaning: the same in the local model; empty where it is no other.
         in_views: the comment in the catalogue, which Croissant repeats.
         in_latest: the meaning in the files of `latest/`.
+        local_meaning: `meaning` in the local model; empty where it is no other.
+        null: when the column is null; empty where it never is.
+        since: the first version whose files have the column. In a catalogue, the cells of older files have null there.
+        is_digested: whether the ledger's digest of values covers the column: never one of a later version, whose values
+            older files lack.
+        is_summed: whether the macros that give sums of cells read the column.
     """
 
     name: str
@@ -28,8 +34,13 @@ class ValueColumn:
     in_views: str
     in_latest: str
     local_meaning: str = ""
+    null: str = ""
+    since: str = "0.1.0"
+    is_digested: bool = False
+    is_summed: bool = False
 
 
+_UNPAID = "the mechanism paid for no noisy cells"
 VALUE_COLUMNS = (
     ValueColumn(
         "estimate",
@@ -37,6 +48,8 @@ VALUE_COLUMNS = (
         "the released count: the one to use",
         "estimated number of (bounded) rows in the cell, not cut off at 0",
         "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
+        is_digested=True,
+        is_summed=True,
     ),
     ValueColumn(
         "unbiased_estimate",
@@ -45,6 +58,9 @@ VALUE_COLUMNS = (
         "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
         "the number that the interval belongs to; null if the mechanism paid for none",
         "from reports alone, right on average: neither rounded nor made consistent",
+        null=_UNPAID,
+        is_digested=True,
+        is_summed=True,
     ),
     ValueColumn(
         "ci_lower",
@@ -53,6 +69,7 @@ VALUE_COLUMNS = (
         "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
         "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
         "95 % interval of how many of the reported values lie there, lower end",
+        null=_UNPAID,
     ),
     ValueColumn(
         "ci_upper",
@@ -61,6 +78,7 @@ VALUE_COLUMNS = (
         "upper end of the 95 % interval of the cell; for sums ask a macro",
         "upper end of the 95 % interval of the cell",
         "95 % interval of how many of the reported values lie there, upper end",
+        null=_UNPAID,
     ),
     ValueColumn(
         "group_id",
@@ -68,6 +86,9 @@ VALUE_COLUMNS = (
         "cells that were measured together, where the mechanism makes groups",
         "cells with the same number share one estimate; null without groups",
         "cells with the same number share one estimate; null without groups",
+        null="the mechanism makes no groups",
+        is_digested=True,
+        is_summed=True,
     ),
 )
 KINDS_OF_VALUES = {column.name: column.kind for column in VALUE_COLUMNS}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dphist_pipeline.spec import axes
-from dphist_pipeline.spec.categorical_axes import from_code_list
+from dphist_pipeline.spec._categorical_axes import from_code_list
 from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
 
 

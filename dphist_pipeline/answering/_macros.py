@@ -16,6 +16,7 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macro_texts import CUT_NOTE, LIMITS, NOTES, SUMS, exact_sum
 from dphist_pipeline.answering._period_days import days, end_of
 from dphist_pipeline.estimates.laws import LEAST_VARIANCE_OF_SHARES, LEVEL, LEVEL_OF_TWO, SURE, normal_factor
+from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.sql_files import statement
 
 MACROS = (
@@ -42,7 +43,11 @@ MACROS = (
     "dph_quality",
 )
 _ROW_FOR_ROW = ("dph_marginal", "dph_band", "dph_whole")  # return cells or sums of cells with the table's column names
-_NUMBERS = "t.period, t.revision, t.cell_number, t.estimate, t.unbiased_estimate, t.group_id"
+_SUMMED = ("period", "revision", "cell_number", *(column.name for column in VALUE_COLUMNS if column.is_summed))
+_NUMBERS = ", ".join(f"t.{name}" for name in _SUMMED)
+_VALUE_COLUMNS = ", ".join(
+    ("cell_number", *KINDS_OF_VALUES, "whole_count")
+)  # of the table of a release, beside its axes
 _ONE_BOX = ("dph_total", "dph_box")
 _ONE_KEY = {
     "periods": "[period]",
@@ -207,6 +212,7 @@ def _parts(name: str) -> dict[str, str]:
     inside = _piece("inside")
     parts = {
         "schema": "",
+        "value_columns": _VALUE_COLUMNS,
         "opening": _opening(name, BOXES.get(name, ONE_BOX)),
         "boxes_asked": _piece("boxes_asked"),
         "boxes_along": _piece("boxes_along"),

@@ -56,10 +56,10 @@ def build(public: Path, scratch: Path) -> None:
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.publishing.latest_cells import write_latest_cells
-    from dphist_pipeline.publishing.superseded_cards import mark_cards
+    from dphist_pipeline.publishing.published_pages import mark_superseded
 
     write_latest_cells(public, scratch)
-    mark_cards(public, scratch)
+    mark_superseded(public, scratch)
     build_catalogue(public, scratch)
 
 

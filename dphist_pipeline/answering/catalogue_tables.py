@@ -164,6 +164,8 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
         for field in pq.read_schema(folder / "histogram.parquet"):
             if columns.setdefault(field.name, field.type) != field.type:
                 columns[field.name] = pa.string()
+    for name, kind in KINDS_OF_VALUES.items():  # files of an older version may lack some
+        columns.setdefault(name, pa.type_for_alias(kind))
     columns |= {"group_id": BOUNDED, "whole_count": pa.int64()}  # there are at most as many groups as cells
     with _registered(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")

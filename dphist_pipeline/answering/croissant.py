@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from dphist_pipeline.answering._views import Described
+from dphist_pipeline.files import replace_public
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
 
 NAME = "croissant.json"
 ABOUT = "about.json"  # beside the public folder, written by an operator: license, citation and publisher, all optional
@@ -134,7 +137,8 @@ def _release(
 ) -> tuple[list[Any], Any]:
     """The files and the record set of a release, or of a table of a family: with the columns of the latest one."""
     latest = periods[-1]
-    audit = read_audit(folder / f"period={latest['period']}" / f"revision={latest['revision']}" / inside)
+    place = folder / f"period={latest['period']}" / f"revision={latest['revision']}" / inside
+    audit, columns = read_audit(place), pq.read_schema(place / HISTOGRAM).names
     alike = [entry for entry in periods if entry["grid"] == latest["grid"]]
     paths = [
         f"{folder.name}/{file['path']}"
@@ -165,12 +169,13 @@ def _release(
         "@id": name,
         "name": name,
         "description": f"{title}: one record for each cell of each period.",
-        "field": list(_fields(name, audit)),
+        "field": list(_fields(name, audit, columns)),
     }
     return [listed, files], records
 
 
-def _fields(release: str, audit: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _fields(release: str, audit: Mapping[str, Any], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The fields of a release: period and revision, which its paths have, and the columns of its files."""
     described = Described.of(release, (), [audit])
     comments = described.comments
     files = {"fileSet": {"@id": f"{release}/files"}}
@@ -178,7 +183,7 @@ def _fields(release: str, audit: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         place = {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": f".*{key}=([^/]+)/.*"}}
         yield _field(release, key, kind, comments[key], place)
     kinds = {name: str(kind) for axis in described.axes for name, kind in axis_columns(axis).items()}
-    kinds |= KINDS_OF_VALUES
+    kinds |= {name: kind for name, kind in KINDS_OF_VALUES.items() if name in columns}  # an older file may lack one
     types = {"string": "sc:Text", "double": "sc:Float", "int64": "sc:Integer"}
     for name, kind in kinds.items():
         yield _field(release, name, types[kind], comments[name], {**files, "extract": {"column": name}})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.manifest import CURRENT
 
 MOST = 10  # of the latest periods of a release
 

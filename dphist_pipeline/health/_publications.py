@@ -7,7 +7,7 @@ from importlib.metadata import version
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok
 from dphist_pipeline.publishing.public_files import refuse_links
-from dphist_pipeline.publishing.rendered_pages import page_version
+from dphist_pipeline.publishing.published_pages import page_version
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.releasing.vouching import vouched_audit
 

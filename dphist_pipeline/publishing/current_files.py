@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, replace_public, stated_digest
+from dphist_pipeline.files import replace_public
+from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, stated_digest
 
-NAME = "current.json"
 SCHEMA_VERSION = 1
 
 
@@ -33,8 +34,8 @@ def write_current_files(public: Path, scratch: Path, read: Callable[[Path], dict
         periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed, read)]
         content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
         text = json.dumps(content, indent=2) + "\n"
-        if not (folder / NAME).is_file() or (folder / NAME).read_bytes() != text.encode():
-            replace_public(folder / NAME, text, scratch)
+        if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
+            replace_public(folder / CURRENT, text, scratch)
 
 
 def grid_of(audit: Mapping[str, Any]) -> str:
@@ -95,7 +96,7 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
     """The entries of `current.json` by period; none if it is missing or damaged."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        content = json.loads((release / NAME).read_bytes())
+        content = json.loads((release / CURRENT).read_bytes())
         if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name:
             return {str(entry["period"]): entry for entry in content["periods"]}
     return {}

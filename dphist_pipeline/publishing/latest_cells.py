@@ -25,12 +25,12 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.files import sync_folder
+from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.formatting import FORMULA
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, replace_public
+from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, PARQUET, CSV = "latest", "cells.parquet", "cells.csv"

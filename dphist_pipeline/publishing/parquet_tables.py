@@ -43,7 +43,7 @@ class Charged:
 
 
 def write_histogram(estimate: Estimate, path: Path) -> None:
-    """Writes `histogram.parquet`: axis columns, then estimate, unbiased_estimate, ci_lower, ci_upper, group_id.
+    """Writes `histogram.parquet`: the columns of the axes, then `VALUE_COLUMNS`.
 
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
     the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for estimates
@@ -233,18 +233,26 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
     stop = min(start + GROUP_ROWS, domain.cells)
     places = np.unravel_index(np.arange(start, stop), domain.shape)
     columns = [column for axis, place in zip(domain.axes, places, strict=True) for column in _axis_columns(axis, place)]
-    missing = pa.nulls(stop - start, pa.float64())
-    unbiased = None if estimate.unbiased is None else estimate.unbiased.values.ravel()[start:stop]
-    columns += [numbers(estimate.values.ravel()[start:stop])]
-    if unbiased is None:
-        columns += [missing] * 3
-    else:
-        columns += [numbers(unbiased + sign * widths[start:stop]) for sign in (0.0, -1.0, 1.0)]
-    if estimate.groups is None:
-        columns += [pa.nulls(stop - start, pa.int64())]
-    else:
-        columns += [numbers(estimate.groups.ravel()[start:stop].astype(np.int64))]
+    values = _values(estimate, widths, slice(start, stop))
+    for name, kind in KINDS_OF_VALUES.items():
+        held = values[name]
+        columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if held is None else numbers(held))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _values(estimate: Estimate, widths: NDArray[np.float64], cells: slice) -> dict[str, NDArray[Any] | None]:
+    """The values of some cells by the names of `VALUE_COLUMNS`; None where all are null."""
+    unbiased, lower, upper = [None] * 3
+    if estimate.unbiased is not None:
+        middle = estimate.unbiased.values.ravel()[cells]
+        unbiased, lower, upper = (middle + sign * widths[cells] for sign in (0.0, -1.0, 1.0))
+    return {
+        "estimate": estimate.values.ravel()[cells],
+        "unbiased_estimate": unbiased,
+        "ci_lower": lower,
+        "ci_upper": upper,
+        "group_id": None if estimate.groups is None else estimate.groups.ravel()[cells].astype(np.int64),
+    }
 
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:

@@ -15,14 +15,12 @@ from pathlib import Path
 
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, is_path, place_of
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     FILES,
-    PAGES,
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     digest_of,
 )
-from dphist_pipeline.publishing.rendered_pages import NAME as RENDERED
+from dphist_pipeline.publishing.published_pages import CARD, PAGES, RENDERED
 
 AUDIT = "audit.json"
 

@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.files import sync_file, sync_folder
-from dphist_pipeline.publishing import _superseded as superseded
-from dphist_pipeline.publishing import rendered_pages, withdrawal
+from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing._audit_schema import is_audit
+from dphist_pipeline.publishing.published_pages import (
+    CARD,
+    PAGES,
+    RENDERED,
+    marked_withdrawn,
+    renderings,
+    without_marks,
+)
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
@@ -26,10 +32,8 @@ SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
 WHOLE = "whole.parquet"  # only of a table of a family
 POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
-CARD = "card.html"
-PAGES = (CARD, "deployment.yaml")  # publications of older versions have none
 SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES)  # what an audit names
-FILES = (*SEALED, rendered_pages.NAME, "audit.json")
+FILES = (*SEALED, RENDERED, "audit.json")
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 
@@ -86,8 +90,8 @@ def _rendered(published: Path, name: str) -> set[str]:
     of_table = published.parent.name == TABLES_OF_FAMILY
     publication, path = (published.parents[1], f"tables/{published.name}/{name}") if of_table else (published, name)
     with suppress(ValueError):
-        return {made.pages[path] for made in rendered_pages.renderings(publication) if path in made.pages}
-    raise PublishedFilesDamaged(published, f"has an altered {rendered_pages.NAME}")
+        return {made.pages[path] for made in renderings(publication) if path in made.pages}
+    raise PublishedFilesDamaged(published, f"has an altered {RENDERED}")
 
 
 def _values_digest(published: Path, audit: Mapping[str, Any]) -> str | None:
@@ -130,25 +134,11 @@ def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> N
     audit = {**read_audit(published), "withdrawn": dict(note)}
     audit["audit_digest"] = audit_digest(audit)
     contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
-    card = published / "card.html"
+    card = published / CARD
     if card.is_file():  # publications of older versions have none
-        contents["card.html"] = withdrawal.marked(card.read_text(encoding="utf-8"), audit)
+        contents[CARD] = marked_withdrawn(card.read_text(encoding="utf-8"), audit)
     for name, content in contents.items():
         replace_public(published / name, content, scratch)
-
-
-def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
-    """Replaces a public file, whole or not at all, and waits until the disk has it.
-
-    Args:
-        scratch: a private folder on the same file system.
-    """
-    draft = scratch / path.name
-    draft.write_bytes(content if isinstance(content, bytes) else content.encode())
-    draft.chmod(0o644)
-    sync_file(draft)
-    draft.replace(path)
-    sync_folder(path.parent)
 
 
 def release_folder(published: Path) -> Path:
@@ -174,11 +164,11 @@ def is_marked(published: Path) -> bool:
     Raises:
         PublishedFilesDamaged: a file is missing or altered.
     """
-    audit, card = read_audit(published), published / "card.html"
+    audit, card = read_audit(published), published / CARD
     tables = [published / TABLES_OF_FAMILY / name for name in audit.get("tables", {})]
     if "withdrawn" not in audit or not all(map(is_marked, tables)):
         return False
-    return not card.is_file() or (text := card.read_text(encoding="utf-8")) == withdrawal.marked(text, audit)
+    return not card.is_file() or (text := card.read_text(encoding="utf-8")) == marked_withdrawn(text, audit)
 
 
 def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
@@ -190,15 +180,6 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
     card = whole.decode("utf-8", errors="replace")
     as_published = without_marks(card, audit, published)
     return hashlib.sha256(whole if as_published == card else as_published.encode()).hexdigest()
-
-
-def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
-    """A card without marks of a withdrawal or of a later revision.
-
-    Args:
-        published: the folder of both, with other revisions of the period beside it.
-    """
-    return superseded.unmarked(withdrawal.unmarked(card, audit) if "withdrawn" in audit else card, published)
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

@@ -35,7 +35,6 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_whole,
 )
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     POPULATION,
     QUALITY,
     SEALED,
@@ -45,6 +44,7 @@ from dphist_pipeline.publishing.published_files import (
     audit_digest,
     digest_of,
 )
+from dphist_pipeline.publishing.published_pages import CARD
 from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats

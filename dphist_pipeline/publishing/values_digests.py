@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.estimates.row_quality import table_of
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 
-_CELLS = ("estimate", "unbiased_estimate", "group_id")
-_GROUPS = _CELLS.index("group_id")
+_BYTES = {"double": "<f8", "int64": "<i8"}
+_CELLS = {column.name: _BYTES[column.kind] for column in VALUE_COLUMNS if column.is_digested}
 _QUALITY = ("statistic", "axis", "estimate")
 _digests = WeakKeyDictionary[AnyEstimate, str]()
 
@@ -79,7 +80,7 @@ def _column(table: Any, name: str) -> NDArray[Any] | None:
     if column.null_count:
         raise ValueError(name)
     # Not `to_numpy`, which loads pandas.
-    kind = {"double": "<f8", "int64": "<i8"}[str(column.type)]
+    kind = _BYTES[str(column.type)]
     parts = [np.frombuffer(part.buffers()[1], kind, part.offset + len(part))[part.offset :] for part in column.chunks]
     return np.concatenate([np.empty(0, kind), *parts])
 
@@ -95,13 +96,14 @@ def _of_estimate(estimate: AnyEstimate) -> str:
         return digest_of_family({name: values_digest(table) for name, table in estimate.tables.items()})
     # Files hold no negative zero of an unbiased estimate.
     unbiased = None if estimate.unbiased is None else np.asarray(estimate.unbiased.values) + 0.0
-    return _of_arrays([estimate.values, unbiased, estimate.groups, *(table.values for table in estimate.quality)])
+    cells = {"estimate": estimate.values, "unbiased_estimate": unbiased, "group_id": estimate.groups}
+    return _of_arrays([*(cells[name] for name in _CELLS), *(table.values for table in estimate.quality)])
 
 
 def _of_arrays(columns: Sequence[NDArray[Any] | None]) -> str:
+    """The digest of the columns of cells, in their order, and of tables of numbers that follow them."""
     digest = hashlib.sha256()
-    for number, values in enumerate(columns):
-        kind = "<i8" if number == _GROUPS else "<f8"
+    for values, kind in zip_longest(columns, _CELLS.values(), fillvalue="<f8"):
         content: Any = np.empty(0) if values is None else np.ascontiguousarray(values, dtype=kind).ravel()
         digest.update(content.nbytes.to_bytes(8, "little"))
         digest.update(content)

@@ -1,7 +1,7 @@
 """Renders the pages of publications anew, from public files: what a later version corrects need not stay online.
 
 Values, Parquet files and audits stay as they are. For each publication, what its pages will be is entered in the
-ledger, then in `pages.json`, and then the pages are replaced one by one; see `publishing.rendered_pages`.
+ledger, then in `pages.json`, and then the pages are replaced one by one; see `publishing.published_pages`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,26 @@ from jinja2 import UndefinedError
 
 from dphist_pipeline.answering.quality_tables import read_rows
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.publishing import withdrawal
+from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing.card import release_card, smoothed
 from dphist_pipeline.publishing.deployment import deployment_yaml
 from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing.public_files import publications
 from dphist_pipeline.publishing.published_estimate import published_estimate, published_family
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     read_audit,
-    replace_public,
+)
+from dphist_pipeline.publishing.published_pages import (
+    CARD,
+    RENDERED,
+    Rendering,
+    content_of,
+    marked_withdrawn,
+    renderings,
     without_marks,
 )
-from dphist_pipeline.publishing.rendered_pages import NAME, Rendering, content_of, renderings
 from dphist_pipeline.releasing.approvals import note_if_out
 from dphist_pipeline.releasing.publisher import refresh_catalogue
 from dphist_pipeline.releasing.store import Key, Store
@@ -70,8 +75,8 @@ def render_pages(store: Store, release: str | None = None, progress: Progress = 
     """
     done, read = Rendered(), vouching_reader(store)
     for place, folder in publications(store.public):
-        key = _key_of(place)
-        if release in (None, key.release):
+        key = store.key_of(folder)
+        if key is not None and release in (None, key.release):
             progress(place)
             try:
                 with store.building(), store.run(key) as scratch:
@@ -84,11 +89,6 @@ def render_pages(store: Store, release: str | None = None, progress: Progress = 
                 (done.anew if is_new else done.same).append(place)
     refresh_catalogue(store, Key("rendered", "all", 1), progress=progress)
     return done
-
-
-def _key_of(place: str) -> Key:
-    release, period, revision = place.split("/")
-    return Key(release, period.removeprefix("period="), int(revision.removeprefix("revision=")))
 
 
 def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:
@@ -107,13 +107,11 @@ def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scra
         charge = next(made for made in ledger.charges(key.release, key.period) if made.revision == key.revision)
         if not charge.lost and note_if_out(store, ledger, charge):
             ledger.record_rendered(charge, hashlib.sha256(content).hexdigest())
-    replace_public(folder / NAME, content, scratch)
+    replace_public(folder / RENDERED, content, scratch)
     for path, page in pages.items():
         file = folder / path
         # A mark of a later revision follows when the catalogue is built.
-        marked = (
-            withdrawal.marked(page, read_audit(file.parent)) if "withdrawn" in audit and file.name == CARD else page
-        )
+        marked = marked_withdrawn(page, read_audit(file.parent)) if "withdrawn" in audit and file.name == CARD else page
         replace_public(file, marked, scratch)
     return True
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest

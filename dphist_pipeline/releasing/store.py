@@ -242,6 +242,15 @@ class Store:
         """The folder in which this key's release is, or will be, published."""
         return self.public / key.public_place
 
+    def key_of(self, published: Path) -> Key | None:
+        """The key whose release is published in a folder; None for any other folder, such as `revision=01`."""
+        release, period, revision = published.relative_to(self.public).parts
+        number = revision.removeprefix("revision=")
+        if not number.isdecimal():
+            return None
+        key = Key(release, period.removeprefix("period="), int(number))
+        return key if self.published(key) == published else None
+
     def journal(self, key: Key) -> Path:
         """The folder of the doors' answers for this key."""
         return self.confidential / "journal" / key.place

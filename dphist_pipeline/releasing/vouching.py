@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.ledger.entries import Charge
-from dphist_pipeline.publishing import rendered_pages
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFilesDamaged, read_audit
+from dphist_pipeline.publishing.published_pages import RENDERED, file_digest
 
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.ledger import Ledger
@@ -29,9 +29,9 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
     """
     audit = read_audit(published)
     tables = [read_audit(published / TABLES_OF_FAMILY / name) for name in audit.get("tables", {})]
-    pages = rendered_pages.file_digest(published)
+    pages = file_digest(published)
     if pages is not None and pages not in ledger.rendered_digests(charge):
-        raise PublishedFilesDamaged(published, f"has a {rendered_pages.NAME} that the ledger did not record")
+        raise PublishedFilesDamaged(published, f"has a {RENDERED} that the ledger did not record")
     if recorded in (None, audit["values_digest"]) and all(_is_of(one, charge) for one in (audit, *tables)):
         return audit
     raise PublishedFilesDamaged(published, "is not what the ledger recorded")
@@ -63,9 +63,10 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
         audit = read_audit(published)
         if audit.get("model") == "local":
             return audit
-        release, period, revision = published.relative_to(store.public).parts
-        charges = opened().charges(release, period.removeprefix("period="))
-        charge = next((made for made in charges if f"revision={made.revision}" == revision), None)
+        charge = None
+        if (key := store.key_of(published)) is not None:
+            charges = opened().charges(key.release, key.period)
+            charge = next((made for made in charges if made.revision == key.revision), None)
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
         return audit if charge.lost else vouched_audit(published, charge, opened().published_digest(charge), opened())

@@ -12,8 +12,8 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
+from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
-from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec, from_code_list
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 

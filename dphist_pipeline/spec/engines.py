@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
+from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.refusals import FromEnvironment, MistakesError, shown
 from dphist_pipeline.spec.sources import in_store
-from dphist_pipeline.spec.upstream import UpstreamFields
 
 Engine = Literal["duckdb", "spark"]
 SESSION = "session"  # instead of an address: the session of Spark that is active in the program that runs a release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -12,7 +13,20 @@ from dphist_pipeline.spec.refusals import shown
 Flag = Annotated[bool, Field(strict=True)]
 
 
-def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
+@dataclass(frozen=True)
+class Listed(BeforeValidator):
+    """How a list becomes a tuple.
+
+    Attributes:
+        least: fewest items.
+        most: most items; None for any number.
+    """
+
+    least: int = 0
+    most: int | None = None
+
+
+def listed(least: int = 0, most: int | None = None) -> Listed:
     """Lists as tuples; sets are refused, since they have no order. Stands last in a type.
 
     Args:
@@ -29,7 +43,7 @@ def listed(least: int = 0, most: int | None = None) -> BeforeValidator:
             raise PydanticKnownError("too_long", {**size, "max_length": most})
         return tuple(value)
 
-    return BeforeValidator(as_tuple)
+    return Listed(as_tuple, least=least, most=most)
 
 
 def whole(value: object, least: int, most: int | None = None) -> int:

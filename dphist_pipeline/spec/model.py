@@ -27,8 +27,10 @@ from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import day_not_before
+from dphist_pipeline.spec._quality import Quality, QualitySpec, checked, refuse_untold
 from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
+from dphist_pipeline.spec._upstream import check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digested
@@ -38,12 +40,10 @@ from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
-from dphist_pipeline.spec.quality import Quality, QualitySpec, checked, refuse_untold
 from dphist_pipeline.spec.query_files import by_cells, with_queries
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
 from dphist_pipeline.spec.translation import TranslationField
-from dphist_pipeline.spec.upstream import check_automation, refuse_timeless
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
 LONGEST_DELAY = 36_500

@@ -89,7 +89,7 @@ first_problems AS (
     WHERE NOT coalesce(TRY_CAST(level AS DOUBLE) > 0 AND TRY_CAST(level AS DOUBLE) < 1, false)
 )
 SELECT
-    inside.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
+    inside.* EXCLUDE ({value_columns}),
     inside.estimate,
     inside.unbiased_estimate AS unbiased,
     sqrt(r.variance) AS noise_error,

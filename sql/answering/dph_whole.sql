@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO {schema}dph_whole(release_name, period := NULL, revision
 {opening},
 first_problems AS (FROM period_problems)
 SELECT
-    t.* EXCLUDE (cell_number, estimate, unbiased_estimate, ci_lower, ci_upper, group_id, whole_count),
+    t.* EXCLUDE ({value_columns}),
     t.whole_count,
     t.estimate,
     {days_of_chosen}

@@ -25,6 +25,7 @@ from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import LEVEL, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
@@ -273,9 +274,7 @@ def test_files_have_the_columns_of_every_release_and_null_without_a_draw(town: T
     (charge,) = pq.read_table(folder / "audit.parquet").to_pylist()
     assert (charge["step"], charge["noise_scale"], charge["account"], charge["ledger_hash"]) == ("reports", *[None] * 3)
     names = pq.read_schema(folder / "histogram.parquet").names
-    assert names == [
-        *["age_lower", "age_upper", "estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"],
-    ]
+    assert names == ["age_lower", "age_upper", *KINDS_OF_VALUES]
 
 
 def test_an_estimate_from_reports_has_one_axis_and_atoms_for_each_cell() -> None:

@@ -61,6 +61,23 @@ def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pyt
         yaml_rules.read_yaml("[" + "a," * 1_100 + "\t}: never read")
 
 
+NEARLY_A_MEGABYTE = {
+    "numbers": "    - {column: a, edges: [" + ", ".join(map(str, range(125_000))) + "], wrong: 1}\n",
+    "categories": "    - column: a\n      values:\n"
+    + "".join(f"      - v{n}\n" for n in range(66_000))
+    + "      wrong: 1\n",
+    "no end": "    - {column: a, values: [" + ", ".join(f"v{n}" for n in range(120_000)) + "\n",
+}
+
+
+@pytest.mark.parametrize("axes", NEARLY_A_MEGABYTE.values(), ids=NEARLY_A_MEGABYTE)
+def test_a_wrong_spec_of_a_megabyte_is_refused_soon(axes: str, tmp_path: Path):
+    head = "type: dphist_pipeline.HistogramRelease\nattributes:\n  release: a\n  axes:\n"
+    (tmp_path / "spec.yaml").write_text(head + axes)
+    with soon(3), pytest.raises(SpecError):  # on a machine at rest within two
+        load_spec(tmp_path / "spec.yaml")
+
+
 def test_a_spec_of_ten_megabytes_is_refused_unread(tmp_path: Path):
     (tmp_path / "spec.yaml").write_bytes(b"type: dphist_pipeline.HistogramRelease\nattributes: [" + b"1,\n" * 3_400_000)
     with soon(0.3), pytest.raises(SpecError, match=r"is larger than 1 MB, .* long lists of categories go into files"):

@@ -172,23 +172,19 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/_superseded.py",
+        "dphist_pipeline/publishing/published_pages.py",
         ("publishing/test_superseded_cards.py",),
         (
             Mutation(
-                "    return unmarked(card, folder).replace(", "    return card.replace(", "a card is marked twice"
+                "    return _unmarked_superseded(card, folder).replace(",
+                "    return card.replace(",
+                "a card is marked twice",
             ),
             Mutation("_ANY_REASON if reason is None else", "_ANY_REASON if True else", "other words pass as a reason"),
             Mutation(
-                "    if BEFORE + WITHDRAWN in card:\n", "    if False:\n", "a withdrawn card leads to another number"
+                "    if _TOP + _WITHDRAWN in card:\n", "    if False:\n", "a withdrawn card leads to another number"
             ),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/publishing/superseded_cards.py",
-        ("publishing/test_superseded_cards.py",),
-        (
-            Mutation(" if older else unmarked(text, card.parent)", " if True else text", "the latest is marked"),
+            Mutation(" if older else _unmarked_superseded(text, here)", " if True else text", "the latest is marked"),
             Mutation("            newest = latest.get(", "            newest = 0 * latest.get(", "no card is marked"),
         ),
     ),

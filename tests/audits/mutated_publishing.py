@@ -1,4 +1,4 @@
-"""Alone: `python tests/audits/mutations.py --only /publishing/`; one: `--only 'withdrawal.py: a card'`.
+"""Alone: `python tests/audits/mutations.py --only /publishing/`; one: `--only 'published_pages.py: a card'`.
 
 Mutations of publishing: files that appear whole or not at all, digests, current revisions, cards, statements.
 Of what is sent to a bucket, the manifest alone: readers trust it.
@@ -23,7 +23,9 @@ PUBLISHING = (
         (BUCKETS, QUALITY, "system/test_replay.py"),
         (
             Mutation(", *(table.values for table in estimate.quality)]", "]", "quality is in no digest"),
-            Mutation("[estimate.values, unbiased,", "[estimate.values, None,", "unbiased estimates are in no digest"),
+            Mutation(
+                '"unbiased_estimate": unbiased,', '"unbiased_estimate": None,', "unbiased estimates are in no digest"
+            ),
         ),
     ),
     Part(
@@ -83,7 +85,7 @@ PUBLISHING = (
         "dphist_pipeline/publishing/parquet_tables.py",
         (SCHEMA, "answering/test_linear_answers.py", "answering/test_group_sums.py"),
         (
-            Mutation("sign in (0.0, -1.0, 1.0)]", "sign in (0.0, -0.5, 0.5)]", "intervals of half the width"),
+            Mutation("sign in (0.0, -1.0, 1.0))", "sign in (0.0, -0.5, 0.5))", "intervals of half the width"),
             Mutation("return near if Fraction(near) >= value", "return near if True", "an epsilon told too small"),
             Mutation(
                 "        write_statistics=False,\n", "        write_statistics=True,\n", "other bytes for equal values"
@@ -109,10 +111,10 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/withdrawal.py",
+        "dphist_pipeline/publishing/published_pages.py",
         (APPROVALS, "publishing/test_card_of_reports.py"),
         (
-            Mutation("card, audit).replace(BEFORE, BEFORE + _mark(audit), 1)", "card, audit)", "a card with no mark"),
+            Mutation("card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)", "card, audit)", "a card with no mark"),
             Mutation("{escape(withdrawn['reason'])}", "{withdrawn['reason']}", "a reason is markup on a card"),
         ),
     ),
@@ -178,7 +180,7 @@ PUBLISHING = (
         (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),
     ),
     Part(
-        "dphist_pipeline/publishing/rendered_pages.py",
+        "dphist_pipeline/publishing/published_pages.py",
         (RENDERED,),
         (Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),),
     ),
@@ -193,7 +195,7 @@ PUBLISHING = (
                 "a withdrawn card loses its mark",
             ),
             Mutation(
-                "    replace_public(folder / NAME, content, scratch)\n", "", "pages are replaced before their list"
+                "    replace_public(folder / RENDERED, content, scratch)\n", "", "pages are replaced before their list"
             ),
             Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),
         ),

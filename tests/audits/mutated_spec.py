@@ -236,7 +236,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/quality.py",
+        "dphist_pipeline/spec/_quality.py",
         ("unit/test_quality_spec.py",),
         (
             Mutation("quality.rows <= bound:", "quality.rows < bound:", "a table that sees no row beyond the bound"),

@@ -20,8 +20,7 @@ from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITN
 from office import ran
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.publishing._superseded import unmarked
-from dphist_pipeline.publishing.published_files import CARD
+from dphist_pipeline.publishing.published_pages import CARD, without_marks
 
 CATALOGUE = "catalog.duckdb"
 LATEST = {("weekly", PERIODS[0]): 2}
@@ -67,7 +66,8 @@ def as_published(files: dict[str, bytes]) -> dict[str, bytes]:
     """Without the marks that later versions put on cards of earlier revisions."""
     alone = Path("a folder without other revisions")
     return {
-        name: unmarked(made.decode(), alone).encode() if name.endswith(CARD) else made for name, made in files.items()
+        name: without_marks(made.decode(), {}, alone).encode() if name.endswith(CARD) else made
+        for name, made in files.items()
     }
 
 

@@ -19,7 +19,7 @@ from carded import card, noisy
 from carded_reports import SAMPLED, made
 from requiring import missing
 
-from dphist_pipeline.publishing.withdrawal import marked
+from dphist_pipeline.publishing.published_pages import marked_withdrawn
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -159,7 +159,7 @@ def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(chromium: str, 
     axes, page = [AGE], tmp_path / "card.html"
     as_published = card(axes)
     note = {"withdrawn": {"at": "2026-03-20T00:00:00Z", "reason": "wrong counts"}}
-    for shown_here, told in [(as_published, True), (marked(as_published, note), False)]:
+    for shown_here, told in [(as_published, True), (marked_withdrawn(as_published, note), False)]:
         script = "<script>document.documentElement.setAttribute('data-told', document.body.innerText)</script></body>"
         free = re.sub(r"<meta http-equiv[^>]*>", "", shown_here)
         page.write_text(free.replace("</body>", script), encoding="utf-8")

@@ -26,8 +26,8 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.estimates.laws import LEVEL
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.publishing import withdrawal
 from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.publishing.published_pages import marked_withdrawn, without_marks
 
 Release = Callable[..., Made]
 WAYS: dict[str, dict[str, Any]] = {
@@ -248,9 +248,9 @@ def test_equal_values_and_facts_give_equal_bytes(release: Release, monkeypatch: 
 def test_a_withdrawal_is_marked_and_can_be_taken_out(release: Release) -> None:
     here = release()
     audit = {**here.audit, "withdrawn": {"at": "2026-04-01T00:00:00Z", "reason": "a wrong question"}}
-    marked = withdrawal.marked(here.card(), audit)
+    marked = marked_withdrawn(here.card(), audit)
     assert "Withdrawn: do not use" in Read(marked).text
-    assert withdrawal.unmarked(marked, audit) == here.card()
+    assert without_marks(marked, audit, here.folder) == here.card()
 
 
 def test_a_release_that_names_no_model_is_of_the_central_one() -> None:

@@ -16,15 +16,14 @@ from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     PublishedFilesDamaged,
     audit_digest,
     digest_of,
     is_marked,
     read_audit,
-    without_marks,
 )
-from dphist_pipeline.publishing.rendered_pages import NAME
+from dphist_pipeline.publishing.published_pages import CARD, without_marks
+from dphist_pipeline.publishing.published_pages import RENDERED as NAME
 from dphist_pipeline.releasing import page_rendering
 
 FALSE = "<p>A sentence that a later version corrected.</p></main>"

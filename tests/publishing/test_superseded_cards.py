@@ -15,14 +15,13 @@ from quick_catalogue import build_catalogue
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     PublishedFilesDamaged,
     digest_of,
     is_marked,
     mark_withdrawn,
     read_audit,
 )
-from dphist_pipeline.publishing.superseded_cards import mark_cards
+from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 
 WEEK = "2026-03-02"
 NOTE = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -40,7 +39,7 @@ def publish(public: Path, revision: int, **facts: str) -> Path:
 
 def built(public: Path) -> None:
     write_current_files(public, public.parent / "scratch")
-    mark_cards(public, public.parent / "scratch")
+    mark_superseded(public, public.parent / "scratch")
 
 
 def card(folder: Path) -> str:

@@ -166,11 +166,11 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(office
 
 
 def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, monkeypatch):
-    from dphist_pipeline.publishing import published_files, withdrawal
+    from dphist_pipeline.publishing import published_files
 
     run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:
-        broken.setattr(withdrawal, "marked", lambda card, audit: card)
+        broken.setattr(published_files, "marked_withdrawn", lambda card, audit: card)
         run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
     assert not published_files.is_marked(office.published())
     run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")

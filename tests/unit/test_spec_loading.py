@@ -16,6 +16,7 @@ from spec_scenario import BASE, VALID
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.spec import yaml_rules
 from dphist_pipeline.spec.loading import LARGEST_FILE
 from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.yaml_rules import MOST_NODES, read_yaml
@@ -318,3 +319,47 @@ def test_any_damage_to_a_file_gives_a_spec_or_a_refusal(load: Load, cut: int, le
         load(text[:cut] + patch + text[cut + length :])
     except DphistError as error:
         str(error).encode()
+
+
+READ_ALIKE = [
+    "a: [1, 0.5, true, null, ~, x, 'it''s', \"b\\n\"]\n",
+    "a: &b {c: 1}\nd: *b\ne:\n  <<: *b\n",
+    "a: |\n  two\n  lines\nb: >-\n  folded\n  text\n",
+    "a: {b: 1\nc: 2\n",
+    "a: 1\na: 2\n",
+    "a: &b [*b]\n",
+    "1: a\n",
+    "a: !!python/object 1\n",
+    "a: 1\n---\nb: 2\n",
+    "a: " + "[" * 60 + "]" * 60 + "\n",
+    "a: 2026-01-05\nb: 0o17\nc: 017\nd: 1_000\n",
+]
+READ_BY_PYYAML_ALONE = ["a:\tb\n", "a: {b?: 1}\n", "a: [b::c]\n", "a: \u2028x\n", "a: 06:00\n"]
+
+
+def outcome(text: str) -> object:
+    """What a text holds, or the place of the mistake in it."""
+    try:
+        return repr(yaml_rules.read_yaml(text))
+    except SpecError as error:
+        return error.problems[0][0]
+
+
+@pytest.mark.parametrize("text", [*READ_ALIKE, *READ_BY_PYYAML_ALONE])
+def test_long_texts_are_read_as_short_ones(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_short, quick = outcome(text), list[str]()
+    monkeypatch.setattr(yaml_rules, "LONG", 0)
+    monkeypatch.setattr(yaml_rules._QuickLoader, "only_document", counted(quick))
+    assert outcome(text) == as_short
+    assert bool(quick) == (text in READ_ALIKE)
+
+
+def counted(calls: list[str]) -> Callable[[yaml_rules._QuickLoader], object]:
+    """Reads as the loader does, and notes that it did."""
+    read = yaml_rules._Strict.only_document
+
+    def noted(loader: yaml_rules._QuickLoader) -> object:
+        calls.append("read")
+        return read(loader)
+
+    return noted

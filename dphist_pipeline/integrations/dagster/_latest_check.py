@@ -7,7 +7,7 @@ import dagster as dg
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import _base as base
-from dphist_pipeline.publishing.current_files import NAME as CURRENT
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import EVERYTHING
 

@@ -1,32 +1,30 @@
 """The JSON schema of a release's attributes, for editors and `dg check yaml`, which points at the line of a mistake.
 
 It knows forms and words, never how fields fit together: that is judged when definitions are loaded. It accepts all that
-the spec accepts, and in every place a template, since nothing is resolved there.
+the spec accepts, and in every place a template, since nothing is resolved there. The form of a field comes from its
+type in the model of a spec; a field whose type does not say what a file may hold has its form here, or is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel
+from pydantic.fields import FieldInfo
 
 from dphist_pipeline.mechanisms import names
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.axes import KINDS, MOST_AXES
-from dphist_pipeline.spec.categorical_axes import CategoricalAxisSpec
+from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.code_lists import CodeListFields
-from dphist_pipeline.spec.model import LARGEST_BOUND, LONGEST_DELAY
-from dphist_pipeline.spec.periods import MONTHS, Length, WeekStart
-from dphist_pipeline.spec.quality import MOST_BY, MOST_ROWS, QualitySpec
-from dphist_pipeline.spec.translation import TAG_VALUE, Translation
+from dphist_pipeline.spec.fields import Listed
 from dphist_pipeline.spec.unfolding import FOR_EACH
-from dphist_pipeline.spec.upstream import MOST_CHECKS, MOST_DEPS
 
 Schema = dict[str, Any]
 
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$|^\s*\+?\d+/\d+\s*$"
-_CHECK = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+$"
-_KEY = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$"
-_CRON = r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Za-z*/,#?-]+\s*$"
+_NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
 
 
@@ -50,10 +48,6 @@ def _one_of(words: Iterable[str]) -> Schema:
     return _or_template({"enum": list(words)})
 
 
-def _whole(least: int, most: int) -> Schema:
-    return _or_template({"type": "integer", "minimum": least, "maximum": most})
-
-
 def _number(positive: bool = False) -> Schema:
     return _or_template(
         {
@@ -69,38 +63,102 @@ def _listed(item: Schema, least: int = 0, most: int | None = None) -> Schema:
     return _or_template({"type": "array", "items": item, **ends})
 
 
-def _mapping(fields: Iterable[str], judged: Mapping[str, Schema], required: Iterable[str] = ()) -> Schema:
-    properties = {name: judged.get(name, {}) for name in fields}
-    closed = {"properties": properties, "required": list(required), "additionalProperties": False}
+def _mapping(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema], required: Iterable[str] = ()) -> Schema:
+    """A mapping with the fields of a model and no other."""
+    closed = {"properties": _forms(fields, judged), "required": list(required), "additionalProperties": False}
     return _or_template({"type": "object", **closed})
 
 
 _FLAG = _or_template({"type": "boolean"})
-_EDGE = _or_template({"type": ["number", "string", "null"]})
+_EDGE = _or_template({"type": ["number", "string"]})
+
+
+def _forms(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The form of each field of a model.
+
+    Args:
+        judged: the forms of fields whose types do not say what a file may hold.
+
+    Raises:
+        ValueError: a field has no form, or a form no field.
+    """
+    forms = {name: judged.get(name) or _form_of(info.annotation, info.metadata) for name, info in fields.items()}
+    wrong = [name for name, form in forms.items() if form is None] + sorted(set(judged) - set(fields))
+    if wrong:
+        raise ValueError(f"fields without a form for editors, or forms without a field: {', '.join(wrong)}")
+    return {name: form for name, form in forms.items() if form is not None}
+
+
+def _form_of(kind: Any, rules: Iterable[Any]) -> Schema | None:
+    """The form of values of a type; None where the type alone does not say what a file may hold.
+
+    Args:
+        rules: what pydantic knows of the field beside its type.
+    """
+    rules = list(_flat(rules))
+    lists = [rule for rule in rules if isinstance(rule, Listed)]
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _form_of(parts[0], [*rules, *parts[1:]])
+    if any(hasattr(rule, "func") and not isinstance(rule, AfterValidator | Listed) for rule in rules):
+        return None  # what reads it may take other types
+    if origin in (Union, UnionType) and len(parts) == 2 and NoneType in parts:
+        form = _form_of(next(part for part in parts if part is not NoneType), rules)
+        return None if form is None else _optional(form)
+    if origin is tuple and lists:
+        form = _form_of(parts[0], ())
+        return None if form is None else _listed(form, lists[0].least, lists[0].most)
+    if origin is dict:
+        form = _form_of(parts[1], ())
+        return None if form is None else _or_template({"type": "object", "additionalProperties": form})
+    if origin is Literal:
+        return _one_of(parts)
+    limits = {json: value for rule in rules for json, value in _limits(rule)}
+    types = {bool: "boolean", int: "integer", str: "string"}
+    return _or_template({"type": types[kind], **limits}) if kind in types else None
+
+
+def _sizes(info: FieldInfo) -> tuple[int, int | None]:
+    """The fewest and the most items of a list."""
+    rule = next(rule for rule in info.metadata if isinstance(rule, Listed))
+    return rule.least, rule.most
+
+
+def _flat(rules: Iterable[Any]) -> Iterator[Any]:
+    for rule in rules:
+        yield from _flat(rule.metadata) if isinstance(rule, FieldInfo) else (rule,)
+
+
+def _limits(rule: Any) -> Iterator[tuple[str, Any]]:
+    """What a rule of pydantic says in the words of JSON schema."""
+    named = {"ge": "minimum", "le": "maximum", "pattern": "pattern", "min_length": "minLength"}
+    for name, json in named.items():
+        if (value := getattr(rule, name, None)) is not None:
+            yield json, value
 
 
 def _axis() -> Schema:
     """An axis of the kind that its keys say."""
-    shared = {"column": _text(), "name": _text(), "other": _FLAG}
-    binned = dict.fromkeys(("start", "stop", "width"), _EDGE) | {"below": _FLAG, "above": _FLAG}
-    binned |= {"edges": _optional(_listed(_EDGE, 2)), "closed": _one_of(["left", "right"])}
-    calendar = {"calendar": _one_of(["day", "week", "month", "quarter", "year"])}
-    calendar |= {name: _text(_DAY) for name in ("start", "stop")}
     word = _or_template({"type": ["string", "null"]})
     # A mapping gives a word to each code; else a list, whose messages stay those of a list.
     codes = {"if": {"type": "object"}, "then": {"additionalProperties": word, "minProperties": 1}}
-    categorical = {
-        "values": {**codes, "else": _listed(_text(), 1)},
-        "labels": _listed(_or_template({"type": "string"})),
+    # The groups of each level, or columns of the code list.
+    levels = {"if": {"type": "object"}, "then": {"additionalProperties": _listed(_text())}, "else": _listed(_text())}
+    judged: dict[str, dict[str, Schema]] = {
+        "binned": {
+            **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
+            "edges": _optional(_listed(_EDGE, 2)),
+        },
+        "calendar": dict.fromkeys(("start", "stop"), _text(_DAY)),
+        "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels},
     }
-    lists = [name for name in CodeListFields.model_fields if name not in CategoricalAxisSpec.model_fields]
+    required = {"calendar": ["column", "calendar", "start", "stop"]}
+    more = {"categorical": CodeListFields.model_fields}
     kinds = {
-        kind: _mapping([*model.model_fields, *(lists if kind == "categorical" else [])], shared | judged, required)
-        for (kind, model), (judged, required) in zip(
-            KINDS.items(),
-            [(binned, ["column"]), (calendar, ["column", "calendar", "start", "stop"]), (categorical, ["column"])],
-            strict=True,
+        kind: _mapping(
+            more.get(kind, {}) | model.model_fields, {"name": _text()} | judged[kind], required.get(kind, ["column"])
         )
+        for kind, model in KINDS.items()
     }
     has_values = {"anyOf": [{"required": ["values"]}, {"required": ["values_from"]}]}
     categorical_or_binned = {"if": has_values, "then": kinds["categorical"], "else": kinds["binned"]}
@@ -113,58 +171,44 @@ _MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
 
 def release_schema() -> Schema:
     """What the JSON schema of a release's attributes says: `properties` by field, `required` and more."""
-    required = [name for name, field in ReleaseSpec.model_fields.items() if field.is_required()]
+    fields = ReleaseSpec.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
+    neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
+    judged = {
+        **{"source": _text(), "source_sql": _optional(_text())},
+        "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
+        "neighbours": neighbours,
+        "epsilon": _number(positive=True),
+        **{"release": _text(_NAME), "account": _text(_NAME), "store_resource": _optional(_text(_NAME))},
+        **{"mechanism": _one_of(names()), "settings": _or_template({"type": "object"})},
+        "axes": _listed(_axis(), *_sizes(fields["axes"])),
+        "tables": _optional(_tables()),
+        "quality": _optional(_mapping(_inside("quality"), {"share": _share()})),
+        **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
+        "translation": _optional(_mapping(_inside("translation"), {})),
+    }
+    each = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)}
     return {
-        "properties": _properties(),
+        "properties": {**_forms(fields, judged), "neighbors": neighbours, FOR_EACH: each},
         "required": [name for name in required if name not in _MAY_BE_MISSING],
         "anyOf": [{"required": ["neighbours"]}, {"required": ["neighbors"]}],
     }
 
 
-def _properties() -> dict[str, Schema]:
-    neighbours = _one_of(["add_remove", "substitute", "add_or_remove_one", "replace_one"])
-    owners = _listed(_text(r"^team:[A-Za-z0-9_.-]+$|^[^@\s]+@[^@\s]+\.[^@\s]+$"))
-    return {
-        "release": _text(r"^[a-z][a-z0-9_]{0,62}$"),
-        "title": _or_template({"type": "string"}),
-        "source": _text(),
-        "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
-        "max_rows_per_unit": _whole(1, LARGEST_BOUND),
-        "neighbours": neighbours,
-        "neighbors": neighbours,
-        "epsilon": _number(positive=True),
-        "account": _text(r"^[a-z][a-z0-9_]{0,62}$"),
-        "mechanism": _one_of(names()),
-        "settings": _or_template({"type": "object"}),
-        "axes": _listed(_axis(), 1, MOST_AXES),
-        "quality": _optional(_quality()),
-        "deps": _listed(_text(_KEY), 0, MOST_DEPS),
-        "required_checks": _listed(_text(_CHECK), 0, MOST_CHECKS),
-        "require": _optional(_one_of(["files", "partitions", "checks", "none"])),
-        "period": _one_of(get_args(Length)),
-        "week_starts": _one_of(get_args(WeekStart)),
-        "quarter_starts": _one_of(MONTHS),
-        "release_delay_days": _whole(0, LONGEST_DELAY),
-        "first_period": _optional(_text(_DAY)),
-        "last_period": _optional(_text(_DAY)),
-        "schedule": _optional(_text(_CRON)),
-        "automation": _optional(_one_of(["eager", "on_cron"])),
-        "freshness": _optional(_whole(0, LONGEST_DELAY)),
-        "publish": _one_of(["automatic", "manual", "if_plausible"]),
-        "translation": _optional(_translation(owners)),
-        "owners": owners,
-        FOR_EACH: {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)},
-    }
+def _inside(name: str) -> dict[str, FieldInfo]:
+    """The fields of the mapping that a field of a release holds."""
+    kinds = get_args(ReleaseSpec.model_fields[name].annotation)
+    (model,) = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return dict(model.model_fields)
 
 
-def _quality() -> Schema:
-    judged = {"share": _number(True), "rows": _whole(1, MOST_ROWS), "by": _listed(_text(), 0, MOST_BY)}
-    return _mapping(QualitySpec.model_fields, judged)
+def _share() -> Schema:
+    return {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
 
 
-def _translation(owners: Schema) -> Schema:
-    tag = _or_template({"type": "string", "pattern": TAG_VALUE})
-    tags = _or_template({"type": "object", "additionalProperties": tag})
-    group = _optional(_text(r"^[A-Za-z0-9_]+$"))
-    judged = {"key": _optional(_text(_KEY)), "group": group, "tags": tags, "owners": owners}
-    return _mapping(Translation.model_fields, judged)
+def _tables() -> Schema:
+    # The spec reads `true` as 1.
+    weight = _or_template({"type": ["number", "string", "boolean"]})
+    weights = _or_template({"type": "object", "additionalProperties": weight})
+    judged = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
+    return {"allOf": [_mapping(_inside("tables"), judged), {"minProperties": 1}]}

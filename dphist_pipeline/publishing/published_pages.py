@@ -1,0 +1,206 @@
+"""Pages of a publication after it was published: marks at the top of cards, and pages that were rendered anew.
+
+A mark says that a publication was withdrawn, or that a later revision of its period is published. It is one block of
+HTML, with what audits say and nothing else, and the digest of a card is computed without it. Marks of later revisions
+follow `current.json`: they are set, changed or taken off whenever the catalogue is built.
+
+`pages.json` has the digests of pages that were rendered anew; the audit keeps those of the first. The file is written
+before the pages are replaced, and keeps the digests of earlier renderings: whenever a run is killed, every page has a
+digest that the audit or this file names. The ledger holds the digest of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.files import replace_public
+from dphist_pipeline.publishing.manifest import CURRENT
+
+CARD = "card.html"
+PAGES = (CARD, "deployment.yaml")  # publications of older versions have none
+RENDERED = "pages.json"
+_FORM = 1
+_PAGE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?card\.html|deployment\.yaml", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+_TOP = '<main id="main">'
+_WITHDRAWN = '<section aria-labelledby="withdrawn"'  # how the mark begins
+_SUPERSEDED = (
+    '<section aria-labelledby="superseded" role="note"><h2 id="superseded">Superseded by revision {revision}</h2>'
+    '<p>A later revision of this period is published: use <a href="../revision={revision}/card.html">revision '
+    "{revision}</a>.{why} The numbers below stay as they were.</p></section>"
+)
+_WHY = " It was made because: <bdi>{reason}</bdi>."
+_BEGINS = re.compile(re.escape(_TOP + _SUPERSEDED.partition("{")[0]) + "([0-9]{1,9})<")
+_ANY_REASON = "[^<>]{1,9999}"
+
+
+def marked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
+    """The card with one mark of the withdrawal that its audit names, at the top of its content.
+
+    Args:
+        card: the page's HTML, marked already or not.
+        audit: with `withdrawn`.
+    """
+    return _unmarked_withdrawn(card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)
+
+
+def mark_superseded(public: Path, scratch: Path) -> None:
+    """Marks the cards of revisions that are not the latest of their period, and no others.
+
+    Args:
+        public: the store's public folder, with `current.json` as it shall be; one process at a time.
+        scratch: a private folder on the same file system.
+    """
+    for current in sorted(public.glob(f"*/{CURRENT}")):
+        latest = {entry["period"]: int(entry["revision"]) for entry in json.loads(current.read_bytes())["periods"]}
+        for period in current.parent.glob("period=*"):
+            cards = [card for card in period.glob(f"revision=*/{CARD}") if re.fullmatch(r"[0-9]+", _number(card))]
+            newest = latest.get(period.name.removeprefix("period="), 0)
+            for card in cards if len(cards) > 1 else []:
+                text, here = card.read_text(encoding="utf-8"), card.parent
+                older = int(_number(card)) < newest
+                wanted = _marked_superseded(text, newest, here) if older else _unmarked_superseded(text, here)
+                if wanted != text:
+                    replace_public(card, wanted, scratch)
+
+
+def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
+    """A card as it was published or rendered, without marks of a withdrawal or of a later revision.
+
+    Args:
+        audit: of the card, with `withdrawn` where it is marked so.
+        published: the folder of both, with other revisions of the period beside it.
+    """
+    return _unmarked_superseded(_unmarked_withdrawn(card, audit) if "withdrawn" in audit else card, published)
+
+
+def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
+    return card.replace(_TOP + _withdrawal(audit), _TOP, 1)
+
+
+def _withdrawal(audit: Mapping[str, Any]) -> str:
+    """The mark of a withdrawal."""
+    withdrawn = audit["withdrawn"]
+    return (
+        f'{_WITHDRAWN} role="alert"><h2 id="withdrawn">Withdrawn: do not use</h2>'
+        f"<p><strong>This publication was taken back on {escape(withdrawn['at'][:10])}: "
+        f"<bdi>{escape(withdrawn['reason'])}</bdi>.</strong> It is no longer in the catalogue.</p></section>"
+    )
+
+
+def _marked_superseded(card: str, revision: int, folder: Path) -> str:
+    """The card with one mark at the top of its content; a withdrawn one says enough.
+
+    Args:
+        card: the page's HTML, marked already or not.
+        revision: the later one, whose audit has the reason.
+        folder: that of the card, with other revisions of the period beside it.
+    """
+    if _TOP + _WITHDRAWN in card:
+        return card
+    mark = _TOP + _supersession(revision, escape(_reason(folder, revision) or ""))
+    return _unmarked_superseded(card, folder).replace(_TOP, mark, 1)
+
+
+def _unmarked_superseded(card: str, folder: Path) -> str:
+    """The card without the mark of a later revision, which has the reason in that one's audit or, if older, none.
+
+    A folder that was copied alone has no such audit: then any words without tags pass as a reason.
+    """
+    if (found := _BEGINS.search(card)) is None:
+        return card
+    revision = int(found[1])
+    reason = _reason(folder, revision)
+    words = _ANY_REASON if reason is None else re.escape(escape(reason))
+    with_words, without = (re.escape(_TOP + _supersession(revision, known)) for known in ("WORDS", ""))
+    return re.sub(f"{with_words.replace('WORDS', words)}|{without}", _TOP, card, count=1)
+
+
+def _reason(folder: Path, revision: int) -> str | None:
+    """Why a revision of the same period was made, empty if it was not told; None if its audit cannot be read."""
+    try:
+        reason = json.loads((folder.parent / f"revision={revision}" / "audit.json").read_bytes()).get("reason", "")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return reason if isinstance(reason, str) else ""
+
+
+def _supersession(revision: int, escaped: str) -> str:
+    """The mark of a later revision; `escaped` is its reason, empty where none was told."""
+    return _SUPERSEDED.format(revision=revision, why=_WHY.format(reason=escaped) if escaped else "")
+
+
+def _number(card: Path) -> str:
+    return card.parent.name.removeprefix("revision=")
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """One run that rendered pages of a publication anew.
+
+    Attributes:
+        version: of this program.
+        day: as ISO text.
+        pages: SHA-256 by path in the folder of the publication, without marks of a withdrawal or a later revision.
+    """
+
+    version: str
+    day: str
+    pages: dict[str, str]
+
+
+def renderings(published: Path) -> tuple[Rendering, ...]:
+    """Every rendering of a publication after the first, the newest last.
+
+    Args:
+        published: its folder; of a family, not that of a table.
+
+    Raises:
+        ValueError: the file is not one of ours.
+    """
+    path = published / RENDERED
+    if not path.exists():
+        return ()
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        content = json.loads(path.read_bytes())
+        read = tuple(Rendering(**one) for one in content["renderings"])
+        if content["form"] == _FORM and read and all(map(_is_ours, read)):
+            return read
+    raise ValueError("not a list of pages")
+
+
+def content_of(made: tuple[Rendering, ...]) -> bytes:
+    """The bytes of the file."""
+    return json.dumps({"form": _FORM, "renderings": [asdict(one) for one in made]}, indent=1).encode() + b"\n"
+
+
+def file_digest(published: Path) -> str | None:
+    """SHA-256 of the file; None where nothing was rendered anew."""
+    path = published / RENDERED
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+
+def page_version(published: Path, audit: Mapping[str, Any]) -> str:
+    """The version of this program that wrote the pages of a publication; empty if nothing says it."""
+    made = renderings(published)
+    return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
+
+
+def _is_ours(made: Rendering) -> bool:
+    pages: dict[Any, Any] = made.pages
+    date.fromisoformat(made.day)
+    return (
+        isinstance(made.version, str)
+        and len(made.version) <= 50
+        and all(_PAGE.fullmatch(path) and _SHA256.fullmatch(digest) for path, digest in pages.items())
+    )

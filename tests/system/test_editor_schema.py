@@ -1,0 +1,212 @@
+"""The schema for editors and the spec's model, compared field by field and type by type.
+
+For every field there is a value that the spec takes. Of each type of JSON many values are written into the field: the
+schema takes all that the spec takes, and it takes no value of a type of which the spec takes none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from declared_lists import below
+from jsonschema import Draft202012Validator
+
+from dphist_pipeline.integrations.dagster import _yaml_schema
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.axes import KINDS
+from dphist_pipeline.spec.code_lists import CodeListFields
+from dphist_pipeline.spec.refusals import SpecError
+
+WARD = {"column": "ward", "values": ["surgery", "medicine"]}
+BASE: dict[str, Any] = {
+    **{"release": "wards", "source": "data/*.parquet", "privacy_unit": "patient", "max_rows_per_unit": 2},
+    **{"neighbours": "add_remove", "epsilon": 0.5, "account": "health", "mechanism": "geometric", "axes": [WARD]},
+}
+WEEKS = {"period": "week", "period_column": "day"}
+FAMILY: dict[str, Any] = {
+    "mechanism": "tables",
+    "axes": [WARD, {"column": "age", "edges": [0, 18, 65]}],
+    "tables": {"all": 1},
+}
+# A right value of each field, and what it needs beside it.
+FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+    "source": [("data/*.csv", {})],
+    "csv_delimiter": [(";", {}), ("\t", {})],
+    "csv_quote": [('"', {})],
+    "source_table": [("clinic.visits", {"source": "data/visits.duckdb"}), (None, {})],
+    "hive": [(True, {})],
+    "decimal_comma": [(True, {})],
+    "privacy_unit": [("row", {"max_rows_per_unit": 1}), (["hospital", "patient"], {})],
+    "unit_normalise": [(["trim", "lower", "nfc"], {})],
+    "deps": [(["raw/visits"], {})],
+    "required_checks": [(["raw/visits:complete"], {"deps": ["raw/visits"], "require": "checks"}), ([], {})],
+    "require": [("partitions", {"deps": ["raw/visits"]}), ("none", {})],
+    "engine": [("spark", {})],
+    "release": [("visits", {})],
+    "title": [("Visits", {})],
+    "trusted_sql": [(True, {"source_sql": "query.sql"})],
+    "source_sql": [("query.sql", {})],
+    "max_rows_per_unit": [(3, {})],
+    "neighbours": [("substitute", {}), ("replace_one", {})],
+    "epsilon": [("1/3", {}), (2, {})],
+    "account": [("other", {})],
+    "mechanism": [("boost", {})],
+    "settings": [({}, {})],
+    "max_cells": [(100, {})],
+    "tables": [({"list": [["ward"]]}, FAMILY), (None, {})],
+    "axes": [([WARD], {})],
+    "quality": [({"rows": 10}, {})],
+    "period": [(length, {"period_column": "day"}) for length in ("week", "month", "quarter", "year")],
+    "period_column": [("day", WEEKS), (None, {})],
+    "period_format": [("%d/%m/%Y", WEEKS)],
+    "week_starts": [("sunday", {})],
+    "quarter_starts": [("april", {})],
+    "time_zone": [("Europe/Paris", {})],
+    "release_delay_days": [(7, {})],
+    "first_period": [("2026-01-05", WEEKS)],
+    "last_period": [("2026-01-05", WEEKS)],
+    "schedule": [("0 6 * * MON", {})],
+    "automation": [("eager", {**WEEKS, "first_period": "2026-01-05"})],
+    "freshness": [(3, WEEKS)],
+    "publish": [("manual", {}), ("if_plausible", {})],
+    "store_resource": [("office", {})],
+    "translation": [({"group": "health"}, {})],
+    "owners": [(["team:statistics", "a.b@c.example"], {})],
+}
+BINNED = {"column": "age", "start": 0, "stop": 90, "width": 1}
+CALENDAR = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "2026-01-12"}
+LISTED = {"column": "ward", "values_from": "codes.csv", "values_column": "code"}
+SHARED = {"column": ["other_column"], "name": ["another"], "other": [True]}
+# The same of axes, on top of the axis that stands first.
+AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
+    (
+        BINNED,
+        {
+            **SHARED,
+            "start": ["1e1", 10.0, -10],
+            "stop": [100, 9.0, "1/1"],
+            "width": [5, 0.5, "0.5"],
+            "closed": ["right"],
+        },
+    ),
+    (BINNED, {name: [True] for name in ("below", "above", "whole")}),
+    (BINNED, {"edges": [None]}),
+    ({"column": "age"}, {"edges": [[0, 0.5, "1e3"], ["0", 0.5], [0.5, 1]]}),
+    ({"column": "age", "edges": [0, 1]}, {name: [None] for name in ("start", "stop", "width")}),
+    (CALENDAR, {**SHARED, "calendar": ["day"], "start": ["2026-01-06"], "stop": ["2026-01-13"]}),
+    (CALENDAR, {"format": ["%Y%m%d"]}),
+    (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),
+    (WARD, {"labels": [["Surgery", None]]}),
+    (LISTED, {"values_from": ["codes.csv"], "values_column": ["region"], "label_column": ["word"], "other": [True]}),
+    (LISTED, {"parent_column": ["parent"], "levels": [["region"]]}),
+]
+QUALITY = {"share": ["1/10", 0.25], "rows": [20], "by": [["ward"]]}
+TABLES = {
+    **{"list": [[["ward", "age"]]], "all": [2]},
+    **{name: [{"ward": 2}, {"ward": 0.5}, {"ward": "2"}] for name in ("weights", "targets")},
+    "invariants": ["figures.csv"],
+}
+TRANSLATION = {
+    **{"key": ["stats/visits"], "group": ["health"], "tags": [{"domain": "health"}], "owners": [["team:data"]]},
+    "description": ["For nurses"],
+}
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, 7, -3, 10**12, 0.5, -2.5, "", "x", "a b", "2026-01-05", "12", "'", "{", "x" * 201),
+    *([], {}, [None, None], ["x", "y"], [1, 2], [True, False], [["x"], ["y"]], [{"x": 1}, {"x": 2}]),
+    *({"x": None}, {"x": 1}, {"x": "y"}, {"x": True}, {"x": ["y"]}, {"x": {"y": 1}}, {"ward": None}, {"ward": True}),
+]
+# What these mappings hold depends on another field.
+LOOSE = {("settings",)}
+
+Place = tuple[str | int, ...]
+
+
+def cases() -> Iterator[tuple[Place, dict[str, Any], list[Any]]]:
+    """A field by its place, a spec in which it is right, and values."""
+    for name, right in FIELDS.items():
+        for value, others in right:
+            yield (name,), {**BASE, **others, name: value}, [value]
+    for axis, fields in AXES:
+        for name, values in fields.items():
+            yield from ((("axes", 0, name), {**BASE, "axes": [{**axis, name: value}]}, [value]) for value in values)
+    for within, judged in (("quality", QUALITY), ("tables", TABLES), ("translation", TRANSLATION)):
+        around = {**BASE, **(FAMILY if within == "tables" else {})}
+        first = {"all": 1} if within == "tables" else {}
+        yield (within,), {**around, within: first}, []
+        for name, values in judged.items():
+            yield from (((within, name), {**around, within: {**first, name: value}}, [value]) for value in values)
+    yield ("tables", "all"), {**BASE, **FAMILY, "tables": {"list": [["ward"]]}}, [None]
+
+
+def kind_of(value: object) -> str:
+    """The type of JSON, of lists and mappings with that of their first item."""
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    return f"{type(value).__name__} {kind_of(inner[0]) if inner else ''}" if inner is not None else type(value).__name__
+
+
+def put(attributes: dict[str, Any], place: Place, value: object) -> dict[str, Any]:
+    changed = deepcopy(attributes)
+    inside: Any = changed
+    for step in place[:-1]:
+        inside = inside[step]
+    inside[place[-1]] = value
+    return changed
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "query.sql").write_text("SELECT patient, ward FROM source")
+    (folder / "codes.csv").write_text("code,region,word,parent\nc1,r1,one,\nc2,r2,two,\n")
+    (folder / "figures.csv").write_text("level,value,rows\nward,surgery,10\nward,medicine,20\n")
+    return folder
+
+
+def refusal(attributes: dict[str, Any], base: Path) -> str:
+    try:
+        ReleaseSpec.from_attributes(attributes, base, code_lists=below(base))
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+def test_the_schema_and_the_spec_take_the_same_types_in_every_field(base: Path) -> None:
+    forms = _yaml_schema.release_schema()["properties"]
+    judges = {name: Draft202012Validator(form) for name, form in forms.items()}
+    taken, shown = defaultdict[tuple[Place, str], set[str]](set), defaultdict[tuple[Place, str], set[str]](set)
+    stricter = []
+    for place, attributes, right in cases():
+        assert refusal(attributes, base) == "", place
+        for value in [*right, *VALUES]:
+            changed, key = put(attributes, place, value), (place, kind_of(value))
+            is_right, is_shown = not refusal(changed, base), judges[place[0]].is_valid(changed[place[0]])
+            stricter += [(place, value)] * (is_right and not is_shown)
+            taken[key] |= {repr(value)} if is_right else set()
+            shown[key] |= {repr(value)} if is_shown else set()
+    assert stricter == [], "the schema refuses what the spec takes"
+    looser = {key: values for key, values in shown.items() if values and not taken[key] and key[0] not in LOOSE}
+    assert looser == {}, "the schema takes a type of which the spec takes nothing"
+
+
+def test_every_field_of_the_spec_has_a_right_value_here() -> None:
+    tried = defaultdict[Place, set[str | int]](set)
+    for place, *_ in cases():
+        tried[place[:-1]].add(place[-1])
+    assert tried[()] == set(ReleaseSpec.model_fields)
+    axes = {name for model in (*KINDS.values(), CodeListFields) for name in model.model_fields}
+    assert tried["axes", 0] == axes
+    for name in ("quality", "tables", "translation"):
+        assert tried[name,] == set(_yaml_schema._inside(name))
+
+
+def test_a_field_whose_form_nobody_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {name: ReleaseSpec.model_fields[name] for name in ("title", "epsilon")}
+    with pytest.raises(ValueError, match="without a form for editors, or forms without a field: epsilon"):
+        _yaml_schema._forms(fields, {})
+    with pytest.raises(ValueError, match="forms without a field: epsilom"):
+        _yaml_schema._forms(fields, {"epsilon": {"type": "number"}, "epsilom": {"type": "number"}})

@@ -57,6 +57,19 @@ def office(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
     return office
 
 
+def test_the_unit_is_written_in_one_way_in_sentences_facts_and_help(office: Office) -> None:
+    office.released()
+    page = (office.published() / "card.html").read_text(encoding="utf-8")
+    assert re.search(r"<q>\W*(<bdi>)?patient", page) is None
+    for sentence in (
+        "At most 2 rows of each patient are",
+        "hides whether any one patient is",
+        "spend on the same patient",
+    ):
+        assert sentence in card(office)
+    assert "protects each patient" in " ".join(office.run("check", "spec.yaml").out.split())
+
+
 def card(office: Office) -> str:
     return Read((office.published() / "card.html").read_text(encoding="utf-8")).text
 

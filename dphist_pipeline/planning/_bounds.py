@@ -45,7 +45,7 @@ class UnitsByRows:
         units: estimates below 0 are left as they are, since sums of them are unbiased; shape (most rows,).
         variance: of the noise in each number; 0 for public counts.
         basis: where they come from.
-        counted_by_itself: what a quality table says of the rows that its own bound cuts, which were counted by themselves, in words.
+        counted_by_itself: in words, the rows that the own bound of a quality table cuts, which it counts once more.
     """
 
     units: Reals

@@ -142,6 +142,7 @@ QUALITY = _schema(
     ("ci_upper", _REAL, "upper end of its 95 % interval"),
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
     ("noise_variance", _REAL, "variance of its noise"),
+    ("most", _REAL, "what the published counts allow it to be at most; null where they do not tell"),
 )
 DISTANCES = _schema(
     *(_RELEASE, _PERIOD, _REVISION),

@@ -24,6 +24,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     RELEASES,
     TABLES,
 )
+from dphist_pipeline.answering.quality_tables import in_other
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
@@ -177,17 +178,21 @@ def most_draws(audit: Audit) -> int:
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
-def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]]) -> Any:
+def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping[str | None, float]) -> Any:
     """The rows of `dph_quality_rows` for one publication.
 
     Args:
         audit: its release, period and revision begin every row.
         rows: see `read_rows`; their numbers count from 1, in this order.
+        most: what the counts allow by axis, see `published_most`.
     """
     key = {name: audit[name] for name in KEY}
     variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
     told = [
-        {**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]}
+        {
+            **{**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]},
+            "most": most.get(row["axis"]) if in_other(row) else None,
+        }
         for number, row in enumerate(rows, 1)
     ]
     return pa.Table.from_pylist(told, QUALITY)

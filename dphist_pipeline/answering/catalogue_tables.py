@@ -48,7 +48,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
-from dphist_pipeline.answering.quality_tables import read_rows
+from dphist_pipeline.answering.quality_tables import published_most, read_rows
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
@@ -228,7 +228,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         ("dph_moments", moment_rows(sorted(scales))),
         ("dph_lines", line_rows(audits, lines)),
         *(("dph_groups", rows) for rows in grouped),
-        *(("dph_quality_rows", quality_table(audit, read_rows(folder))) for folder, audit in publications),
+        *(("dph_quality_rows", _quality(folder, audit)) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
         ("dph_better", better_rows(audits)),
     ]:
@@ -241,6 +241,11 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         f"UPDATE {releases} AS r SET is_latest = r.revision = ({latest}) "
         f"WHERE is_latest IS DISTINCT FROM (r.revision = ({latest}))"
     )
+
+
+def _quality(folder: Path, audit: Mapping[str, Any]) -> pa.Table:
+    rows = read_rows(folder)
+    return quality_table(audit, rows, published_most(folder, audit, rows))
 
 
 def _add_widths(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,18 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.row_quality import Cut, Row, along, cuts, sentences, shift_of_share
+from dphist_pipeline.estimates.failed_rows import most_failed
+from dphist_pipeline.estimates.noisy import Unbiased
+from dphist_pipeline.estimates.row_quality import FAILURES, Cut, along, cuts, seen, sentences, shift_of_share
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 FILE = "quality.parquet"
+Row = Mapping[str, Any]
 
 
 class NoQualityTable(Refused):
@@ -73,6 +79,40 @@ def published_cuts(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | 
         return along(axis, domain, chosen.to_numpy().reshape(domain.shape))
 
     return cuts(rows, counted)
+
+
+def in_other(row: Row) -> bool:
+    """Whether a number counts rows that `other` of the counts bounds: see `most_failed`."""
+    return row["statistic"] in FAILURES or (row["statistic"], row["category"]) == ("rows", "other")
+
+
+def published_most(folder: Path, audit: Row, rows: Sequence[Row]) -> dict[str | None, float]:
+    """As `most_failed`, for a published folder; for that of a family by the smallest table that has an axis.
+
+    Args:
+        folder: of a publication, or of one table of a family, of which the whole family is asked.
+        rows: empty without a quality table, where nothing is bounded.
+    """
+    if rows and folder.parent.name == "tables":
+        folder = folder.parents[1]
+        audit = json.loads((folder / "audit.json").read_bytes())
+        rows = read_rows(folder)
+    if not rows:
+        return {}
+    tables = {folder / "tables" / name: table for name, table in audit.get("tables", {}).items()} or {folder: audit}
+    axes = domain_of(audit["axes"]).axes
+    has_other = {axis.name: axis.other_cell is not None for axis in axes}
+    wanted = {name for name, there in has_other.items() if there}
+    told: list[tuple[Domain, Unbiased | None]] = []
+    for path, table in sorted(tables.items(), key=lambda one: domain_of(one[1]["axes"]).cells):
+        domain = domain_of(table["axes"])
+        if names := wanted & {axis.name for axis in domain.axes}:
+            facts = audit if path == folder else json.loads((path / "audit.json").read_bytes())
+            cells = pq.ParquetFile(path / "histogram.parquet").read(["unbiased_estimate"])["unbiased_estimate"]
+            told.append((domain, published_unbiased(facts, cells.to_numpy().reshape(domain.shape))))
+            wanted -= names
+    bound = None if audit["privacy_unit"] == EVERY_ROW else int(audit["max_rows_per_unit"])
+    return most_failed(rows, has_other, told, bound, seen(rows))
 
 
 def say_of_rows(folder: Path, audit: Row) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.failed_rows import MISSED
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.notes import UNSEEN
 
@@ -218,9 +219,9 @@ def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
     return row["estimate"] - reach, row["estimate"] + reach
 
 
-def _reach_together(row: Row, lines: int) -> int:
-    """Half the width of the interval of a number that holds with 95 % for so many numbers together."""
-    return noise_law(Fraction(row["noise_scale"])).half_width(1 - (1 - LEVEL) / max(1, lines))
+def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
+    """Half the width of the interval of a number that misses with `missed` for so many numbers together."""
+    return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
 
 
 def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
@@ -284,36 +285,47 @@ def seen(rows: Sequence[Row]) -> int:
     return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
 
 
-def failures(rows: Sequence[Row]) -> tuple[list[Row], str]:
+def failures(rows: Sequence[Row], most: Mapping[str | None, float] | None = None) -> tuple[list[Row], str]:
     """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
+
+    Args:
+        rows: others of the quality table are left out.
+        most: rows that they can be at most; see `failed_rows.most_failed`.
 
     Returns:
         Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
     """
     told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
     lines = sum(row["axis"] is not None for row in rows)
-    return standing_out(told, lines, "numbers of missing or undeclared values", "rows")
+    tops = [(most or {}).get(row["axis"], math.inf) for row in told]
+    return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops)
 
 
-def standing_out(numbers: Sequence[Row], lines: int, called: str, counted: str) -> tuple[list[Row], str]:
+def standing_out(
+    numbers: Sequence[Row], lines: int, called: str, counted: str, tops: Sequence[float] = ()
+) -> tuple[list[Row], str]:
     """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
 
     Args:
         lines: how many numbers are told together.
         called: what the sentence calls them.
         counted: what they count.
+        tops: that each of the numbers can be at most, together but with a probability of `failed_rows.MISSED`. A number
+            whose interval lies above it is not shown: noise made it.
 
     Returns:
         Rows whose interval is the one for all together, and a sentence that may be empty.
     """
-    reaches = [_reach_together(row, lines) for row in numbers]
-    pairs = list(zip(numbers, reaches, strict=True))
-    shown: list[Row] = [
-        {**row, "ci_lower": row["estimate"] - reach, "ci_upper": row["estimate"] + reach}
-        for row, reach in pairs
-        if row["estimate"] > reach
-    ]
-    others = [highest(row["estimate"] + reach, reach) for row, reach in pairs if row["estimate"] <= reach]
+    tops = tops or [math.inf] * len(numbers)
+    missed = 1 - LEVEL - (MISSED if any(map(math.isfinite, tops)) else 0)
+    reaches = [_reach_together(row, lines, missed) for row in numbers]
+    shown, others = list[Row](), list[float]()
+    for row, reach, top in zip(numbers, reaches, tops, strict=True):
+        lower, upper = row["estimate"] - reach, min(top, highest(row["estimate"] + reach, reach))
+        if 0 < lower <= top:
+            shown.append({**row, "estimate": min(top, row["estimate"]), "ci_lower": lower, "ci_upper": upper})
+        else:
+            others.append(upper)
     if not others:
         return shown, ""
     other, most = "other " if shown else "", f"{max(others):,.0f} {counted}"

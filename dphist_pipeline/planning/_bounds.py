@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import latest_revision
-from dphist_pipeline.answering.quality_tables import read_quality
+from dphist_pipeline.answering.quality_tables import published_cuts, read_quality
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.laws import noise_law
+from dphist_pipeline.estimates.row_quality import Cut
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -44,11 +45,13 @@ class UnitsByRows:
         units: estimates below 0 are left as they are, since sums of them are unbiased; shape (most rows,).
         variance: of the noise in each number; 0 for public counts.
         basis: where they come from.
+        counted_by_itself: in words, the rows that the own bound of a quality table cuts, which it counts once more.
     """
 
     units: Reals
     variance: float
     basis: str
+    counted_by_itself: str = ""
 
     @property
     def rows(self) -> float:
@@ -135,15 +138,28 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
         return None
     for name in releases:
         try:
-            audit, rows = read_quality(latest_revision(public, name, None, family=True))
+            folder = latest_revision(public, name, None, family=True)
+            audit, rows = read_quality(folder)
         except Refused:  # there is none, it was withdrawn, or it has no quality table
             continue
         held = [row for row in rows if row["statistic"] == "units"]
         if held:
             basis = f"the quality table of {name}, period {audit['period']}"
             variance = noise_law(Fraction(held[0]["noise_scale"])).variance
-            return UnitsByRows(np.array([row["estimate"] for row in held]), variance, basis)
+            (cut,) = published_cuts(folder, audit, rows)[None]
+            units = np.array([row["estimate"] for row in held])
+            return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(audit["max_rows_per_unit"])))
     return None
+
+
+def _counted_by_itself(cut: Cut, bound: int) -> str:
+    """Why a quality table tells another number for its own bound than the table of bounds."""
+    about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+    return (
+        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {about} rows (95 %: "
+        f"{lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers of units "
+        "instead, whose noise is other noise."
+    )
 
 
 def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:

@@ -160,7 +160,12 @@ class Forecast:
         assert self.plan.units is not None
         errors = ("cell_error", "total_error", "share_bias", "share_error")
         shown = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
-        return {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
+        told = {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
+        return told | (
+            {"counted_by_itself": self.plan.units.counted_by_itself}
+            if self.bounds and self.plan.units.counted_by_itself
+            else {}
+        )
 
     @cached_property
     def bounds(self) -> list[Bound]:
@@ -228,7 +233,7 @@ class Forecast:
         if plan.units is not None:
             beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
             lines.append(advice(self.bounds, plan.units.basis) + beyond)
-            lines += [advice_on_shares(self.bounds)] if self.bounds else []
+            lines += filter(None, [advice_on_shares(self.bounds), plan.units.counted_by_itself]) if self.bounds else []
         lines += notes_on_quality(plan.spec, plan.records)
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")

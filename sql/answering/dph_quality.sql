@@ -2,7 +2,9 @@
 -- revision), in order. `units` counts units by the rows that they hold, `rows` the rows by where they fell, `unparsed` and
 -- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out. Of each
 -- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative. `reliability`
--- is that of any count: many numbers of noise are among them, and each interval holds by itself.
+-- is that of any count: many numbers of noise are among them, and each interval holds by itself. `most` is the largest number of
+-- rows that the published counts allow where rows went to `other` or were dropped, with what the cap cuts; it holds with 99.5 % for
+-- all lines together, and null says that nothing is known. A number above it is noise, and `poor`.
 -- In: the release's table, or the name of a family for what is told of all its tables; a period by its first day, without it all
 -- periods that have such a table; a revision.
 CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
@@ -38,8 +40,9 @@ SELECT
     b.ci_lower,
     b.ci_upper,
     b.noise_scale,
+    b.most,
     CASE
-        WHEN b.ci_lower <= 0 OR b.noise_error > {most_fair} * b.estimate THEN 'poor'
+        WHEN b.ci_lower <= 0 OR b.estimate > b.most OR b.noise_error > {most_fair} * b.estimate THEN 'poor'
         WHEN b.noise_error > {most_good} * b.estimate THEN 'fair'
         ELSE 'good'
     END AS reliability,

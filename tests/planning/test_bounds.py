@@ -77,6 +77,11 @@ def test_the_forecast_reads_the_quality_table_of_the_release_itself(office: Offi
     told = office.run(*FORECAST).json["bounds"]
     assert told["from"] == "the quality table of wards, period all"
     assert [one["rows"] for one in told["tried"]] == [1, 2, 3, 4]
+    # Quality and forecast tell what the bound cuts by two draws: the forecast names the other number, too.
+    (says,) = (line for line in office.run("quality", "wards", "--json").json["says"] if "This cap cut" in line)
+    number = says.partition("This cap cut ")[2].partition(")")[0]
+    assert number.startswith("about ") and f"counts once more by itself: {number})" in told["counted_by_itself"]
+    assert told["counted_by_itself"] in " ".join(office.run(*FORECAST[:-1]).out.split())
 
 
 def test_public_counts_of_units_stand_in_for_a_quality_table(office: Office) -> None:
@@ -85,6 +90,7 @@ def test_public_counts_of_units_stand_in_for_a_quality_table(office: Office) -> 
     assert [one["cut"] for one in found["tried"]] == pytest.approx([70 / 170, 20 / 170])
     assert all(one["sure"] == 0 for one in found["tried"])
     text = office.run(*FORECAST[:-1], "--units-by-rows", "units.parquet").out
+    assert "counted_by_itself" not in found and "by itself" not in text
     assert "2 (the spec)" in text and "41.2 % ± 0.0" in text and "has the least error" in text
 
 

@@ -398,3 +398,5 @@ def test_a_legend_explains_only_what_its_tables_show(office: Office) -> None:
     simulated = office.run("forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1").out
     assert "law: exact" in law and "law: exact" not in simulated
     assert "- if there is none" not in law and "if there is none" not in simulated
+    without = office.run("forecast", "spec.yaml", "--mechanism", "dawa", "--repeat", "1").out
+    assert "of a cell; - if there is none." in without

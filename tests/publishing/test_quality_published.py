@@ -32,6 +32,7 @@ SAYS = (
     "far as the first 4 rows of each are looked at; rows beyond these are not seen, and the 95 % is of noise alone."
 )
 
+OF_MACRO = ["period", "revision", "most", "reliability", "period_start", "period_end"]  # columns beyond the file's
 CUT_TABLE = "What the cap cut of the first 4 rows of each, by ward"
 MOVED = (
     "The rows cut among the first 4 of each may move a share of all rows by up to 52.4 points (95 %), however they lie."
@@ -54,6 +55,19 @@ def office(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
     office.opened().write_records(RECORDS)
     office.write_spec(quality=QUALITY)
     return office
+
+
+def test_the_unit_is_written_in_one_way_in_sentences_facts_and_help(office: Office) -> None:
+    office.released()
+    page = (office.published() / "card.html").read_text(encoding="utf-8")
+    assert re.search(r"<q>\W*(<bdi>)?patient", page) is None
+    for sentence in (
+        "At most 2 rows of each patient are",
+        "hides whether any one patient is",
+        "spend on the same patient",
+    ):
+        assert sentence in card(office)
+    assert "protects each patient" in " ".join(office.run("check", "spec.yaml").out.split())
 
 
 def card(office: Office) -> str:
@@ -138,7 +152,7 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
     moved = MOVED.replace("52.4", "39.4")
     assert lines[:3] == ["wards, period all, revision 1", says, moved]
     for line in (
-        "declared 300 218 to 382",
+        "declared 300 216 to 384",
         "1 100 78 to 122",
         "4 or more 50 28 to 72",
     ):
@@ -170,6 +184,27 @@ def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(o
         "that they speak of."
     )
     assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
+
+
+def test_missing_values_are_bounded_by_the_published_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise draws 2,000 missing wards where none is missing and `other` of the counts is 0, with noise of scale 8."""
+    drawn = noise.discrete_laplace
+
+    def draws(scale: Fraction, size: int) -> Any:
+        return drawn(scale, size) + (noise.np.array([0, 0, 2_000, 0]) if size == 4 else 0)
+
+    monkeypatch.setattr(noise, "discrete_laplace", draws)
+    office.write_spec(quality=QUALITY | {"rows": 5}, axes=[AGE, WARD])
+    office.released()
+    told = " ".join(office.run("quality", "wards").out.split())
+    assert "Of 4 numbers of missing or undeclared values, none stands out" in told and "2,000" not in told
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        asked = "SELECT most, estimate, reliability FROM r.dph_quality('r.wards')"
+        asked = f"{asked} WHERE statistic = 'unparsed' AND axis = 'ward'"
+        ((most, estimate, reliability),) = connection.sql(asked).fetchall()
+    assert estimate == 2_000 and 0 < most < 1_000 and reliability == "poor"
+    assert f"each is at most {most:,.0f} rows" in told
 
 
 def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(office: Office) -> None:
@@ -208,10 +243,7 @@ def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> 
         with pytest.raises(duckdb.Error, match="there is no period 2020-01-01"):
             connection.sql("FROM r.dph_quality('r.wards', period := '2020-01-01')").fetchall()
     rows = pq.read_table(office.published(revision=2) / "quality.parquet")
-    assert (
-        found.drop_columns(["period", "revision", "reliability", "period_start", "period_end"]).to_pylist()
-        == rows.to_pylist()
-    )
+    assert found.drop_columns(OF_MACRO).to_pylist() == rows.to_pylist()
     named = zip(found["statistic"].to_pylist(), found["category"].to_pylist(), strict=True)
     words = dict(zip(named, found["reliability"].to_pylist(), strict=True))
     # The noise of 300 declared rows has a standard deviation of 113, of 100 units 28, of no failures 226.
@@ -314,11 +346,7 @@ def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(offi
         named = connection.sql("FROM r.dph_quality('r.wards', period := 'all')").to_arrow_table()
         with pytest.raises(duckdb.Error, match="there is no period x; it has all to all"):
             connection.sql("FROM r.dph_quality('r.wards', period := 'x')").fetchall()
-    assert (
-        found == named
-        and found.drop_columns(["period", "revision", "reliability", "period_start", "period_end"]).to_pylist() == whole
-        and total != [("",)]
-    )
+    assert found == named and found.drop_columns(OF_MACRO).to_pylist() == whole and total != [("",)]
 
 
 def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office) -> None:

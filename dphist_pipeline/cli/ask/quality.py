@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 60  # of a table in a terminal
 TOGETHER = "95 %, all together"
+BOUNDED = (
+    "The upper end for {axes} is what the published counts allow, by `other` or by the rows dropped, and with what the "
+    "cap cuts."
+)
 TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
 
 
@@ -37,14 +42,14 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.quality_tables import published_cuts, read_quality
+    from dphist_pipeline.answering.quality_tables import in_other, published_cuts, published_most, read_quality
     from dphist_pipeline.domain import with_words
     from dphist_pipeline.estimates.row_quality import failures, sentences, standing_out, tells
     from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(public_folder(store), release, period, family=True)
     audit, rows = read_quality(folder)
-    found = published_cuts(folder, audit, rows)
+    found, most = published_cuts(folder, audit, rows), published_most(folder, audit, rows)
     says = sentences(audit, rows, found)
     if as_json:
         named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
@@ -57,14 +62,18 @@ def quality(
     for name, title in TITLES.items():
         numbers = [row for row in rows if row["statistic"] == name]
         if tells(numbers, sum(row["estimate"] for row in numbers)):
-            _print_numbers(title, *standing_out(numbers, len(numbers), f"numbers of {title}", name), decimals)
+            tops = [most.get(None, math.inf) if in_other(row) else math.inf for row in numbers]
+            _print_numbers(title, *standing_out(numbers, len(numbers), f"numbers of {title}", name, tops), decimals)
         else:
             left_out.append(title)
-    failed, others = failures(rows)
+    failed, others = failures(rows, most)
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
         print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row, decimals)) for row in failed])
+        if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
+            axes = " and ".join(dict.fromkeys(bounded))
+            out.print(f"  {escape(BOUNDED.format(axes=axes))}")
     print_lines(filter(None, [others]))
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in found.items():

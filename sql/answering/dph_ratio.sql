@@ -152,8 +152,7 @@ SELECT
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN moved.reach IS NOT NULL
-            THEN 'the bound moves this ratio by about ' || {shift} || ' (95 %: ' || {shift_lower} || ' to ' || {shift_upper}
-                || '), measured with the first ' || capping.seen || ' rows of each unit; {unseen}'
+            THEN {moved}
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_ratio}, '')
     END AS capped,

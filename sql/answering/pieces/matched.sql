@@ -20,7 +20,7 @@ key_columns AS (
 ),
 keyed AS (
     SELECT
-        s.*, (
+        s.*, coalesce((
             SELECT list(
                 CASE WHEN c.is_number
                     THEN CAST(TRY_CAST(s.line[c.key_column] AS DOUBLE) AS VARCHAR)
@@ -29,7 +29,7 @@ keyed AS (
                 ORDER BY c.is_over, c.key_column
             )
             FROM key_columns AS c
-        ) AS parts
+        ), []) AS parts
     FROM (
         SELECT CAST(a AS MAP(VARCHAR, VARCHAR)) AS line, a.period, a._first FROM answered AS a
         UNION ALL
@@ -47,7 +47,11 @@ populations AS (
 ),
 -- An axis in `other` has null in all its columns.
 matched AS (
-    SELECT k.period, k._first, k.parts, coalesce(p.lines, 0) AS lines, p.population, p.standard
+    SELECT
+        k.period, k._first, k.parts, coalesce(p.lines, 0) AS lines, p.population, p.standard,
+        CASE WHEN len(k.parts) = 0 THEN 'all cells'
+            ELSE array_to_string(list_transform(k.parts, lambda x: coalesce(x, 'null')), ', ')
+        END AS called
     FROM keyed AS k LEFT JOIN populations AS p ON p.parts = k.parts
     WHERE k.period IS NOT NULL AND NOT EXISTS (
         SELECT 1
@@ -64,17 +68,15 @@ population_problems AS (
     WHERE NOT list_contains(map_keys(people.line), 'population')
         OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(people.line), c.key_column))
     UNION ALL
-    SELECT 'there is no row of the population for ' || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'there is no row of the population for ' || m.called
     FROM matched AS m
     WHERE m.lines = 0
     UNION ALL
-    SELECT 'there are several rows of the population for '
-        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ') || '; add them up first'
+    SELECT 'there are several rows of the population for ' || m.called || '; add them up first'
     FROM matched AS m
     WHERE m.lines > 1
     UNION ALL
-    SELECT 'the population must be above 0 for '
-        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'the population must be above 0 for ' || m.called
     FROM matched AS m
     WHERE m.lines = 1 AND NOT coalesce(m.population > 0 AND isfinite(m.population), false)
     UNION ALL

@@ -107,12 +107,19 @@ _WITH_INNER = """
     UNION ALL
     SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
 """
+_ASKED = "coalesce(TRY_CAST(with_chance AS BOOLEAN), false)"
+# The rows of cells that lie in both boxes vary alike.
+_WITH_BOTH = f"""
+    SELECT unnest(['first', 'second']) AS name, name AS source
+    UNION ALL
+    SELECT 'both', unnest(['first', 'second']) WHERE {_ASKED}
+"""
 _TWO_BOXES = ("dph_difference", "dph_ratio")
 _MOVED = {"dph_share": "share", "dph_ratio": "ratio", "dph_rate": "rate", "dph_standardised": "rate"}
 # The two boxes whose rows cut are summed along an axis.
 _CUT_IN = {"dph_share": {"first": "part", "second": "whole"}, "dph_ratio": {"first": "first", "second": "second"}}
 _NAMED = {
-    **dict.fromkeys(_TWO_BOXES, "SELECT unnest(['first', 'second']) AS name, name AS source"),
+    **dict.fromkeys(_TWO_BOXES, _WITH_BOTH),
     **dict.fromkeys(_ONE_BOX, _WITH_INNER),
     "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
     "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
@@ -391,7 +398,7 @@ def _shift_of(name: str) -> str:
 def _chance(name: str) -> dict[str, str]:
     """SQL for half widths that cover the variation of counts by chance, too, where a question asks for that."""
     never = name == "dph_compare_releases"  # the same people may be in both
-    asked = "false" if never else "coalesce(TRY_CAST(with_chance AS BOOLEAN), false)"
+    asked = "false" if never else _ASKED
     normal, answer = repr(normal_factor(LEVEL) ** 2), "answered._answer"
     widened = {
         "change": ("d.noise_half_width", normal, "d.chance_variance"),

@@ -75,8 +75,8 @@ first_problems AS (
     UNION ALL
     SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
         || ' in the standard population'
-    FROM people
-    WHERE NOT list_contains(map_keys(people.line), 'standard')
+    FROM dph_people
+    WHERE NOT list_contains(map_keys(dph_people.line), 'standard')
     UNION ALL
     SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
     WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))

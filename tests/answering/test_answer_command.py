@@ -108,7 +108,12 @@ def test_means_and_sums_take_the_ends_of_open_bins(store: Store) -> None:
     assert facts(store, "cells", "--sum", "age", "--where", "age in [0, 65)")["rows"][0]["estimate"] > 1e6
     _, shown, *_ = answered(store, "cells", "--mean", "day").stdout.splitlines()
     assert "2026-01-05" < shown.split()[1] < shown.split()[0] < "2026-03-30"
-    assert "give the ends within which all values lie" in str(answered(store, "cells", "--mean", "age").exception)
+    refused = str(answered(store, "cells", "--mean", "age").exception)
+    assert "give the ends within which all values lie, as --low 0 --high 120, or a box" in refused
+    refused = str(answered(store, "cells", "--sum", "age", "--low", "-5", "--high", "3").exception)
+    assert "axis age: --high must lie above 65" in refused
+    shown = " ".join(answered(store, "cells", "--mean", "day").stdout.split())
+    assert "; --with-chance adds that." in shown
 
 
 def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:

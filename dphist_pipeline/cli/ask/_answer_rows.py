@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import takewhile
@@ -134,12 +135,31 @@ def box_where(text: str) -> Box:
     return parse_where(text) if text.strip() else {}
 
 
+def in_options(text: str) -> str:
+    """A sentence of a macro with the options of the command line in place of its arguments."""
+    text = re.sub(r"\b(low|high) := '?([^\s',]+)'?", r"--\1 \2", text).replace(", --high", " --high")
+    text = re.sub(r"\b(low|high) must\b", r"--\1 must", text)
+    return re.sub(r"\bwith_chance\b", "--with-chance", text)
+
+
 def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
     Args:
         other: what is subtracted, if another release was asked for.
+
+    Raises:
+        QuestionRefused: the macro refuses the question.
     """
+    from dphist_pipeline.estimates.chosen_cells import QuestionRefused
+
+    try:
+        return _answer_rows(publication, asked, box, other)
+    except QuestionRefused as refused:
+        raise QuestionRefused(refused.axis, in_options(refused.problem)) from None
+
+
+def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
     match asked.question:
         case "by" | "standardise":
             return _rows(_by_axes(publication, asked, box))
@@ -234,7 +254,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         said = [f"{rates} what the column capped says"]
     said += dict.fromkeys(row["chance"] for row in rows if row.get("chance"))
     for one in said:
-        out.print(escape(f"{one[0].upper()}{one[1:]}."))
+        out.print(escape(in_options(f"{one[0].upper()}{one[1:]}.")))
 
 
 def _beginning(sentences: Sequence[str]) -> str:

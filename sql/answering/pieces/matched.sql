@@ -1,7 +1,8 @@
 -- The rows of dph_marginal in `answered`, and in `matched` the population of each row; `standard` is its column of that name.
 -- Rows of `other` are left out.
--- The table is read first, so no part of this query can hide it.
-people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
+-- The table is read first, so no part of this query can hide it; nor has this part a name that a table has, which would be read
+-- as itself where there is no such table.
+dph_people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
 answered AS ({marginal}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
@@ -16,7 +17,7 @@ key_columns AS (
         WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
     )
     UNION ALL
-    SELECT 'period', false, false WHERE EXISTS (FROM people WHERE list_contains(map_keys(people.line), 'period'))
+    SELECT 'period', false, false WHERE EXISTS (FROM dph_people WHERE list_contains(map_keys(dph_people.line), 'period'))
 ),
 keyed AS (
     SELECT
@@ -33,7 +34,7 @@ keyed AS (
     FROM (
         SELECT CAST(a AS MAP(VARCHAR, VARCHAR)) AS line, a.period, a._first FROM answered AS a
         UNION ALL
-        SELECT p.line, NULL, NULL FROM people AS p
+        SELECT p.line, NULL, NULL FROM dph_people AS p
     ) AS s
 ),
 populations AS (
@@ -64,9 +65,9 @@ population_problems AS (
     SELECT 'the population needs the columns population' || (
         SELECT string_agg(', ' || c.key_column, '' ORDER BY c.key_column) FROM key_columns AS c
     ) AS problem
-    FROM people
-    WHERE NOT list_contains(map_keys(people.line), 'population')
-        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(people.line), c.key_column))
+    FROM dph_people
+    WHERE NOT list_contains(map_keys(dph_people.line), 'population')
+        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(dph_people.line), c.key_column))
     UNION ALL
     SELECT 'there is no row of the population for ' || m.called
     FROM matched AS m

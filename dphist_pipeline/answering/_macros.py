@@ -107,11 +107,19 @@ _WITH_INNER = """
     UNION ALL
     SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
 """
+_ASKED = "coalesce(TRY_CAST(with_chance AS BOOLEAN), false)"
+# The rows of cells that lie in both boxes vary alike.
+_WITH_BOTH = f"""
+    SELECT unnest(['first', 'second']) AS name, name AS source
+    UNION ALL
+    SELECT 'both', unnest(['first', 'second']) WHERE {_ASKED}
+"""
 _TWO_BOXES = ("dph_difference", "dph_ratio")
+_MOVED = {"dph_share": "share", "dph_ratio": "ratio", "dph_rate": "rate", "dph_standardised": "rate"}
 # The two boxes whose rows cut are summed along an axis.
 _CUT_IN = {"dph_share": {"first": "part", "second": "whole"}, "dph_ratio": {"first": "first", "second": "second"}}
 _NAMED = {
-    **dict.fromkeys(_TWO_BOXES, "SELECT unnest(['first', 'second']) AS name, name AS source"),
+    **dict.fromkeys(_TWO_BOXES, _WITH_BOTH),
     **dict.fromkeys(_ONE_BOX, _WITH_INNER),
     "dph_range": "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source",
     "dph_share": "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)",
@@ -129,10 +137,26 @@ _WEIGHTS = dict.fromkeys(("dph_mean", "dph_sum"), _MOMENTS)
 _WEIGHTS |= dict.fromkeys(_TWO_BOXES, "SELECT i.*, 1 AS weight FROM inside_positions AS i")
 
 
-_SHIFTS = {
-    "shift": "moved.shift",
-    "shift_lower": "moved.lower",
-    "shift_upper": "moved.upper",
+# How far the bound moves an answer, and the ends of the interval of that.
+_SHIFTS = {"shift": "moved.shift", "shift_lower": "moved.lower", "shift_upper": "moved.upper"}
+_SHIFTS_OF_SHARE = {
+    "shift": "biased.points",
+    "shift_lower": "biased.points_lower",
+    "shift_upper": "biased.points_upper",
+}
+# A rate is too low by the rows cut, each with a weight. Their interval is cut off as that of all rows cut.
+_CUTS = {
+    "shift": "greatest(0, {cut})",
+    "shift_lower": "CASE WHEN {cut} + {reach} > 0 THEN {cut} + {reach} ELSE {reach} END",
+    "shift_upper": "greatest(0, {cut} - {reach})",
+}
+_RATES = {
+    "dph_rate": {"cut": "answered._cut.cut", "reach": "answered._cut.reach", "weight": "per / m.population"},
+    "dph_standardised": {
+        "cut": "barred.cut / barred.most",
+        "reach": "barred.cut_reach / barred.most",
+        "weight": "barred.most",
+    },
 }
 # How far all rows cut would move an answer, wherever they fell.
 _RATIOS = {
@@ -164,6 +188,9 @@ _INNER_ANSWER = """
     {'noise_scale': barred.noise_scale, 'noise_variance': barred.noise_variance} AS _law,
     (SELECT a FROM (SELECT {answer}) AS a) AS _answer
 """
+_CUT_OF_ROW = """,
+    (SELECT k FROM cut_of_rows AS k WHERE k.period = grouped.period AND k._first = grouped._first) AS _cut
+"""
 _AROUND_MARGINALS = {
     "dph_rate": "axes",
     "dph_standardised": "list_append(coalesce(TRY_CAST(axes AS VARCHAR[]), []), CAST(over AS VARCHAR))",
@@ -182,6 +209,9 @@ def macro(name: str, schema: str | None = None) -> str:
     if name in _AROUND_MARGINALS:
         inner = _parts("dph_marginal") | {"no_problem": parts["no_problem"]}
         inner["answer"] = _INNER_ANSWER.replace("{answer}", inner["answer"])
+        if name in _RATES:
+            inner["answer"] += _CUT_OF_ROW
+            inner["cut_of_rows"] = _piece("cut_of_rows")
         inner["days_of_grouped"] = f"{end_of('grouped')} AS _period_end"
         marginal = statement("answering/dph_marginal", **inner, **NOTES).partition(" AS TABLE\n")[2]
         axes = _AROUND_MARGINALS[name]
@@ -213,6 +243,7 @@ def _parts(name: str) -> dict[str, str]:
     parts = {
         "schema": "",
         "value_columns": _VALUE_COLUMNS,
+        "cut_of_rows": "",
         "opening": _opening(name, BOXES.get(name, ONE_BOX)),
         "boxes_asked": _piece("boxes_asked"),
         "boxes_along": _piece("boxes_along"),
@@ -269,11 +300,12 @@ def _parts(name: str) -> dict[str, str]:
         "cut_along": _piece("cut_along", **_CUT_IN.get(name, {"first": "", "second": ""})),
         "shift_of_share": f"({_piece('shift_of_share')})",
         "shift_of_ratio": f"({_piece('shift_of_ratio', **_numbers(_RATIOS))})",
-        **_numbers(_SHIFTS, sign="+", digits="3"),
+        "moved": _moved(name),
         **_numbers(_MOVES, digits="3"),
         "shifted": _piece(
             "shifted",
             capped_of_release=_capped("capping"),
+            measured=_measured(name),
             shift=_shift_of(name),
             cap_unknown=NOTES["cap_unknown"],
         ),
@@ -297,7 +329,40 @@ def _parts(name: str) -> dict[str, str]:
 
 def _capped(row: str) -> str:
     """SQL for the sentence on what the bound cut, from a row of what was bought."""
-    return _piece("capped", row=row, unseen=NOTES["unseen"])
+    return _piece("capped", row=row, beginning=_among_first(row))
+
+
+def _among_first(row: str) -> str:
+    """SQL for the beginning of a sentence on rows that the bound cut: what is not seen of them."""
+    return _piece("among_first", row=row, unseen=NOTES["unseen"])
+
+
+def _moved(name: str) -> str:
+    """SQL for the sentence on how far the bound moves a share, a ratio or a rate; empty for others."""
+    what = _MOVED.get(name)
+    if what is None:
+        return ""
+    if name == "dph_share":
+        numbers = {which: f"printf('%+.2f', {number})" for which, number in _SHIFTS_OF_SHARE.items()}
+    elif name in _RATES:
+        numbers = _numbers({which: _lower_rate(name, cut) for which, cut in _CUTS.items()}, sign="+")
+    else:
+        numbers = _numbers(_SHIFTS, sign="+", digits="3")
+    unit = " points" if name == "dph_share" else ""
+    return _piece("moved", beginning=_among_first("capping"), what=what, unit=unit, **numbers)
+
+
+def _lower_rate(name: str, cut: str) -> str:
+    """SQL for how far a rate is moved by some rows cut, which are no more than all that may be."""
+    weight = _RATES[name]["weight"]
+    return f"0 - least(capping.cut_upper, {cut.format(**_RATES[name])}) * {weight}"
+
+
+def _measured(name: str) -> str:
+    """SQL for the case in which a quality table tells how far the bound moves a rate; empty for others."""
+    if name not in _RATES:
+        return ""
+    return f"\n        WHEN {_RATES[name]['cut']} IS NOT NULL THEN {_moved(name)}"
 
 
 def _missing(name: str) -> str:
@@ -324,13 +389,16 @@ def _shift_of(name: str) -> str:
     if name in ("dph_mean", "dph_sum"):
         digits, ends = ("3", _MEAN_SHIFTS) if name == "dph_mean" else ("4", _SUM_SHIFTS)
         return f"({_piece(name.replace('dph_', 'shift_of_'), **_numbers(ends, '+', digits))})"
-    return "'each rate is too low by the rows cut there'" if name in ("dph_rate", "dph_standardised") else "NULL"
+    if name not in _RATES:
+        return "NULL"
+    (most,) = _numbers({"most": f"capping.cut_upper * {_RATES[name]['weight']}"}).values()
+    return f"'each rate is too low by the rows cut there, by at most ' || {most}"
 
 
 def _chance(name: str) -> dict[str, str]:
     """SQL for half widths that cover the variation of counts by chance, too, where a question asks for that."""
     never = name == "dph_compare_releases"  # the same people may be in both
-    asked = "false" if never else "coalesce(TRY_CAST(with_chance AS BOOLEAN), false)"
+    asked = "false" if never else _ASKED
     normal, answer = repr(normal_factor(LEVEL) ** 2), "answered._answer"
     widened = {
         "change": ("d.noise_half_width", normal, "d.chance_variance"),

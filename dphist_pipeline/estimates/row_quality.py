@@ -18,9 +18,8 @@ from dphist_pipeline.estimates.notes import UNSEEN
 
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
-_SHIFT = (
-    "The rows cut among the first {} of each may move a share of all rows by up to {} points (95 %), however they lie"
-)
+_FIRST = f"Among the first {{}} rows of each ({UNSEEN})"
+_SHIFT = "the rows cut may move a share of all rows by up to {} points (95 %), however they lie."
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
 NEARLY_ALL_FAILED = (
@@ -260,17 +259,16 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
             return said
         share = cut.share_in_words and f", {cut.share_in_words} of all"
         said.append(
-            f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}){share}, as far as the first "
-            f"{seen(rows)} rows of each are looked at; {UNSEEN}."
+            f"{capped} {_FIRST.format(seen(rows))}, this cap cut about {about} rows (95 %: {lower} to {upper}){share}."
         )
         if points := cut.points:
-            said.append(f"{_SHIFT.format(seen(rows), points)}.")
+            said.append(f"Of these first rows, {_SHIFT.format(points)}")
     return [*said, *filter(None, [rest_in_words(found)])]
 
 
 def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
     """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
-    return f"{_most_counted(audit)}, others are cut. {_SHIFT.format(seen(rows), points)}; {UNSEEN}."
+    return f"{_most_counted(audit)}, others are cut. {_FIRST.format(seen(rows))}, {_SHIFT.format(points)}"
 
 
 def _most_counted(audit: Row) -> str:

@@ -391,8 +391,8 @@ def _recommendation(one: Mapping[str, Any]) -> str:
     others = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
     more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
     return (
-        f"Least error of {where}: no clear winner. {one['mechanism']} has up to about {error} on these counts; "
-        f"{', '.join(others)}{more} may be as good or better."
+        f"Least error of {where}: these counts do not tell which mechanism is the best. On them the error of "
+        f"{one['mechanism']} is at most about {error}; that of {', '.join(others)}{more} may be as small, or smaller."
     )
 
 

@@ -1,8 +1,7 @@
 -- The count in one box less the count in another, with its 95 % interval: one row for each period (its latest revision), in order.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
--- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out, but for chance: there
--- such boxes are taken to vary apart, so their interval is wider.
+-- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out, and so does chance there.
 CREATE OR REPLACE MACRO {schema}dph_difference(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
@@ -19,7 +18,7 @@ differing AS (
 ),
 reached AS (
     SELECT
-        d.*, greatest(0, d.first_unbiased) + greatest(0, d.second_unbiased) + 2 AS chance_variance,
+        d.*, d.first_alone + d.second_alone AS chance_variance,
         d.first_estimate - d.second_estimate AS estimate, d.first_unbiased - d.second_unbiased AS unbiased,
         CASE
             WHEN NOT d.has_bars THEN NULL

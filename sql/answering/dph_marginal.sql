@@ -159,7 +159,7 @@ reaching AS (
 barred AS (
     {ends}
 ),
-first_problems AS (
+{cut_of_rows}first_problems AS (
     SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
         || (
             SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)

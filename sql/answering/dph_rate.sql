@@ -1,7 +1,9 @@
 -- Counts by some axes for each `per` people of a population, with 95 % intervals: one row for each combination, in declared order,
 -- for each period (its latest revision). The population is public and exact, so an interval is that of the count, divided.
 -- Rows of `other` have no population and are left out.
--- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
+-- about 95 %, if axes and box are of one axis alone and the table has that axis; else by how much at most. Without a quality table
+-- this is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
@@ -15,7 +17,7 @@ WITH {matched},
 {capping}
 first_problems AS (FROM population_problems)
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _period_end),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _cut, _period_end),
     m.population,
     answered._answer.estimate * per / m.population AS estimate,
     answered._answer.unbiased * per / m.population AS unbiased,

@@ -7,7 +7,7 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Of a box within the other one, the ratio with the rows cut lies between 0 and 1, as that of dph_share does.
--- Boxes that overlap are taken to vary apart, so their interval is wider.
+-- Rows in both boxes vary alike, but for estimates from reports, whose interval is wider there.
 -- In: the release's table; two boxes and a period as in dph_box. For a part of a box, dph_share is narrower.
 CREATE OR REPLACE MACRO {schema}dph_ratio(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
@@ -17,8 +17,7 @@ CREATE OR REPLACE MACRO {schema}dph_ratio(
 {two_boxes},
 varying AS (
     SELECT
-        d.*, CASE WHEN {asked} THEN greatest(0, d.first_unbiased) + 1 ELSE 0 END AS first_chance,
-        CASE WHEN {asked} THEN greatest(0, d.second_unbiased) + 1 ELSE 0 END AS second_chance,
+        d.*, d.first_alone + d.alike AS first_chance, d.second_alone + d.alike AS second_chance,
         {first_with_chance} AS first_far, {second_with_chance} AS second_far
     FROM box_pairs AS d
 ),
@@ -44,7 +43,7 @@ sides AS (
 ),
 reaching_sides AS (
     SELECT
-        f.*, f.above * f.below - f.factor ** 2 * f.crossed AS half_linear,
+        f.*, f.above * f.below - f.factor ** 2 * (f.crossed + f.alike) AS half_linear,
         f.above ** 2 - f.factor ** 2 * f.above_square AS fixed,
         half_linear ** 2 - fixed * (f.below ** 2 - f.factor ** 2 * f.below_square) AS discriminant
     FROM (SELECT d.*, {deviations} AS factor FROM sides AS d) AS f
@@ -152,8 +151,7 @@ SELECT
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN moved.reach IS NOT NULL
-            THEN 'the bound moves this ratio by about ' || {shift} || ' (95 %: ' || {shift_lower} || ' to ' || {shift_upper}
-                || '), measured with the first ' || capping.seen || ' rows of each unit; {unseen}'
+            THEN {moved}
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_ratio}, '')
     END AS capped,

@@ -203,17 +203,13 @@ SELECT
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN biased.reach < 100
-            THEN 'the bound moves this share by about ' || printf('%+.2f', biased.points) || ' points (95 %: '
-                || printf('%+.2f', biased.points_lower) || ' to '
-                || printf('%+.2f', biased.points_upper) || '), measured with the first ' || caps.seen
-                || ' rows of each unit; {unseen}'
+            THEN {moved}
         WHEN capping.cut IS NULL THEN '{cap_unknown}'
         ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
     END AS capped,
     {chance},
     {days_of_barred}
 FROM ({found}) AS found LEFT JOIN barred ON true
-LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
 WHERE {no_problem}

@@ -2,7 +2,9 @@
 -- for each combination of some axes, in declared order, for each period (its latest revision).
 -- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
 -- weight. Rows of `other` are left out.
--- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
+-- about 95 %, if `axes` is empty, the table has the axis of `over`, and the box has no other; else by how much at most. Without a
+-- quality table this is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
@@ -22,7 +24,7 @@ weighted AS (
     SELECT
         k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._unbiased AS unbiased,
         a._variance AS variance, a._is_linear AS is_nested, a._law.noise_scale, a._law.noise_variance,
-        k.population,
+        k.population, a._cut AS cut,
         CASE
             WHEN k.population > 0 AND isfinite(k.population) AND isfinite(k.standard)
                 THEN per * k.standard / nullif(sum(k.standard) OVER (PARTITION BY k.period, k.of_group), 0) / k.population
@@ -45,6 +47,9 @@ summed AS (
             ELSE {sum_of_weighted_variances}
         END AS variance,
         max(w.weight) AS most,
+        -- Rows cut, with the weights of the rates; their noise is independent.
+        CASE WHEN bool_and(w.cut IS NOT NULL) THEN sum(w.weight * w.cut.cut) END AS cut,
+        sqrt(sum((w.weight * w.cut.reach) ** 2)) AS cut_reach,
         fsum(w.weight ** 2 * (greatest(0, w.unbiased) + 1) ORDER BY w._first) AS chance_variance
     FROM weighted AS w
     GROUP BY w.period, w.of_group
@@ -70,8 +75,8 @@ first_problems AS (
     UNION ALL
     SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
         || ' in the standard population'
-    FROM people
-    WHERE NOT list_contains(map_keys(people.line), 'standard')
+    FROM dph_people
+    WHERE NOT list_contains(map_keys(dph_people.line), 'standard')
     UNION ALL
     SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
     WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))
@@ -79,8 +84,7 @@ first_problems AS (
     SELECT 'the axes are a list of names, as [''' || CAST(axes AS VARCHAR) || '''], not ' || CAST(axes AS VARCHAR)
     WHERE axes IS NOT NULL AND TRY_CAST(axes AS VARCHAR[]) IS NULL
     UNION ALL
-    SELECT 'the standard must be at least 0 for '
-        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'the standard must be at least 0 for ' || m.called
     FROM matched AS m
     WHERE m.lines = 1 AND NOT coalesce(m.standard >= 0 AND isfinite(m.standard), false)
     UNION ALL

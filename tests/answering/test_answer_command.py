@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.ask._answer_rows import _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
+from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store
@@ -104,7 +108,12 @@ def test_means_and_sums_take_the_ends_of_open_bins(store: Store) -> None:
     assert facts(store, "cells", "--sum", "age", "--where", "age in [0, 65)")["rows"][0]["estimate"] > 1e6
     _, shown, *_ = answered(store, "cells", "--mean", "day").stdout.splitlines()
     assert "2026-01-05" < shown.split()[1] < shown.split()[0] < "2026-03-30"
-    assert "give the ends within which all values lie" in str(answered(store, "cells", "--mean", "age").exception)
+    refused = str(answered(store, "cells", "--mean", "age").exception)
+    assert "give the ends within which all values lie, as --low 0 --high 120, or a box" in refused
+    refused = str(answered(store, "cells", "--sum", "age", "--low", "-5", "--high", "3").exception)
+    assert "axis age: --high must lie above 65" in refused
+    shown = " ".join(answered(store, "cells", "--mean", "day").stdout.split())
+    assert "; --with-chance adds that." in shown
 
 
 def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
@@ -146,6 +155,21 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
         ("--by", "county", "--population", "none.csv"): "the population none.csv cannot be read",
     }.items():
         assert message in str(answered(store, "cells", *words).exception)
+
+
+def test_a_rate_tells_in_a_column_how_far_the_bound_moves_it(store: Store, tmp_path: Path) -> None:
+    """By the rows cut along its axis, or along that of its level; what all rates have in common stands once."""
+    codes, cuts = ("01", "02", "03", "04", None), np.array([4.0, 0, 8, 50, 0])
+    along = RowTable(("cut",) * 5, ("county",) * 5, tuple(range(5)), codes, cuts, by_hand.SCALE, "b", Fraction(1))
+    told = replace(made("cells"), quality=(*by_hand.QUALITY, along))
+    opened = Store.create(tmp_path / "project" / "store")
+    by_hand.publish(opened.public, told, AXES, "cells")
+    for by, groups, lows in (("county", codes[:4], (4, 0, 8, 50)), ("state", "ABC", (12, 0, 50))):
+        file = tmp_path / f"{by}.csv"
+        file.write_text("\n".join([f"{by},population", *(f"{group},10" for group in groups)]))
+        shown = answered(opened, "cells", "--by", by, "--population", str(file), "--per", "10").stdout
+        assert re.findall(r"(\S+) \(95 %:", shown) == [f"-{low}" if low else "+0" for low in lows]
+        assert " ".join(shown.split()).count("The bound moves this rate by about what the column capped says.") == 1
 
 
 def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:

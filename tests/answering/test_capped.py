@@ -31,10 +31,11 @@ AXES: list[dict[str, Any]] = [
 COUNTED, CUT = np.array([7_800.0, 71_400.0, 800.0]), np.array([1_650.0, 1_000.0, 0.0])
 SCALE, CUT_SCALE, PERIODS = Fraction(12), Fraction(140), 1_500
 SHARE = "dph_share('noisy', {'readmitted': 'yes'})"
-POINTS = r"([+-][\d.]+)"
+POINTS = r"([+-][\d.,]+)"
+BEGINNING = f"among the first 10 rows of each unit ({notes.UNSEEN})"
 SAID = re.compile(
-    rf"by about {POINTS}(?: points)? \(95 %: {POINTS} to {POINTS}\), measured with the first 10 rows "
-    rf"of each unit; {notes.UNSEEN}$"
+    rf"^{re.escape(BEGINNING)}, the bound moves this (?:share|ratio|rate) by about {POINTS}(?: points)? "
+    rf"\(95 %: {POINTS} to {POINTS}\)$"
 )
 RATIO = "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': ['yes', 'no']})"
 
@@ -83,7 +84,7 @@ def asked(connection: duckdb.DuckDBPyConnection, question: str) -> list[str | No
 def told(text: str | None) -> tuple[float, ...]:
     found = SAID.search(text or "")
     assert found is not None, text
-    return tuple(map(float, found.groups()))
+    return tuple(float(number.replace(",", "")) for number in found.groups())
 
 
 def bias(part: list[int], whole: list[int]) -> float:
@@ -144,8 +145,7 @@ def test_a_ratio_by_a_count_near_0_says_how_far_at_most(catalogue: duckdb.DuckDB
 def test_other_questions_say_how_many_rows_the_bound_cut(catalogue: duckdb.DuckDBPyConnection, question: str) -> None:
     (text,) = asked(catalogue, question)
     reach = "2,231 to 3,069"  # 140·ln 20 is 419.4
-    said = f"the bound cut about 2,650 rows (95 %: {reach}) among the first 10 of each unit ({notes.UNSEEN}); "
-    said += "no interval covers them"
+    said = f"{BEGINNING}, the bound cut about 2,650 rows (95 %: {reach}); no interval covers them"
     assert text.startswith(said) and ("quantile" in question or "; with them this share would move by -" in text)
 
 
@@ -210,7 +210,7 @@ def test_every_sentence_gives_the_rows_cut_one_interval_cut_off_at_0(
         "dph_sum('noisy', 'age')",
         "dph_quantile('noisy', 'age')",
     ]
-    said = f"the bound cut about {max(0, cut):,} rows (95 %: {ends}) "
+    said = f"{BEGINNING}, the bound cut about {max(0, cut):,} rows (95 %: {ends}); "
     assert [text for question in questions for text in asked(changed, question) if not str(text).startswith(said)] == []
     lower, upper = Cut(None, 80_000, cut, cut - 1_198, cut + 1_198).possible
     assert f"{lower:,.0f} to {upper:,.0f}" == ends
@@ -234,42 +234,89 @@ def test_no_number_of_what_was_cut_is_a_power_of_ten(changed: duckdb.DuckDBPyCon
     assert f"by +0 to +{(cut + 5) * 100:,} at most" in str(asked(changed, "dph_sum('noisy', 'age')")[0])
 
 
-def test_rates_say_that_they_are_too_low_by_the_rows_cut(catalogue: duckdb.DuckDBPyConnection) -> None:
-    people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})
-    catalogue.register("people", people)
-    rows = catalogue.execute("SELECT capped FROM dph_rate('noisy', ['readmitted'], 'people')").fetchall()
-    assert len(rows) == 2 and all("about 2,650 rows" in text and "each rate is too low" in text for (text,) in rows)
+RATES = {
+    "people": pa.table({"readmitted": ["yes", "no"], "population": [1e5, 2e5], "standard": [1, 3]}),
+    "ages": pa.table({"age_lower": [0, 50], "age_upper": [50, 100], "population": [1e5, 2e5], "standard": [1, 3]}),
+    "all_people": pa.table({"population": [1e5]}),
+}
+
+
+def test_a_rate_along_the_axis_says_how_far_the_bound_moves_it(changed: duckdb.DuckDBPyConnection) -> None:
+    """A rate of `per` people is too low by the rows cut, by person; a standardised one by their weighted sum."""
+    for name, people in RATES.items():
+        changed.register(name, people)
+    by_group = [0 - CUT[0], 0 - CUT[1] / 2]
+    in_part = "{'readmitted': ['yes', 'no'], 'age': [0, 100]}"
+    for question, expected in (
+        ("dph_rate('noisy', ['readmitted'], 'people'", by_group),
+        (f"dph_rate('noisy', ['readmitted'], 'people', box := {in_part}", by_group),
+        ("dph_rate('noisy', [], 'all_people'", [-CUT.sum()]),
+        (f"dph_rate('noisy', [], 'all_people', box := {in_part}", [-CUT[:2].sum()]),
+        ("dph_standardised('noisy', [], 'readmitted', 'people'", [by_group[0] / 4 + 3 * by_group[1] / 4]),
+    ):
+        moved = [told(text) for text in asked(changed, f"{question}, per := 1e5)")]
+        assert [shift for shift, *_ in moved] == pytest.approx(expected, abs=0.5)
+        assert all(lower < shift < upper <= 0 for shift, lower, upper in moved)
+
+
+@pytest.mark.parametrize(("cut", "expected"), [(-145, "+0 (95 %: -274.4 to +0)"), (-10_000, "+0 (95 %: -419.4 to +0)")])
+def test_the_rows_cut_of_a_rate_are_cut_off_as_all_rows_cut(
+    changed: duckdb.DuckDBPyConnection, cut: int, expected: str
+) -> None:
+    changed.register("people", RATES["people"])
+    changed.execute(
+        f"UPDATE internals.dph_quality_rows SET estimate = {cut}, ci_lower = {cut} - 419.4, "
+        f"ci_upper = {cut} + 419.4 WHERE axis = 'readmitted' AND position = 0"
+    )
+    assert str(asked(changed, "dph_rate('noisy', ['readmitted'], 'people', per := 1e5)")[0]).endswith(expected)
+    changed.execute("UPDATE internals.dph_quality_rows SET estimate = 1e6 WHERE axis = 'readmitted' AND position = 0")
+    assert told(asked(changed, "dph_rate('noisy', ['readmitted'], 'people', per := 1)")[0])[0] == -0.03069
+
+
+def test_rates_of_another_axis_say_by_how_much_they_are_too_low_at_most(changed: duckdb.DuckDBPyConnection) -> None:
+    for name, people in RATES.items():
+        changed.register(name, people)
+    said = "among the first 10 rows of each unit"
+    for question, most in (
+        ("dph_rate('noisy', ['age'], 'ages'", [3069, 1535]),
+        ("dph_rate('noisy', ['readmitted'], 'people', box := {'age': [0, 50]}", [3069, 1535]),
+        ("dph_standardised('noisy', [], 'age', 'ages'", [1151]),
+    ):
+        texts = [str(text).replace(",", "") for text in asked(changed, f"{question}, per := 1e5)")]
+        assert [text.rpartition(" by at most ")[2] for text in texts] == list(map(str, most))
+        assert all(text.startswith(said) and "each rate is too low by the rows cut there" in text for text in texts)
 
 
 def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
     first, second = (published(tmp_path, period=period) for period in ("2026-03-02", "2026-03-09"))
     text = second.change_since(first).capped
-    assert text.startswith("in the first period the bound cut about 2,650 rows")
-    assert ". In the second one the bound cut about 2,650 rows" in text
+    assert text.startswith(f"in the first period {BEGINNING}, the bound cut about 2,650 rows")
+    assert f". In the second one {BEGINNING}, the bound cut about 2,650 rows" in text
     assert second.changes()["capped"].to_list() == [text]
 
 
 def test_a_comparison_says_of_the_side_without_a_quality_table_that_it_is_not_known(tmp_path: Path) -> None:
     first, second = published(tmp_path), published(tmp_path, quality=False, period="2026-03-09")
     text = second.change_since(first).capped
-    assert text.startswith("in the first period the bound cut about 2,650 rows")
+    assert text.startswith(f"in the first period {BEGINNING}, the bound cut about 2,650 rows")
     assert text.endswith(f". In the second one the count is {notes.CAP_UNKNOWN}")
 
 
 def test_two_revisions_and_two_releases_of_one_period_are_no_two_periods(tmp_path: Path) -> None:
     first, second = (published(tmp_path, revision=number) for number in (1, 2))
     said = second.change_since(first)
-    assert said.capped.startswith("in revision 1 the bound cut") and ". In revision 2 the bound cut" in said.capped
+    begins = f"{BEGINNING}, the bound cut"
+    assert said.capped.startswith(f"in revision 1 {begins}") and f". In revision 2 {begins}" in said.capped
     cells = by_hand.estimate(AXES, np.outer(COUNTED, [2 / 3, 1 / 3]), SCALE, off=0.0)
     other = by_hand.publish(tmp_path, replace(cells, quality=()), AXES, "plain", "2026-03-02")
     said = other.change_since(second)
-    assert said.capped.startswith("in release noisy the bound cut") and ". In release plain the count is" in said.capped
+    assert said.capped.startswith(f"in release noisy {begins}") and ". In release plain the count is" in said.capped
     assert said.chance == notes.CHANCE_OF_RELEASES and "with_chance" not in said.chance
 
 
 def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
     (text,) = asked(catalogue, "dph_sum('noisy', 'age')")
-    assert text.startswith("the bound cut about 2,650 rows")
+    assert text.startswith(f"{BEGINNING}, the bound cut about 2,650 rows")
     assert numbers(text.replace(",", "")) == pytest.approx([0, 306_900])  # 3,069 rows at 0, or at 100
     (text,) = asked(catalogue, "dph_sum('noisy', 'age', box := {'age': [50, 100]})")
     assert "would move by +0 to +306,900 at most" in text
@@ -317,6 +364,8 @@ def test_no_share_lies_below_0_or_above_1_without_the_bound(changed: duckdb.Duck
         (SHARE, bias([0], [0, 1, 2]), 0.005),
         (RATIO, bias([0], [0, 1]) / 100, 5e-5),
         ("dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': 'no'})", bias([0], [1]) / 100, 5e-5),
+        ("dph_rate('noisy', [], 'one', 100, {'readmitted': 'yes'})", -CUT[0] / 10, 0.05),
+        ("dph_standardised('noisy', [], 'readmitted', 'people', 1e4)", -CUT @ [1 / 40, 3 / 80, 0], 0.05),
     ],
 )
 def test_the_bias_is_estimated_without_bias_and_its_interval_covers(
@@ -324,16 +373,19 @@ def test_the_bias_is_estimated_without_bias_and_its_interval_covers(
 ) -> None:
     """1,500 publications of the same records: intervals cover at least 92 %, 30 % narrower ones do not."""
     random = np.random.default_rng(16)
-    for table, value, scale in (
-        ("dph_releases", "", SCALE),
-        ("internals.dph_cells_noisy", "unbiased_estimate", SCALE),
-        ("internals.dph_quality_rows", "estimate", CUT_SCALE),
+    changed.register("one", pa.table({"population": [1e3]}))
+    changed.register("people", RATES["people"])
+    for table, values, scale in (
+        ("dph_releases", (), SCALE),
+        ("internals.dph_cells_noisy", ("unbiased_estimate",), SCALE),
+        ("internals.dph_quality_rows", ("estimate", "ci_lower", "ci_upper"), CUT_SCALE),
     ):
         rows = changed.sql(f"SELECT * FROM {table}").to_arrow_table().to_pylist()
         more = [
-            row | {"period": f"p{number:04}"} | ({value: row[value] + noise(random, scale)} if value else {})
+            row | {"period": f"p{number:04}"} | {value: row[value] + drawn for value in values}
             for number in range(PERIODS)
             for row in rows
+            for drawn in [noise(random, scale) if values else 0]
         ]
         changed.register("more", pa.Table.from_pylist(more))
         changed.execute(f"INSERT INTO {table} BY NAME FROM more")
@@ -359,8 +411,8 @@ def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(
     cut, lower = CUT.sum(), COUNTED.sum()
     said = shift_of_shares(known.path, known.audit)
     most = cut + noise_law(CUT_SCALE).half_width_of_sum(1)
-    assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie; {notes.UNSEEN}.")
-    assert "The rows cut among the first 10 of each may move" in said
+    assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie.")
+    assert f". Among the first 10 rows of each ({notes.UNSEEN}), the rows cut may move" in said
     # However little is known of a small count, there is a table, and it says how far.
     few = by_hand.estimate(AXES, np.outer(COUNTED / 1_000, [2 / 3, 1 / 3]), SCALE, off=0.0)
     small = by_hand.publish(tmp_path / "few", replace(few, quality=tables(CUT * 0)), AXES, "noisy")

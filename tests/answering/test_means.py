@@ -96,6 +96,11 @@ def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Pat
     assert two.estimate == 100 * (first + 1.5)
     assert two.note.endswith("move the sum by at most about 50, which the interval covers")
     assert release.mean("los", None, 4 + first, {"los": (3, None)}).estimate == 3.5 + first
+    open_bin = release.mean("los", None, 3 + first, {"los": (3, None)})  # one whole number
+    assert (open_bin.estimate, open_bin.ci_lower, open_bin.ci_upper) == (3 + first, 3 + first, 3 + first)
+    said = f"high must be at least {3 + first}, the first number of the open bin"
+    with pytest.raises(QuestionRefused, match=said):
+        release.mean("los", None, 2 + first, {"los": (3, None)})
     quantile = release.quantile("los", 0.6)
     assert (quantile.estimate, quantile.bin) == (pytest.approx(first + 1.4), f"{first + 1} to {first + 2}")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 from answering_scenario import PERIODS, TOLD, Asked, attached, published_once, rows_of
 from moment_oracle import deviations
 
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
 from examples import mostly_soaked
@@ -62,6 +64,24 @@ def test_a_population_may_differ_by_period(store: Asked) -> None:
         assert {row["population"] for row in rows if row["period"] == "2026-03-02"} == {112}
         assert {row["population"] for row in rows if row["period"] == "2026-03-30"} == {140}
         assert len(rows) == 3 * len(PERIODS)
+
+
+@pytest.mark.parametrize("name", ["people", "answered", "no_such_table"])
+def test_a_population_that_is_not_there_is_named(store: Asked, name: str) -> None:
+    calls = (f"dph_rate('r.weekly', ['state'], '{name}')", f"dph_standardised('r.weekly', [], 'state', '{name}')")
+    with attached(store.catalogue) as connection:
+        for call in calls:
+            with pytest.raises(duckdb.CatalogException, match=f"Table with name {name} does not exist"):
+                connection.execute(f"FROM r.{call}")
+
+
+def test_a_rate_without_axes_is_that_of_all_people(store: Asked) -> None:
+    release = store.releases["2026-03-02"]
+    everybody = pl.DataFrame({"population": [4000]})
+    (rate,) = release.rate([], everybody, 1000, {"region": "S"}).to_dicts()
+    assert rate["estimate"] == pytest.approx(release.answer(region="S").estimate / 4)
+    with pytest.raises(QuestionRefused, match="there are several rows of the population for all cells"):
+        release.rate([], pl.concat([everybody, everybody]))
 
 
 STANDARD = pl.DataFrame(

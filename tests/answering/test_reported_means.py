@@ -15,6 +15,8 @@ from oracle import Oracle
 from quick_catalogue import build_catalogue
 from report_moments import ReportMoments
 
+from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.cli.ask._answer_rows import bins_in_words
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.releasing.releases import Release
@@ -150,3 +152,42 @@ def test_an_error_that_is_not_known_is_null_and_never_0(
         assert (error is None or error > 0) and not (error is not None and math.isnan(error)), row
         if release == "plain":
             assert error is None and row["ci_lower"] is None
+
+
+@pytest.mark.parametrize(
+    ("bin_", "first", "last"), [((0, 6), 0, 5), ((6, 18), 6, 17), ((60, 75), 60, 74), ((75, 90), 75, 90)]
+)
+def test_a_bin_of_whole_numbers_from_reports_reaches_from_its_first_to_its_last(
+    tmp_path: Path, bin_: tuple[int, int], first: int, last: int
+) -> None:
+    """The last bin of a collection holds its upper end, too."""
+    axes = [{**reported.AGE, "whole": True}]
+    town = reported.publish(tmp_path, reported.estimate(axes), axes)
+    box, half = {"age": bin_}, (last - first) / 2
+    mean, total, count = town.mean("age", box=box), town.sum("age", box=box), town.answer(**box).estimate
+    assert (mean.estimate, mean.ci_lower, mean.ci_upper) == (first + half, first, last)
+    assert total.estimate == pytest.approx(count * (first + half))
+    assert f"move the mean by at most about {half:g}, which" in mean.note
+    assert total.ci_lower <= count * first <= count * last < total.ci_upper
+    one = town.quantile("age", 0.5, box)
+    words = f"{first} to {last}"
+    assert (one.bin, one.ci_bins, one.ci_lower, one.ci_upper) == (words, words, *bin_)  # edges, as everywhere
+    assert first < one.estimate < last
+    table = town.marginal(["age"], box)
+    shown = bins_in_words(Publication(town.path, town.audit), table.to_dicts())
+    assert [row["age"] for row in shown] == [words]
+
+
+def test_all_bins_of_whole_numbers_from_reports_have_the_mean_of_their_middles(tmp_path: Path) -> None:
+    axes = [{**reported.AGE, "whole": True}]
+    town = reported.publish(tmp_path, reported.estimate(axes), axes)
+    counts = town.marginal(["age"])["unbiased"].to_numpy()
+    middles, halves = np.array([2.5, 11.5, 23.5, 37, 52, 67, 82.5]), np.array([2.5, 5.5, 5.5, 7, 7, 7, 7.5])
+    mean, total = town.mean("age"), town.sum("age")
+    assert mean.unbiased == pytest.approx(counts @ middles / counts.sum())
+    assert total.unbiased == pytest.approx(counts @ middles)
+    moved = counts.clip(0) @ halves
+    assert f"by at most about {moved / counts.sum():.3g}, which" in mean.note
+    assert f"by at most about {moved:,.0f}, which" in total.note
+    assert mean.ci_lower < mean.unbiased - moved / counts.sum() and mean.unbiased + moved / counts.sum() < mean.ci_upper
+    assert total.ci_lower < total.unbiased - moved and total.unbiased + moved < total.ci_upper

@@ -28,15 +28,13 @@ RECORDS: dict[str, list[Any]] = {
 }
 QUALITY = {"share": "1/2", "rows": 4, "by": ["ward"]}
 SAYS = (
-    "At most 2 rows of each patient are counted. This cap cut about 100 rows (95 %: 0 to 220), up to 52.4 % of all, as "
-    "far as the first 4 rows of each are looked at; rows beyond these are not seen, and the 95 % is of noise alone."
+    "At most 2 rows of each patient are counted. Among the first 4 rows of each (rows beyond these are not seen, and "
+    "the 95 % is of noise alone), this cap cut about 100 rows (95 %: 0 to 220), up to 52.4 % of all."
 )
 
 OF_MACRO = ["period", "revision", "most", "reliability", "period_start", "period_end"]  # columns beyond the file's
 CUT_TABLE = "What the cap cut of the first 4 rows of each, by ward"
-MOVED = (
-    "The rows cut among the first 4 of each may move a share of all rows by up to 52.4 points (95 %), however they lie."
-)
+MOVED = "Of these first rows, the rows cut may move a share of all rows by up to 52.4 points (95 %), however they lie."
 # Of three wards, and of two kinds of failures on two axes, at 95 % for all of them together: 40 · log(7 / 0.05).
 REST = (
     "No value of ward stands out from the noise among the rows cut (95 % for all together): of the rows looked at, "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -133,12 +135,31 @@ def box_where(text: str) -> Box:
     return parse_where(text) if text.strip() else {}
 
 
+def in_options(text: str) -> str:
+    """A sentence of a macro with the options of the command line in place of its arguments."""
+    text = re.sub(r"\b(low|high) := '?([^\s',]+)'?", r"--\1 \2", text).replace(", --high", " --high")
+    text = re.sub(r"\b(low|high) must\b", r"--\1 must", text)
+    return re.sub(r"\bwith_chance\b", "--with-chance", text)
+
+
 def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
     Args:
         other: what is subtracted, if another release was asked for.
+
+    Raises:
+        QuestionRefused: the macro refuses the question.
     """
+    from dphist_pipeline.estimates.chosen_cells import QuestionRefused
+
+    try:
+        return _answer_rows(publication, asked, box, other)
+    except QuestionRefused as refused:
+        raise QuestionRefused(refused.axis, in_options(refused.problem)) from None
+
+
+def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
     match asked.question:
         case "by" | "standardise":
             return _rows(_by_axes(publication, asked, box))
@@ -214,6 +235,11 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     hidden |= set() if notes else {"note"}
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
     hidden -= set(asked.axes)
+    # Each rate is moved by the bound by itself: the words that are alike stand once, the others in a column.
+    rates = _beginning([row["capped"] for row in rows if row.get("capped")]) if asked.population else ""
+    if rates:
+        shown = [{**row, "capped": (row["capped"] or "")[len(rates) + 1 :]} for row in shown]
+        hidden -= {"capped"}
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
@@ -223,9 +249,22 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
-    for name in ("chance", "capped"):
-        for said in dict.fromkeys(row[name] for row in rows if row.get(name)):
-            out.print(escape(f"{said[0].upper()}{said[1:]}."))
+    said = list(dict.fromkeys(row["capped"] for row in rows if row.get("capped")))
+    if rates:
+        said = [f"{rates} what the column capped says"]
+    said += dict.fromkeys(row["chance"] for row in rows if row.get("chance"))
+    for one in said:
+        out.print(escape(in_options(f"{one[0].upper()}{one[1:]}.")))
+
+
+def _beginning(sentences: Sequence[str]) -> str:
+    """The words that all sentences begin with; empty where there are no two of them."""
+    if len(set(sentences)) < 2:
+        return ""
+    # What the first and the last in order begin with, all between them do, too.
+    one, other = (sentence.split(" ") for sentence in (min(sentences), max(sentences)))
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return " ".join(word for word, _ in alike)
 
 
 def _note_on_unbiased(note: str | None) -> str:

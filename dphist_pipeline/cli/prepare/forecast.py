@@ -59,7 +59,8 @@ def forecast(
         str | None,
         typer.Option(
             metavar="COUNTS",
-            help="Public counts of units by the rows that they hold, to compare bounds. Default: a quality table.",
+            help="Public counts of units, to compare bounds: place 0 is how many hold 1 row, place 1 how many hold "
+            "2. Default: a quality table.",
         ),
     ] = None,
     target: Annotated[

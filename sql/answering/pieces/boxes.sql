@@ -244,7 +244,7 @@ problems AS (
     -- Only the first problem in the alphabet is shown; this text sorts after the texts that explain it.
     SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
     FROM allowed
-    WHERE allowed.wanted = 0 AND allowed.name <> 'inner'
+    WHERE allowed.wanted = 0 AND allowed.name NOT IN ('inner', 'both')
 ),
 -- Each publication with each name: the conditions, and where its cells lie. If they are one run of cell numbers, no cell needs
 -- a look at the conditions.

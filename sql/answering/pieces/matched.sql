@@ -1,7 +1,8 @@
 -- The rows of dph_marginal in `answered`, and in `matched` the population of each row; `standard` is its column of that name.
 -- Rows of `other` are left out.
--- The table is read first, so no part of this query can hide it.
-people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
+-- The table is read first, so no part of this query can hide it; nor has this part a name that a table has, which would be read
+-- as itself where there is no such table.
+dph_people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
 answered AS ({marginal}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
@@ -16,11 +17,11 @@ key_columns AS (
         WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
     )
     UNION ALL
-    SELECT 'period', false, false WHERE EXISTS (FROM people WHERE list_contains(map_keys(people.line), 'period'))
+    SELECT 'period', false, false WHERE EXISTS (FROM dph_people WHERE list_contains(map_keys(dph_people.line), 'period'))
 ),
 keyed AS (
     SELECT
-        s.*, (
+        s.*, coalesce((
             SELECT list(
                 CASE WHEN c.is_number
                     THEN CAST(TRY_CAST(s.line[c.key_column] AS DOUBLE) AS VARCHAR)
@@ -29,11 +30,11 @@ keyed AS (
                 ORDER BY c.is_over, c.key_column
             )
             FROM key_columns AS c
-        ) AS parts
+        ), []) AS parts
     FROM (
         SELECT CAST(a AS MAP(VARCHAR, VARCHAR)) AS line, a.period, a._first FROM answered AS a
         UNION ALL
-        SELECT p.line, NULL, NULL FROM people AS p
+        SELECT p.line, NULL, NULL FROM dph_people AS p
     ) AS s
 ),
 populations AS (
@@ -47,7 +48,11 @@ populations AS (
 ),
 -- An axis in `other` has null in all its columns.
 matched AS (
-    SELECT k.period, k._first, k.parts, coalesce(p.lines, 0) AS lines, p.population, p.standard
+    SELECT
+        k.period, k._first, k.parts, coalesce(p.lines, 0) AS lines, p.population, p.standard,
+        CASE WHEN len(k.parts) = 0 THEN 'all cells'
+            ELSE array_to_string(list_transform(k.parts, lambda x: coalesce(x, 'null')), ', ')
+        END AS called
     FROM keyed AS k LEFT JOIN populations AS p ON p.parts = k.parts
     WHERE k.period IS NOT NULL AND NOT EXISTS (
         SELECT 1
@@ -60,21 +65,19 @@ population_problems AS (
     SELECT 'the population needs the columns population' || (
         SELECT string_agg(', ' || c.key_column, '' ORDER BY c.key_column) FROM key_columns AS c
     ) AS problem
-    FROM people
-    WHERE NOT list_contains(map_keys(people.line), 'population')
-        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(people.line), c.key_column))
+    FROM dph_people
+    WHERE NOT list_contains(map_keys(dph_people.line), 'population')
+        OR EXISTS (FROM key_columns AS c WHERE NOT list_contains(map_keys(dph_people.line), c.key_column))
     UNION ALL
-    SELECT 'there is no row of the population for ' || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'there is no row of the population for ' || m.called
     FROM matched AS m
     WHERE m.lines = 0
     UNION ALL
-    SELECT 'there are several rows of the population for '
-        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ') || '; add them up first'
+    SELECT 'there are several rows of the population for ' || m.called || '; add them up first'
     FROM matched AS m
     WHERE m.lines > 1
     UNION ALL
-    SELECT 'the population must be above 0 for '
-        || array_to_string(list_transform(m.parts, lambda x: coalesce(x, 'null')), ', ')
+    SELECT 'the population must be above 0 for ' || m.called
     FROM matched AS m
     WHERE m.lines = 1 AND NOT coalesce(m.population > 0 AND isfinite(m.population), false)
     UNION ALL

@@ -126,6 +126,8 @@ moment_problems AS (
     WHERE NOT coalesce(isfinite(k.low_end) AND isfinite(k.high_end), false)
     UNION ALL
     SELECT 'axis ' || k.axis || ': ' || CASE
+        WHEN w.is_whole AND isfinite(k.bin_upper) THEN printf('low must be at most %g, the last', k.last_value)
+        WHEN w.is_whole THEN printf('high must be at least %g, the first', k.first_value)
         WHEN isfinite(k.bin_upper) THEN 'low must lie below ' || CASE
             WHEN k.calendar THEN CAST(DATE '1970-01-01' + CAST(k.bin_upper AS INTEGER) AS VARCHAR)
             ELSE printf('%g', k.bin_upper)
@@ -134,8 +136,12 @@ moment_problems AS (
             WHEN k.calendar THEN CAST(DATE '1970-01-01' + CAST(k.bin_lower AS INTEGER) AS VARCHAR)
             ELSE printf('%g', k.bin_lower)
         END
-    END || ', the last edge on that side'
+    END || CASE WHEN w.is_whole THEN ' number of the open bin' ELSE ', the last edge on that side' END
     FROM closed AS k
-    WHERE k.low_end > k.high_end
-        OR (k.low_end = k.high_end AND k.first_value = k.bin_lower AND k.last_value = k.bin_upper)  -- not one whole number
+    JOIN (
+        SELECT b.grid, b.axis, bool_or(b.first_value <> b.bin_lower OR b.last_value <> b.bin_upper) AS is_whole
+        FROM bins AS b
+        GROUP BY b.grid, b.axis
+    ) AS w ON w.grid = k.grid AND w.axis = k.axis
+    WHERE k.low_end > k.high_end OR (k.low_end = k.high_end AND NOT w.is_whole)
 )

@@ -1,4 +1,5 @@
--- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`.
+-- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`. Variances by
+-- chance, if the question asks for it, are those of the rows in the first box alone, in the second one alone and in both.
 {boxes_asked},
 {boxes},
 {nested},
@@ -17,9 +18,13 @@ box_pairs AS (
         one.unbiased AS first_unbiased, two.unbiased AS second_unbiased,
         one.reach.two AS first_reach, two.reach.two AS second_reach,
         v.first_square, v.second_square, v.crossed,
-        one.linear_variance AS first_variance, two.linear_variance AS second_variance
+        one.linear_variance AS first_variance, two.linear_variance AS second_variance,
+        CASE WHEN one.cells > common.cells THEN greatest(0, one.unbiased - common.unbiased) + 1 ELSE 0 END AS first_alone,
+        CASE WHEN two.cells > common.cells THEN greatest(0, two.unbiased - common.unbiased) + 1 ELSE 0 END AS second_alone,
+        CASE WHEN common.cells > 0 THEN greatest(0, common.unbiased) + 1 ELSE 0 END AS alike
     FROM reaching AS one
     JOIN reaching AS two ON two.period = one.period AND two.revision = one.revision
+    LEFT JOIN summed AS common ON common.name = 'both' AND common.period = one.period AND common.revision = one.revision
     LEFT JOIN (
         SELECT
             c.period, c.revision,

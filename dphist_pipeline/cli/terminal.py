@@ -282,6 +282,16 @@ def print_lines(lines: Iterable[str]) -> None:
         out.print(escape(line))
 
 
+def print_warning(warning: str) -> None:
+    """Prints a warning beside what went well.
+
+    Args:
+        warning: without markup; nothing is printed of an empty one.
+    """
+    if warning:
+        out.print(f"[yellow]![/] {escape(warning)}")
+
+
 def print_facts(facts: dict[str, str]) -> None:
     """Prints facts, one on each line, with aligned names.
 

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption
-from dphist_pipeline.cli.terminal import out, print_json
+from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import words
 
 
@@ -42,7 +42,7 @@ def new(
     """
     name = _release_name(release)
     from dphist_pipeline.planning.columns import read_layout
-    from dphist_pipeline.planning.drafting import draft, undecided_fields, write_draft
+    from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
 
     file = output or Path(f"{name}.yaml")
     chosen, settings = _with_advice(mechanism)
@@ -50,10 +50,21 @@ def new(
     text = draft(name, file, source, layout, chosen, settings)
     places = undecided_fields(text, file)
     write_draft(text, file)
+    readings = drafted_readings(layout) if layout is not None else []
     if as_json:
-        print_json({"spec": str(file), "columns": len(layout.columns) if layout else 0, "to_decide": places})
+        print_json(
+            {
+                "spec": str(file),
+                "columns": len(layout.columns) if layout else 0,
+                "to_decide": places,
+                "columns_read": readings,
+            }
+        )
         return
     out.print(f"[green]Wrote a draft[/] to {escape(str(file))}")
+    if readings:
+        print_lines(["How columns will be read, by header and types (no value was read):"])
+        print_lines(f"  {line}" for line in readings)
     out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. List them with:")
     out.print(f"  dphist check {escape(str(file))}")
 

@@ -114,22 +114,25 @@ def draft(
 def drafted_readings(layout: Layout) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
     roles = _roles(layout)
-    told = [f"{_typed(column)}: perhaps names the unit; names are compared as they are written" for column in roles.ids]
+    told = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         how = "dates, as `period_format` will say; what does not parse falls into no period"
-        told.append(f"{_typed(column)}: {how if column.kind == 'text' else 'a row without it falls into no period'}")
+        told.append((column, how if column.kind == "text" else "a row without it falls into no period"))
     words = {
         "number": "numbers, in bins by `start`, `stop` and `width`; or codes, by `values`",
         "boolean": "the categories false and true",
         "text": "categories by `values`, compared letter by letter; or, by `start`, `stop` and `width`, "
         "numbers written 3.5 (with `decimal_comma: true` 3,5)",
     }
-    told += [f"{_typed(column)}: {words.get(column.kind, words['text'])}" for column in roles.others[:MOST_AXES]]
-    return told
-
-
-def _typed(column: Column) -> str:
-    return f"{_comment_text(column.name)} is {'text' if column.kind == 'text' else f'of type {column.type}'}"
+    told += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
+    alike: dict[tuple[str, str], list[Column]] = {}
+    for column, how in told:
+        kind = "text" if column.kind == "text" else f"of type {_comment_text(column.type)}"
+        alike.setdefault((kind, how), []).append(column)
+    return [
+        f"{_listed(columns)} {'are' if len(columns) > 1 else 'is'} {kind}: {how}"
+        for (kind, how), columns in alike.items()
+    ]
 
 
 def _roles(layout: Layout | None) -> _Roles:
@@ -211,9 +214,17 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
         lines = [f"  source: {_yaml_text(written)}"]
         if layout.delimiter:
             lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(_field("csv_quote", _yaml_text(layout.quote), "'\"' where fields are quoted"))
+            lines.append(
+                _field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
+            )
+        if layout.delimiter == ";":
+            lines.append(_field("decimal_comma", OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
+
+
+def _quote_text(quote: str) -> str:
+    return f"'{quote}'" if quote == '"' else _yaml_text(quote)
 
 
 def _source_path(named: str, output: Path) -> str:

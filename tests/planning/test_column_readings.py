@@ -130,7 +130,7 @@ def test_a_draft_always_asks_how_dates_in_text_are_written(office: Office) -> No
     assert "must say how a date is written" in office.run("check", "loans.yaml").err
     office.write_records({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64())}, "data/day.parquet")
     drafted = office.run("new", "days", "--from", "data/day.parquet")
-    assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type date32[day]" in drafted.out
+    assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type 'date32[day]'" in drafted.out
 
 
 def test_new_says_how_the_columns_of_its_draft_will_be_read(office: Office) -> None:

@@ -296,3 +296,55 @@ def test_of_a_csv_file_only_the_header_line_is_read(tmp_path: Path) -> None:
     read_layout(str(file))
     # Reading the counters is counted, too.
     assert read_so_far() - before < 10_000
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "quote"),
+    [
+        ("card,age\n", ",", ""),
+        ("\ufeffcard,age\n", ",", '"'),
+        ("card;age\r\n", ";", '"'),
+        ("\ufeffcard;age\r\n", ";", '"'),
+        ('"card","age"\n', ",", '"'),
+        ('"card, old, new";"age, or none"\n', ";", '"'),
+        ("card\tage\n", "\t", ""),
+        ('"a;b"\n', ";", '"'),
+        ('height in 5";age\n', ";", '"'),
+    ],
+)
+def test_a_header_line_that_a_spreadsheet_wrote_gives_delimiter_and_quote(
+    office: Office, header: str, delimiter: str, quote: str
+) -> None:
+    Path("loans.csv").write_bytes(header.encode())
+    office.run("new", "loans", "--from", "loans.csv")
+    told = attributes("loans.yaml")
+    assert (told["csv_delimiter"], told["csv_quote"]) == (delimiter, quote)
+    assert ("decimal_comma" in told) == (delimiter == ";")
+
+
+@pytest.mark.parametrize(
+    ("file", "release"),
+    [("loans.csv", "loans"), ("data/Loans 2026.CSV", "loans"), ("data/2026.csv", "data"), ("data/*.csv", "data")],
+)
+def test_a_file_in_place_of_a_release_names_both(office: Office, file: str, release: str) -> None:
+    for name in ("loans.csv", "data/Loans 2026.CSV", "data/2026.csv"):
+        Path(name).write_text(HEADER)
+    assert office.run("new", file, "--json").json["spec"] == f"{release}.yaml"
+    told = attributes(f"{release}.yaml")
+    assert (told["release"], told["source"]) == (release, file)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["2026.csv"], "gives the table no name; name it: dphist new RELEASE --from 2026.csv"),
+        (["select.csv"], "gives the table no name"),
+        (["a b/1 2.csv"], None),
+        (["loans.xlsx"], "To draft from a file: dphist new RELEASE --from FILE"),
+        (["nothing.csv"], "there is no such file"),
+        (["loans.csv", "--from", "loans.csv"], "To draft from a file: dphist new RELEASE --from FILE"),
+    ],
+)
+def test_what_names_no_release_is_told_the_command(office: Office, words: list[str], says: str | None) -> None:
+    Path("2026.csv").write_text(HEADER)
+    check_changes_nothing(office, lambda: office.run("new", *words), says or "there is no such file")

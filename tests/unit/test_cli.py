@@ -51,7 +51,7 @@ CHECKED = {
     "sensitivity",
     "epsilon",
     "reliability",
-} | {*("account", "period", "digest", "source_columns", "remarks")}
+} | {*("account", "period", "digest", "source_columns", "columns_read", "remarks")}
 LONG_NAME = "wards_" + "x" * 57
 USAGE = 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +13,17 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import words
+from dphist_pipeline.spec.refusals import shown
 
 
 def new(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The table's name, a plain identifier.")],
+    release: Annotated[
+        str,
+        typer.Argument(
+            metavar="RELEASE",
+            help="The table's name, a plain identifier; or the file to draft from, whose name gives the table's.",
+        ),
+    ],
     source: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +49,10 @@ def new(
     Never overwrites a file. `dphist check` refuses the draft until every
     TO_DECIDE is replaced: bounds and categories never come from data.
     """
-    name = _release_name(release)
+    if source is None and _is_file(release):
+        name, source = _release_of(release), release
+    else:
+        name = _release_name(release)
     from dphist_pipeline.planning.columns import read_layout
     from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
 
@@ -74,7 +86,28 @@ def _release_name(written: str) -> str:
         return words.release_name(written)
     except ValueError as error:
         problem = str(error)
-    raise typer.BadParameter(problem, param_hint="RELEASE")
+    hint = ". To draft from a file: dphist new RELEASE --from FILE" if {"/", "."} & {*written} else ""
+    raise typer.BadParameter(f"{problem.rstrip('.')}{hint}", param_hint="RELEASE")
+
+
+def _is_file(written: str) -> bool:
+    """Whether a text in place of a release's name is a file of records, by its ending."""
+    from dphist_pipeline.spec.sources import FORMATS, ending_of
+
+    return FORMATS.get(ending_of(written) or "") in ("parquet", "csv")
+
+
+def _release_of(file: str) -> str:
+    """The release's name that a file's name gives; its folder's where the file is a glob."""
+    from dphist_pipeline.spec.sources import ending_of
+
+    *folders, last = file.replace("\\", "/").split("/")
+    stem = last[: -len(ending_of(last) or "")]
+    for part in (stem, *folders[-1:]):
+        with suppress(ValueError):
+            return words.release_name(words.suggestion(part))
+    command = f"dphist new RELEASE --from {shlex.quote(file)}"
+    raise typer.BadParameter(f"{shown(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
 
 
 def _with_advice(written: str) -> tuple[str, dict[str, object]]:

@@ -60,7 +60,7 @@ def _release(
     # Imported here, while the processes that were started early import what they need.
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.release.decide import print_waiting
-    from dphist_pipeline.cli.terminal import print_json, print_release, print_warning, progress, statement_facts
+    from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
     from dphist_pipeline.releasing import release
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.approvals import AwaitsApproval
@@ -89,9 +89,8 @@ def _release(
             | ({"copied_to": opened.public_address} if opened.public_address else {})
         )
         return
-    copied_to = opened.public_address
-    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=compared.says)
-    print_warning(warning)
+    says, copied_to = compared.says, opened.public_address
+    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=says, warning=warning)
 
 
 def _unsaid_dates(spec: ReleaseSpec, store: Path | None, made: Release) -> str:

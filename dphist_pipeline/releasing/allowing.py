@@ -72,6 +72,12 @@ def reading_of_options(base: Path, source: str, **fields: object) -> SourceReadi
     raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
 
 
+def reading_of_spec(spec: ReleaseSpec) -> SourceReading:
+    """How the source of a spec is read, as options would say it; kinds of units are read from types of columns."""
+    reading = reading_of(spec)
+    return replace(reading, unit_kinds=_kinds(spec, reading))
+
+
 def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
     """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
     from dphist_pipeline.confidential.reading.ingest import unit_kinds

@@ -55,6 +55,7 @@ def new(
         name = _release_name(release)
     from dphist_pipeline.planning.columns import read_layout
     from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
+    from dphist_pipeline.releasing.locations import store_folder
 
     file = output or Path(f"{name}.yaml")
     chosen, settings = _with_advice(mechanism)
@@ -77,8 +78,17 @@ def new(
     if readings:
         print_lines(["How columns will be read, by header and types (no value was read):"])
         print_lines(f"  {line}" for line in readings)
-    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. List them with:")
-    out.print(f"  dphist check {escape(str(file))}")
+    named = shlex.quote(str(file))
+    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. Once they are made, in this order:")
+    print_lines(
+        [
+            f"  dphist check {named}",
+            f"  dphist ledger open --for {named} --total EPSILON",
+            f"  dphist release {named}",
+        ]
+    )
+    if not (store_folder(None) / "public").is_dir():
+        out.print("There is no store yet: dphist init makes one, before the second.")
 
 
 def _release_name(written: str) -> str:

@@ -92,6 +92,7 @@ def print_release(
     charged: bool = True,
     copied_to: str | None = None,
     says: str = "",
+    warning: str = "",
 ) -> None:
     """Prints what was published, what it cost, and how to query it.
 
@@ -99,6 +100,7 @@ def print_release(
         replayed: True if it was published before.
         charged: True if this command charged the account, unless it was a replay.
         says: what changed suddenly since the periods before; see `past_periods`.
+        warning: what to know of the spec; empty for nothing.
     """
     from dphist_pipeline.releasing.locations import store_folder
 
@@ -114,6 +116,7 @@ def print_release(
             **({"copied to": copied_to} if copied_to else {}),
         }
     )
+    print_warning(warning)
     if audit.get("total_holds_zero"):
         out.print(
             "[yellow]![/] The interval of the total holds 0: these numbers are like those of a period without records."
@@ -280,6 +283,16 @@ def print_lines(lines: Iterable[str]) -> None:
     """
     for line in lines:
         out.print(escape(line))
+
+
+def print_warning(warning: str) -> None:
+    """Prints a warning beside what went well.
+
+    Args:
+        warning: without markup; nothing is printed of an empty one.
+    """
+    if warning:
+        out.print(f"[yellow]![/] {escape(warning)}")
 
 
 def print_facts(facts: dict[str, str]) -> None:

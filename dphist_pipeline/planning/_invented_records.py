@@ -127,7 +127,7 @@ def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Gene
     )
     moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in where.tolist()]
     empty = draws.random(rows) < NULL_SHARE
-    pattern = spec.period_format
+    pattern = spec.text_format
     written: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]
     return [None if lacks else value for value, lacks in zip(written, empty.tolist(), strict=True)]
 

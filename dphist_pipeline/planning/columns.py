@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import re
@@ -26,6 +27,8 @@ COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
 _VALUE = re.compile(
     r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d\d:\d\d.*", re.ASCII
 )
+
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 def columns_unknown(file: str, problem: str) -> Refused:
@@ -56,7 +59,8 @@ class Layout:
         file: the file that was read.
         columns: in the order of the file.
         delimiter: between fields of a CSV file; empty for Parquet.
-        quote: around fields of a CSV file; empty for Parquet, or if the header has no quotes.
+        quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a
+            spreadsheet seems to have written the file.
     """
 
     file: Path
@@ -128,9 +132,12 @@ def _kind(kind: pa.DataType) -> Kind:
 
 
 def _csv(file: Path) -> Layout:
-    line = _header_line(file)
-    delimiter = max(DELIMITERS, key=line.count)
-    quote = '"' if '"' in line else ""
+    line, marked = _header_line(file)
+    # Signs inside quotes part no fields.
+    bare = _QUOTED.sub("", line)
+    delimiter = max(DELIMITERS, key=(bare if any(sign in bare for sign in DELIMITERS) else line).count)
+    # Spreadsheets begin a file with a mark of its encoding, or part fields by semicolons, and quote where they must.
+    quote = '"' if '"' in line or marked or delimiter == ";" else ""
     quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     names = next(csv.reader([line], delimiter=delimiter, **quoting), [])
     if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
@@ -140,15 +147,18 @@ def _csv(file: Path) -> Layout:
     return Layout(file, tuple(Column(name, "text") for name in names), delimiter, quote)
 
 
-def _header_line(file: Path) -> str:
-    """The first line. Uses no buffer, so that no byte after this line is read of a file that is not compressed."""
+def _header_line(file: Path) -> tuple[str, bool]:
+    """The first line, and whether a mark of the encoding stands before it.
+
+    Uses no buffer, so that no byte after this line is read of a file that is not compressed.
+    """
     problem = "its first line is no header line in UTF-8"
     try:
         with closing(_opened(file)) as stream:
             line = stream.readline(LONGEST_HEADER)
         text = line.decode("utf-8-sig").rstrip("\r\n")
         if text and "\0" not in text and len(line) < LONGEST_HEADER:
-            return text
+            return text, line.startswith(codecs.BOM_UTF8)
     except UnicodeDecodeError:
         pass
     except OSError as error:

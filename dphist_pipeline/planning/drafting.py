@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dphist_pipeline.errors import Refused
@@ -14,6 +14,7 @@ from dphist_pipeline.releasing.release_spec import spec_from_attributes
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
 from dphist_pipeline.spec.refusals import SpecError, shortened, shown
+from dphist_pipeline.spec.sources import ISO
 from dphist_pipeline.spec.words import OPEN, published_name
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
@@ -29,7 +30,8 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _PERSON = re.compile(
     r"(^|_)((person|patient|household|resident|client|customer|member|subject|user|citizen|student|pupil|employee|"
     r"beneficiary|insured|individual)(id|nr|nbr|no|key)?|uuid|guid|pid|ssn|nhs|mrn|"
-    r"(record|case|chart|file|policy|account)_(no|nr|nbr|num|number|key))(_|$)"
+    r"(record|case|chart|file|policy|account)_(no|nr|nbr|num|number|key)|"
+    r"(personen|patienten|kunden?|leser|mitglieds?|haushalts?|versicherten)_?(nummer|nr|id))(_|$)"
 )
 _ID = re.compile(r"(^|_)id(_|$)")
 # What is said of a unit, as `household_size`, or a code that many share, as `admission_type_id`.
@@ -37,7 +39,7 @@ _SHARED = re.compile(
     r"(^|_)(type|kind|class|category|group|status|level|source|reason|disposition|code|specialty|size|count|age|sex|"
     r"gender|race|income|language|ward|unit|department|hospital|site|region|county|state|country|area|municipality)(_|$)"
 )
-_DATE = re.compile(r"(^|[_ ])(date|timestamp|datetime)([_ ]|$)|date$", re.I)
+_DATE = re.compile(r"(^|[_ ])(date|timestamp|datetime|datum|fecha)([_ ]|$)|(date|datum|fecha)$", re.I)
 _TIME = re.compile(r"(^|[_ ])(day|time|on|at|when)([_ ]|$)", re.I)
 # `time_in_hospital` and `day_of_week` are numbers.
 _NUMBER_OF = re.compile(
@@ -52,6 +54,17 @@ _OUTCOME = re.compile(
     r"recidiv\w*|status|success|failed|failure|diagnosis)([_ ]|$)",
     re.I,
 )
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of a file, by what a spec can take them for."""
+
+    ids: list[Column]  # that seem to name a unit
+    codes: list[Column]  # of something that many units share
+    dates: list[Column]  # those that have the type of a date come first
+    others: list[Column]
+    odd: list[str]  # why a spec cannot use the rest
 
 
 def draft_refused(what: str, problem: str) -> Refused:
@@ -78,13 +91,8 @@ def draft(
     Raises:
         Refused: a spec cannot name the source.
     """
-    usable, odd = _split_columns(layout.columns if layout else ())
-    shared = [column for column in usable if _says(_SHARED, column)]
-    ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
-    codes = [column for column in shared if _says(_ID, column)]
-    rest = [column for column in usable if column not in (*ids, *codes)]
-    dates = [column for column in rest if _is_date(column, layout)]
-    others = [column for column in rest if column not in dates]
+    roles = _roles(layout)
+    ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others
     lines = [
         *_opening(layout),
         f"type: {COMPONENT}",
@@ -95,12 +103,46 @@ def draft(
         *_privacy_fields([*ids, *codes], _outcome(others)),
         *_mechanism(mechanism, settings or {}),
         *_axes(others, ids, codes, dates, layout),
-        *_unused_columns(odd),
+        *_unused_columns(roles.odd),
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
     read_yaml(text)
     return text
+
+
+def drafted_readings(layout: Layout) -> list[str]:
+    """How the columns that a draft names will be read, a sentence each: by header and types alone."""
+    roles = _roles(layout)
+    told = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
+    for column in roles.dates[:1]:
+        how = "dates, as `period_format` will say; what does not parse falls into no period"
+        told.append((column, how if column.kind == "text" else "a row without it falls into no period"))
+    words = {
+        "number": "numbers, in bins by `start`, `stop` and `width`; or codes, by `values`",
+        "boolean": "the categories false and true",
+        "text": "categories by `values`, compared letter by letter; or, by `start`, `stop` and `width`, "
+        "numbers written 3.5 (with `decimal_comma: true` 3,5)",
+    }
+    told += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
+    alike: dict[tuple[str, str], list[Column]] = {}
+    for column, how in told:
+        kind = "text" if column.kind == "text" else f"of type {_comment_text(column.type)}"
+        alike.setdefault((kind, how), []).append(column)
+    return [
+        f"{_listed(columns)} {'are' if len(columns) > 1 else 'is'} {kind}: {how}"
+        for (kind, how), columns in alike.items()
+    ]
+
+
+def _roles(layout: Layout | None) -> _Roles:
+    usable, odd = _split_columns(layout.columns if layout else ())
+    shared = [column for column in usable if _says(_SHARED, column)]
+    ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
+    codes = [column for column in shared if _says(_ID, column)]
+    rest = [column for column in usable if column not in (*ids, *codes)]
+    dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
+    return _Roles(ids, codes, dates, [column for column in rest if column not in dates], odd)
 
 
 def undecided_fields(text: str, output: Path) -> list[str]:
@@ -172,9 +214,17 @@ def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]
         lines = [f"  source: {_yaml_text(written)}"]
         if layout.delimiter:
             lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(_field("csv_quote", _yaml_text(layout.quote), "'\"' where fields are quoted"))
+            lines.append(
+                _field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
+            )
+        if layout.delimiter == ";":
+            lines.append(_field("decimal_comma", OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
+
+
+def _quote_text(quote: str) -> str:
+    return f"'{quote}'" if quote == '"' else _yaml_text(quote)
 
 
 def _source_path(named: str, output: Path) -> str:
@@ -290,14 +340,27 @@ def _name_field(column: str) -> list[str]:
 
 def _period(dates: list[Column]) -> list[str]:
     if not dates:
-        return ["", _field("period", "none", "or week, month, quarter, year, with a period_column of dates")]
+        return [
+            "",
+            _field("period", "none", "or week, month, quarter, year, with a period_column of dates, and"),
+            '  # period_format: "%d.%m.%Y" where they are text such as 14.09.2026, iso for 2026-09-14',
+        ]
     more = f"; also {_listed(dates[1:])}" if dates[1:] else ""
     return [
         "",
-        _field("period", OPEN, "week, month, quarter or year; none (without period_column) for a single table"),
+        _field("period", OPEN, "week, month, quarter or year; none for a single table, without the next two"),
         _field("period_column", _yaml_text(dates[0].name), f"the time of a row{more}"),
+        _format_of_dates(dates[0]),
         _field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
     ]
+
+
+def _format_of_dates(column: Column) -> str:
+    """The field `period_format`: decided by the type of a column of dates, and by a person for text."""
+    if column.kind == "date":
+        return _field("period_format", ISO, f"for text alone; the column is of type {_comment_text(column.type)}")
+    lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
+    return f"{_field('period_format', OPEN, lines)}\n  # what does not parse falls into no period"
 
 
 def _unused_columns(odd: list[str]) -> list[str]:
@@ -331,8 +394,10 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
 
 
 def _is_date(column: Column, layout: Layout | None) -> bool:
-    """Whether a column holds dates: by its type, or in CSV, which has no types, by its name."""
-    named = _DATE.search(column.name) or (_TIME.search(column.name) and not _NUMBER_OF.search(column.name))
+    """Whether a column holds dates: by its type, or where it is text by its name."""
+    if column.kind == "text" and _DATE.search(column.name):
+        return True
+    named = _TIME.search(column.name) and not _NUMBER_OF.search(column.name)
     return column.kind == "date" or (layout is not None and bool(layout.delimiter) and bool(named))
 
 

@@ -207,7 +207,7 @@ def _answers(made: Release) -> Iterator[dict[str, Any]]:
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     for axis in spec.domain.axes:
-        if isinstance(axis, CalendarAxis) and spec.period_format and axis.column == spec.period_column:
+        if isinstance(axis, CalendarAxis) and spec.text_format and axis.column == spec.period_column:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another format"
     if spec.source_sql is not None:
         yield f"Not rehearsed: the query in {spec.source_sql}; the records were invented with the columns of its result"

@@ -10,9 +10,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -70,6 +70,12 @@ def reading_of_options(base: Path, source: str, **fields: object) -> SourceReadi
         reading = reading_of(records)
         return replace(reading, unit_kinds=_kinds(records, reading))
     raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
+
+
+def reading_of_spec(spec: ReleaseSpec) -> SourceReading:
+    """How the source of a spec is read, as options would say it; kinds of units are read from types of columns."""
+    reading = reading_of(spec)
+    return replace(reading, unit_kinds=_kinds(spec, reading))
 
 
 def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
@@ -225,14 +231,24 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     return release_spec.load_spec(path, declared_code_lists(store))
 
 
-def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named: str | None = None) -> str:
+@dataclass(frozen=True)
+class Compared:
+    """What became of a comparison of columns.
+
+    Attributes:
+        problem: why nothing could be compared; empty after a comparison.
+        types: of the columns that the spec names, as the source declares them; empty without a comparison.
+    """
+
+    problem: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
+def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named: str | None = None) -> Compared:
     """Compares the columns that a spec names with those of its source; opens only a source that the ledger allows.
 
     Args:
         named: key of the period whose source is opened; the latest finished one when left out.
-
-    Returns:
-        Why nothing could be compared; empty after a comparison.
 
     Raises:
         ColumnRefused: a column is missing, or of a type that cannot serve.
@@ -247,10 +263,9 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
         decisions = opened.ledger().allowed(request_of(spec, opened.id, period.key))
         plan = plan_of(spec, period, decisions[0].reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
-            engines.check(plan, decisions, Path(scratch))
+            return Compared(types=engines.check(plan, decisions, Path(scratch)))
     except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
-        return str(error)
-    return ""
+        return Compared(str(error))
 
 
 def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:

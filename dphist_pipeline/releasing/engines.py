@@ -64,8 +64,8 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
     return cube.write_cube(plan, staged, folder)
 
 
-def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> None:
-    """Refuses columns as `count` would, from names and types of columns alone; no record is read.
+def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> dict[str, str]:
+    """The engine's types of the columns that a plan names; refuses them as `count` would. No record is read.
 
     Args:
         decisions: that it rests on; one about a server means that Spark looks there.
@@ -74,11 +74,11 @@ def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> No
     if any(made.server is not None for made in decisions):
         from dphist_pipeline.confidential.engines import spark
 
-        spark.opened(plan, folder)
-    else:
-        from dphist_pipeline.confidential.reading import ingest
+        columns, _, _ = spark.opened(plan, folder)
+        return dict(columns.types)
+    from dphist_pipeline.confidential.reading import ingest
 
-        ingest.check_columns(plan, folder)
+    return ingest.check_columns(plan, folder)
 
 
 def _resolved(written: str) -> str:

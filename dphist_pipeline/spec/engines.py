@@ -10,7 +10,7 @@ from pydantic import model_validator
 from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.refusals import FromEnvironment, MistakesError, shown
-from dphist_pipeline.spec.sources import in_store
+from dphist_pipeline.spec.sources import ISO, in_store
 
 Engine = Literal["duckdb", "spark"]
 SESSION = "session"  # instead of an address: the session of Spark that is active in the program that runs a release
@@ -37,7 +37,10 @@ class EngineField(UpstreamFields):
         if self.engine == "duckdb":
             return self
         fields = type(self).model_fields
-        unserved = [name for name in NOT_SERVED if getattr(self, name) != fields[name].default]
+        said = {"period_format": ISO}  # the default, said aloud
+        unserved = [
+            name for name in NOT_SERVED if getattr(self, name) not in (fields[name].default, said.get(name, ...))
+        ]
         unserved += [
             f"axes[{number}].format" for number, axis in enumerate(getattr(self, "axes", ())) if _has_format(axis)
         ]

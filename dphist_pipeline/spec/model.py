@@ -42,7 +42,7 @@ from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
 from dphist_pipeline.spec.query_files import by_cells, with_queries
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
-from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, LATER, DateFormat, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, ISO, LATER, PeriodFormat, SqlFile
 from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
@@ -118,7 +118,7 @@ class DeclaredRelease(EngineField):
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
-    period_format: Annotated[DateFormat | None, LATER] = None
+    period_format: Annotated[PeriodFormat | None, LATER] = None
     week_starts: Annotated[WeekStart, IN_DIGEST] = "monday"
     quarter_starts: Annotated[Month, LATER] = "january"
     time_zone: Annotated[Text, AfterValidator(known_zone), IN_DIGEST] = "UTC"
@@ -339,6 +339,11 @@ class DeclaredRelease(EngineField):
         return [*found, UNSEEN_CUT if self.engine == "duckdb" else UNSEEN_CUT.partition(" `quality:")[0]]
 
     @property
+    def text_format(self) -> str | None:
+        """How the dates of a period column that is text are written; None for ISO dates."""
+        return None if self.period_format == ISO else self.period_format
+
+    @property
     def plain_settings(self) -> dict[str, Any]:
         """The settings as the mechanism takes them: a file of queries as cells of the grid."""
         return by_cells(self.settings, self.domain)
@@ -370,7 +375,9 @@ class DeclaredRelease(EngineField):
 
     def digested(self) -> dict[str, object]:
         """The fields that are part of the digest, as JSON values."""
-        return digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
+        told = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
+        # What says the default aloud changes nothing.
+        return {name: value for name, value in told.items() if (name, value) != ("period_format", ISO)}
 
     @property
     def digest(self) -> str:

@@ -41,6 +41,7 @@ FORMATS: Mapping[str, Format] = {
 SERVER = "postgres:"
 STORE = "s3://"
 FRAME = "frame:"
+ISO = "iso"
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _FRAME = re.compile(r"frame:[a-z][a-z0-9_]{0,62}", re.ASCII)
@@ -216,6 +217,15 @@ def date_format(value: str) -> str:
     return value
 
 
+def period_format(value: str) -> str:
+    """How the dates of a period column are written, as `date_format`; or `iso`, which is the default said aloud."""
+    try:
+        return value if value == ISO else date_format(value)
+    except ValueError as error:
+        problem = f"{error}; or iso, for dates such as 2026-03-02"
+    raise ValueError(problem)
+
+
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns that name a person together."""
     found: list[tuple[Location, str]] = []
@@ -248,6 +258,7 @@ def privacy_unit(value: object) -> PrivacyUnit:
 
 
 DateFormat = Annotated[Text, AfterValidator(date_format)]
+PeriodFormat = Annotated[Text, AfterValidator(period_format)]
 NormalForm = Literal["trim", "lower", "nfc"]
 IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
 

@@ -239,6 +239,20 @@ RELEASING = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/spec_decisions.py",
+        ("unit/test_spec_decisions.py",),
+        (
+            Mutation("if given != self.digest:", "if False:", "another decision is signed than was shown"),
+            Mutation("        if is_confidential(file):\n", "        if False:\n", "the store is declared public"),
+            Mutation(
+                "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
+            ),
+            Mutation(
+                "    if named not in (None, spec.account):\n", "    if False:\n", "another account than was named"
+            ),
+        ),
+    ),
+    Part(
         "dphist_pipeline/releasing/store.py",
         (
             REPLAYS,

@@ -296,3 +296,111 @@ def test_of_a_csv_file_only_the_header_line_is_read(tmp_path: Path) -> None:
     read_layout(str(file))
     # Reading the counters is counted, too.
     assert read_so_far() - before < 10_000
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "quote"),
+    [
+        ("card,age\n", ",", ""),
+        ("\ufeffcard,age\n", ",", '"'),
+        ("card;age\r\n", ";", '"'),
+        ("\ufeffcard;age\r\n", ";", '"'),
+        ('"card","age"\n', ",", '"'),
+        ('"card, old, new";"age, or none"\n', ";", '"'),
+        ("card\tage\n", "\t", ""),
+        ('"a;b"\n', ";", '"'),
+        ('height in 5";age\n', ";", '"'),
+    ],
+)
+def test_a_header_line_that_a_spreadsheet_wrote_gives_delimiter_and_quote(
+    office: Office, header: str, delimiter: str, quote: str
+) -> None:
+    Path("loans.csv").write_bytes(header.encode())
+    office.run("new", "loans", "--from", "loans.csv")
+    told = attributes("loans.yaml")
+    assert (told["csv_delimiter"], told["csv_quote"]) == (delimiter, quote)
+    assert ("decimal_comma" in told) == (delimiter == ";")
+
+
+@pytest.mark.parametrize(
+    ("file", "release"),
+    [("loans.csv", "loans"), ("data/Loans 2026.CSV", "loans"), ("data/2026.csv", "data"), ("data/*.csv", "data")],
+)
+def test_a_file_in_place_of_a_release_names_both(office: Office, file: str, release: str) -> None:
+    for name in ("loans.csv", "data/Loans 2026.CSV", "data/2026.csv"):
+        Path(name).write_text(HEADER)
+    assert office.run("new", file, "--json").json["spec"] == f"{release}.yaml"
+    told = attributes(f"{release}.yaml")
+    assert (told["release"], told["source"]) == (release, file)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["2026.csv"], "gives the table no name; name it: dphist new RELEASE --from 2026.csv"),
+        (["select.csv"], "gives the table no name"),
+        (["a b/1 2.csv"], None),
+        (["loans.xlsx"], "To draft from a file: dphist new RELEASE --from FILE"),
+        (["nothing.csv"], "there is no such file"),
+        (["loans.csv", "--from", "loans.csv"], "To draft from a file: dphist new RELEASE --from FILE"),
+    ],
+)
+def test_what_names_no_release_is_told_the_command(office: Office, words: list[str], says: str | None) -> None:
+    Path("2026.csv").write_text(HEADER)
+    check_changes_nothing(office, lambda: office.run("new", *words), says or "there is no such file")
+
+
+HEADERS = [
+    "Kundennummer;Datum;Alter;Medienart",
+    "patient_id,age,ward,admitted on",
+    '"card","date","select","count"',
+    "id\tvalue",
+    "person,day,time",
+    "Ward Name,Größe",
+]
+DECISIONS = {
+    **{"neighbours": "add_remove", "max_rows_per_unit": "3", "epsilon": "1", "account": "health"},
+    **{"period": "week", "period_format": '"%d.%m.%Y"', "decimal_comma": "true"},
+    **{"values": "[a, b]", "start": "0", "stop": "100", "width": "5", "name": "axis_{}"},
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_check_accepts_what_comes_out_of_new_once_every_mark_is_replaced(office: Office, header: str) -> None:
+    """A mark is replaced where it stands; nothing is added or removed."""
+    Path("loans.csv").write_text(f"{header}\n", encoding="utf-8-sig")
+    assert office.run("new", "loans.csv").code == 0
+    text, number = Path("loans.yaml").read_text(encoding="utf-8"), 0
+    months = 'calendar: month, start: "2026-01-01", stop: "2027-01-01"'
+    text = text.replace("calendar: month, start: TO_DECIDE, stop: TO_DECIDE", months)
+    while mark := re.search(r"(\w+): TO_DECIDE", text):
+        number += 1
+        text = text.replace(mark[0], f"{mark[1]}: {DECISIONS[mark[1]].format(number)}", 1)
+    first = re.split("[,;\t]", header)[0].strip('"')
+    text = text.replace("privacy_unit: []", f'privacy_unit: "{first}"').replace(
+        "axes: []", "axes: [{column: x, values: [a]}]"
+    )
+    Path("loans.yaml").write_text(text, encoding="utf-8")
+    checked = office.run("check", "loans.yaml")
+    assert (checked.code, checked.err) == (0, "") and "✓ loans.yaml is a valid spec" in checked.out
+    assert "! " not in checked.out
+
+
+def test_a_draft_ends_with_the_next_commands_which_work_in_this_order(office: Office) -> None:
+    Path("loans.csv").write_text("card,kind\nann,a\n")
+    said = office.run("new", "loans.csv").out
+    commands = [line.strip() for line in said.splitlines() if line.startswith("  dphist ")]
+    opened = "dphist ledger open --for loans.yaml --total EPSILON"
+    assert commands == ["dphist check loans.yaml", opened, "dphist release loans.yaml"]
+    assert "There is no store yet: dphist init" in said and office.run("init").code == 0
+    Path("loans.yaml").unlink()
+    assert "dphist init" not in office.run("new", "loans.csv").out
+    decided = {"source": "loans.csv", "privacy_unit": "card", "axes": [{"column": "kind", "values": ["a"]}]}
+    office.write_attributes_alone(**decided)
+    Path("spec.yaml").rename("loans.yaml")
+    checked, opening, released = (
+        command.replace("EPSILON", "12").removeprefix("dphist ").split() for command in commands
+    )
+    assert office.run(*checked).code == 0
+    digest = office.run(*opening, "--json").json["digest"]
+    assert office.run(*opening, "--yes", digest).code == 0 and office.run(*released).code == 0

@@ -51,7 +51,7 @@ CHECKED = {
     "sensitivity",
     "epsilon",
     "reliability",
-} | {*("account", "period", "digest", "source_columns", "remarks")}
+} | {*("account", "period", "digest", "source_columns", "columns_read", "remarks")}
 LONG_NAME = "wards_" + "x" * 57
 USAGE = 2
 
@@ -207,7 +207,7 @@ def test_a_misspelled_mechanism_is_suggested(office: Office) -> None:
         (["relese"], "no such command 'relese'. Did you mean 'release', 'rehearse'?"),
         (["release"], "missing argument 'SPEC'. See `dphist release --help`."),
         (["release", "spec.yaml", "--bogus"], "--bogus"),
-        (["ledger", "open", "x", "--total", "3"], "missing option '--privacy-unit'"),
+        (["ledger", "open", "x", "--total", "3"], "--privacy-unit, --neighbours: must be given, or --for SPEC"),
         (["ledger", *OPEN_HEALTH[:-1], "lots"], "--total: must be a number such as 0.5"),
         (["ledger", *OPEN_HEALTH[:-3], "cousins", "--total", "1"], "--neighbours: must be add_remove or substitute"),
         (["ledger", *OPEN_HEALTH, "--renews", "monthly"], "--renews: an account renews `yearly` or not at all"),

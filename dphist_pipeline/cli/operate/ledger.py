@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -23,6 +23,7 @@ from dphist_pipeline.cli.terminal import (
     statement_facts,
 )
 from dphist_pipeline.files import project_folder
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import statement_of
@@ -38,6 +39,13 @@ ledger_app = typer.Typer(
 
 AccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT")]
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the ledger.")]
+
+ForOption = Annotated[
+    Path | None, typer.Option("--for", metavar="SPEC", help="Takes it all from a release's spec, shows it, and asks.")
+]
+YesOption = Annotated[
+    str | None, typer.Option(metavar="DIGEST", help="With --for: signs what was shown with this digest; does not ask.")
+]
 
 
 @dataclass(frozen=True)
@@ -107,16 +115,20 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 @ledger_app.command(name="open")
 @with_reading_options
 def open_account(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it.")],
-    privacy_unit: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Who is protected: the specs' privacy_unit, or `row`.")
-    ],
-    neighbours: Annotated[str, typer.Option(metavar="RELATION", help="add_remove or substitute.")],
     total: Annotated[
         str,
         typer.Option(metavar="EPSILON", help="The most that all releases together may spend, as in 26 or 1/3."),
     ],
     read: ReadingOptions,
+    account: Annotated[
+        str | None, typer.Argument(metavar="ACCOUNT", help="Its name, as specs will use it; not needed with --for.")
+    ] = None,
+    for_spec: ForOption = None,
+    yes: YesOption = None,
+    privacy_unit: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Who is protected: the specs' privacy_unit, or `row`.")
+    ] = None,
+    neighbours: Annotated[str | None, typer.Option(metavar="RELATION", help="add_remove or substitute.")] = None,
     renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
     signatures: Annotated[
         int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it.")
@@ -127,12 +139,23 @@ def open_account(
     """Opens an account, and says which records its releases may read.
 
     What it protects is fixed for good; only its total can be raised. More
-    sources: `dphist ledger allow`.
+    sources: `dphist ledger allow`. `--for SPEC` takes unit, neighbours,
+    source, how it is read and code lists from a spec, shows them in words
+    with a digest, and asks; a script signs what was shown by `--yes DIGEST`.
     """
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
     if renews not in (None, "yearly"):
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
+    _refuse_mixed(for_spec, yes, read, {"--privacy-unit": privacy_unit, "--neighbours": neighbours})
+    if for_spec is not None:
+        terms_of_spec = (_total(total), renews is not None, signatures, read.also_of or [])
+        _open_for(for_spec, yes, account, terms_of_spec, store, as_json)
+        return
+    if account is None or privacy_unit is None or neighbours is None:
+        needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
+        missing = ", ".join(name for name, value in needed.items() if value is None)
+        raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
     made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
     reading = read.reading(ledger, account, privacy_unit)
@@ -151,6 +174,8 @@ def allow(
     account: Annotated[
         str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for what is for all.")
     ] = None,
+    for_spec: ForOption = None,
+    yes: YesOption = None,
     query: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A query that joins or computes units, as this file is now. Needs --reason."),
@@ -195,7 +220,14 @@ def allow(
     A source is allowed with the way it is read: another delimiter, quote or
     form of names makes other rows and other people of the same file. A server
     of Spark, alone or with a source, serves all sources of the account.
+    `--for SPEC` takes source, how it is read and code lists from a spec,
+    shows them in words with a digest, and asks; `--yes DIGEST` signs it.
     """
+    others = {"--query": query, "--code-lists": code_lists, "--clock": clock, "--engine": engine, "--spark": spark}
+    _refuse_mixed(for_spec, yes, read, {**others, "--check": check, "--reason": reason or None})
+    if for_spec is not None:
+        _allow_for(for_spec, yes, account, read.also_of or [], store, as_json)
+        return
     for_all = [name for name in (code_lists, clock, engine) if name is not None]
     given = [*for_all, *(name for name in (read.source, query, check) if name is not None)]
     if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
@@ -347,6 +379,57 @@ def _allow_for_all(
     ledger = store.ledger()
     with deciding(store, ledger) as operator:
         return ledger.allow(EVERYWHERE, what, operator, reason)
+
+
+def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, others: Mapping[str, object]) -> None:
+    """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
+    if for_spec is None and yes is not None:
+        raise typer.BadParameter("has a use with --for SPEC alone", param_hint="--yes")
+    told = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
+    told = {**told, "--also-of": False, **{name: value is not None for name, value in others.items()}}
+    if for_spec is not None and (mixed := [name for name, given in told.items() if given]):
+        raise typer.BadParameter(f"says it all; leave out {', '.join(mixed)}", param_hint="--for")
+
+
+def _open_for(
+    spec: Path,
+    yes: str | None,
+    account: str | None,
+    terms: tuple[Fraction, bool, int, list[str]],
+    store: Path | None,
+    as_json: bool,
+) -> None:
+    """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
+    from dphist_pipeline.cli.operate._signing import show_and_sign
+    from dphist_pipeline.releasing.spec_decisions import SpecDecisions
+
+    opened = Store.open(store_folder(store))
+    ledger, (total, renews, signatures, also_of) = opened.ledger(), terms
+    decisions = SpecDecisions.to_open(spec, opened, ledger, account, total, renews, signatures, also_of)
+    command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
+    command += [*(["--renews", "yearly"] if renews else []), *(["--signatures", "2"] if signatures > 1 else [])]
+    show_and_sign(decisions, spec, opened, ledger, yes, [*command, *_also(also_of), *_where(store)], as_json)
+
+
+def _allow_for(
+    spec: Path, yes: str | None, account: str | None, also_of: list[str], store: Path | None, as_json: bool
+) -> None:
+    from dphist_pipeline.cli.operate._signing import show_and_sign
+    from dphist_pipeline.releasing.spec_decisions import SpecDecisions
+
+    opened = Store.open(store_folder(store))
+    ledger = opened.ledger()
+    decisions = SpecDecisions.to_allow(spec, opened, ledger, account, also_of)
+    command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
+    show_and_sign(decisions, spec, opened, ledger, yes, command, as_json)
+
+
+def _also(accounts: list[str]) -> list[str]:
+    return [word for name in accounts for word in ("--also-of", name)]
+
+
+def _where(store: Path | None) -> list[str]:
+    return [] if store is None else ["--store", str(store)]
 
 
 def _account_name(written: str) -> str:

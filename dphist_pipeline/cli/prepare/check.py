@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, promise
+from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
@@ -50,8 +50,12 @@ def check(
     refuse_taken_view(checked, store)
     if period is not None:
         checked.period_named(period)  # refused by name, before anything is opened
-    not_compared = compare_columns(checked, store, datetime.now(UTC), period)
-    columns = f"not compared with the source: {not_compared}" if not_compared else "found in the source"
+    compared = compare_columns(checked, store, datetime.now(UTC), period)
+    columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
+    from dphist_pipeline.planning.column_readings import column_readings, declared_types, unsaid_dates
+
+    types = {**declared_types(checked), **compared.types}
+    readings, warning = column_readings(checked, types), unsaid_dates(checked, types)
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -60,6 +64,7 @@ def check(
             print_json(explanation)
         else:
             print_explanation(checked, explanation)
+            print_warning(warning)
         return
     from dphist_pipeline.cli.prepare._explaining import (
         quality_in_words,
@@ -89,6 +94,8 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
+        **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
+        **({"warnings": [warning]} if warning else {}),
         **({"copied_to": bucket} if bucket else {}),
         **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
     }
@@ -96,6 +103,7 @@ def check(
         print_json(facts)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
+    print_warning(warning)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
     made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
@@ -110,6 +118,9 @@ def check(
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),
         }
+    )
+    print_lines(
+        [*(["How columns are read, by their types:"] if readings else []), *(f"  {one.says}" for one in readings)]
     )
     print_lines(remarks)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +11,19 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption
-from dphist_pipeline.cli.terminal import out, print_json
+from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import words
+from dphist_pipeline.spec.refusals import shown
 
 
 def new(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The table's name, a plain identifier.")],
+    release: Annotated[
+        str,
+        typer.Argument(
+            metavar="RELEASE",
+            help="The table's name, a plain identifier; or the file to draft from, whose name gives the table's.",
+        ),
+    ],
     source: Annotated[
         str | None,
         typer.Option(
@@ -40,9 +49,13 @@ def new(
     Never overwrites a file. `dphist check` refuses the draft until every
     TO_DECIDE is replaced: bounds and categories never come from data.
     """
-    name = _release_name(release)
+    if source is None and _is_file(release):
+        name, source = _release_of(release), release
+    else:
+        name = _release_name(release)
     from dphist_pipeline.planning.columns import read_layout
-    from dphist_pipeline.planning.drafting import draft, undecided_fields, write_draft
+    from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
+    from dphist_pipeline.releasing.locations import store_folder
 
     file = output or Path(f"{name}.yaml")
     chosen, settings = _with_advice(mechanism)
@@ -50,12 +63,32 @@ def new(
     text = draft(name, file, source, layout, chosen, settings)
     places = undecided_fields(text, file)
     write_draft(text, file)
+    readings = drafted_readings(layout) if layout is not None else []
     if as_json:
-        print_json({"spec": str(file), "columns": len(layout.columns) if layout else 0, "to_decide": places})
+        print_json(
+            {
+                "spec": str(file),
+                "columns": len(layout.columns) if layout else 0,
+                "to_decide": places,
+                "columns_read": readings,
+            }
+        )
         return
     out.print(f"[green]Wrote a draft[/] to {escape(str(file))}")
-    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. List them with:")
-    out.print(f"  dphist check {escape(str(file))}")
+    if readings:
+        print_lines(["How columns will be read, by header and types (no value was read):"])
+        print_lines(f"  {line}" for line in readings)
+    named = shlex.quote(str(file))
+    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. Once they are made, in this order:")
+    print_lines(
+        [
+            f"  dphist check {named}",
+            f"  dphist ledger open --for {named} --total EPSILON",
+            f"  dphist release {named}",
+        ]
+    )
+    if not (store_folder(None) / "public").is_dir():
+        out.print("There is no store yet: dphist init makes one, before the second.")
 
 
 def _release_name(written: str) -> str:
@@ -63,7 +96,28 @@ def _release_name(written: str) -> str:
         return words.release_name(written)
     except ValueError as error:
         problem = str(error)
-    raise typer.BadParameter(problem, param_hint="RELEASE")
+    hint = ". To draft from a file: dphist new RELEASE --from FILE" if {"/", "."} & {*written} else ""
+    raise typer.BadParameter(f"{problem.rstrip('.')}{hint}", param_hint="RELEASE")
+
+
+def _is_file(written: str) -> bool:
+    """Whether a text in place of a release's name is a file of records, by its ending."""
+    from dphist_pipeline.spec.sources import FORMATS, ending_of
+
+    return FORMATS.get(ending_of(written) or "") in ("parquet", "csv")
+
+
+def _release_of(file: str) -> str:
+    """The release's name that a file's name gives; its folder's where the file is a glob."""
+    from dphist_pipeline.spec.sources import ending_of
+
+    *folders, last = file.replace("\\", "/").split("/")
+    stem = last[: -len(ending_of(last) or "")]
+    for part in (stem, *folders[-1:]):
+        with suppress(ValueError):
+            return words.release_name(words.suggestion(part))
+    command = f"dphist new RELEASE --from {shlex.quote(file)}"
+    raise typer.BadParameter(f"{shown(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
 
 
 def _with_advice(written: str) -> tuple[str, dict[str, object]]:

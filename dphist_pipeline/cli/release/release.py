@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
+from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.statements import statement_of
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
+    from dphist_pipeline.releasing.releases import Release
 
 
 def release(
@@ -70,15 +77,31 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
+    warning = _unsaid_dates(checked, store, made)
     statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            | ({"warnings": [warning]} if warning else {})
             | ({"total_holds_zero": True} if made.audit.get("total_holds_zero") else {})
             | ({"compared": compared.facts} if compared.periods else {})
             | ({"copied_to": opened.public_address} if opened.public_address else {})
         )
         return
-    copied_to = opened.public_address
-    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=compared.says)
+    says, copied_to = compared.says, opened.public_address
+    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=says, warning=warning)
+
+
+def _unsaid_dates(spec: ReleaseSpec, store: Path | None, made: Release) -> str:
+    """What to know of a period column that is text, by names and types of columns; a replay opens no source."""
+    from dphist_pipeline.planning.column_readings import declared_types, unsaid_dates
+    from dphist_pipeline.releasing.allowing import compare_columns
+
+    if spec.period_column is None or spec.period_format is not None:
+        return ""
+    types = declared_types(spec)
+    if not types and not made.replayed:
+        with suppress(DphistError):  # what was published stays, whatever became of the source since
+            types = {**compare_columns(spec, store, datetime.now(UTC), made.audit["period"]).types}
+    return unsaid_dates(spec, types)

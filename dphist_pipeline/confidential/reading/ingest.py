@@ -186,14 +186,17 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
 
-def check_columns(plan: CountingPlan, folder: Path) -> None:
-    """Refuses columns as `stage_rows` would, from names and types of columns alone; no record is read.
+def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
+    """The types of the columns that a plan names; refuses them as `stage_rows` would. No record is read.
 
     The first line of a CSV file may be a record. So a line that does not name the unit is compared with nothing else.
 
     Args:
         plan: whose period does not matter.
         folder: private.
+
+    Returns:
+        DuckDB types by column, of the rows that the plan's query gives if it has one.
     """
     with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
@@ -205,6 +208,9 @@ def check_columns(plan: CountingPlan, folder: Path) -> None:
                 connection, source, plan.source.query, plan.source.query_file, plan.privacy_unit.columns
             )
         _check_types(plan, source)
+        units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
+        named = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        return {column: source.types[column] for column in named if column is not None}
 
 
 @contextmanager

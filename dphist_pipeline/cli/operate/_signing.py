@@ -1,0 +1,77 @@
+"""Shows an operator what a spec asks for, and has it signed: after a question in a terminal, or by its digest."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+
+from dphist_pipeline.cli.terminal import out, print_allowed, print_facts, print_json, print_lines, print_statement
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.releasing.deciding import deciding
+from dphist_pipeline.releasing.spec_decisions import SpecDecisions
+from dphist_pipeline.releasing.store import Store
+
+
+def show_and_sign(
+    decisions: SpecDecisions,
+    path: Path,
+    store: Store,
+    ledger: Ledger,
+    yes: str | None,
+    command: list[str],
+    as_json: bool,
+) -> None:
+    """Shows the decisions of a spec, and enters them once an operator said yes to exactly these.
+
+    Args:
+        path: the spec as the operator named it.
+        yes: the digest that was shown before; None asks here.
+        command: that would sign them, without `--yes`.
+    """
+    if decisions.nothing:
+        if as_json:
+            print_json({"signed": False, **decisions.facts})
+        else:
+            out.print(f"[green]✓[/] All that {escape(str(path))} asks for was decided before; nothing was entered")
+            _print_left_out(decisions)
+        return
+    digest = decisions.digest
+    if yes is not None:
+        decisions.refuse_another(yes)
+    if not as_json:
+        out.print(f"For {escape(str(path))} you sign:")
+        print_facts({**decisions.words, "digest": digest})
+    if yes is None:
+        if as_json:
+            print_json({"signed": False, "digest": digest, **decisions.facts})
+            raise typer.Exit(1)
+        if not _asks() or not typer.confirm("Sign this?", default=False):
+            raise decisions.unsigned(shlex.join(command))
+    with deciding(store, ledger) as operator:
+        made = decisions.sign(ledger, operator)
+    if as_json:
+        print_json({"signed": True, "digest": digest, **decisions.facts})
+        return
+    for decision in made:
+        print_allowed(decision, as_json)
+    print_statement(statement_of(ledger, decisions.spec.account), as_json)
+    _print_left_out(decisions)
+    out.print(
+        f"Next: dphist check {escape(shlex.quote(str(path)))}, then dphist release {escape(shlex.quote(str(path)))}"
+    )
+
+
+def _print_left_out(decisions: SpecDecisions) -> None:
+    if commands := decisions.left_out:
+        out.print("The spec needs more, which is decided alone, with its reason:")
+        print_lines(f"  {command}" for command in commands)
+
+
+def _asks() -> bool:
+    """Whether somebody sits at a terminal who reads the question and answers it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

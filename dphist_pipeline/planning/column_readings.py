@@ -1,0 +1,149 @@
+"""Says how each column that a spec names will be read: by what the spec declares and the column's type alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO
+
+# As DuckDB and Spark call text, and a column that holds nothing but nulls.
+TEXT = ("VARCHAR", "ENUM", "STRING", "string")
+NOTHING = "NULL"
+# A day whose day and month cannot be taken for each other, and what it is written as by `period_format`.
+AN_ISO_DATE, A_MOMENT = "2026-09-14", datetime(2026, 9, 14, 8, 30)
+# Signs that Python's `strftime` writes as DuckDB reads them.
+_ALIKE = re.compile(r"([^%]|%-?[dmHIMSj]|%[YypbBaA%])+")
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """How one column is read.
+
+    Attributes:
+        column: as the source calls it.
+        use: what the spec takes it for: unit, period, or the name of an axis.
+        type: as the source declares it; `text` for text.
+        read: a sentence that goes on after "is text:" or "is of type DATE:".
+    """
+
+    column: str
+    use: str
+    type: str
+    read: str
+
+    @property
+    def says(self) -> str:
+        """The whole sentence."""
+        kind = "text" if self.type == "text" else f"of type {self.type}"
+        return f"`{_plain(self.column)}` ({self.use}) is {kind}: {self.read}"
+
+
+def declared_types(spec: ReleaseSpec) -> dict[str, str]:
+    """The types that are known without a source: a CSV file has nothing but text. Empty for all else."""
+    if spec.source_format != "csv" or spec.source_sql is not None:
+        return {}
+    units = () if spec.privacy_unit == EVERY_ROW else spec.privacy_unit.columns
+    columns = (*units, spec.period_column, *(axis.column for axis in spec.domain.axes))
+    return {column: "VARCHAR" for column in columns if column is not None}
+
+
+def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnReading]:
+    """How the columns of a spec are read, in the order unit, period, axes.
+
+    Args:
+        types: the engine's types by column, of names and types alone; a column without one is left out.
+    """
+    return [
+        ColumnReading(column, use, "text" if types[column] in TEXT else types[column], read)
+        for column, use, read in _read(spec, types)
+    ]
+
+
+def unsaid_dates(spec: ReleaseSpec, types: Mapping[str, str]) -> str:
+    """A warning where the period's column is text and the spec does not say how its dates are written; else empty.
+
+    Args:
+        types: the engine's types by column; without that of the period's column nothing is said.
+    """
+    column = spec.period_column
+    if column is None or spec.period_format is not None or types.get(column) not in TEXT:
+        return ""
+    return (
+        f"`{_plain(column)}` is text, and no `period_format` says how its dates are written: only ISO dates, as "
+        f"{AN_ISO_DATE}, are read, and a row with another date falls into no period. If they are written otherwise, "
+        'every number is noise around 0. Write `period_format: "%d.%m.%Y"` where they are written 14.09.2026, or '
+        "`period_format: iso`."
+    )
+
+
+def example_of(written: str) -> str:
+    """A date as a format writes it; empty where Python writes one of its signs in another way than DuckDB reads it."""
+    return A_MOMENT.strftime(written) if _ALIKE.fullmatch(written) else ""
+
+
+def dates_in_words(written: str | None) -> str:
+    """How dates in text are read.
+
+    Args:
+        written: a format with signs such as %d; `iso` or None for ISO dates.
+    """
+    if written in (None, ISO):
+        return f"ISO dates, as {AN_ISO_DATE}"
+    example = example_of(str(written))
+    return f'dates by "{written}"{f", as {example}" if example else ""}'
+
+
+def _read(spec: ReleaseSpec, types: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for column in () if spec.privacy_unit == EVERY_ROW else spec.privacy_unit.columns:
+        if column in types:
+            yield column, "unit", _unit(spec, types[column] in TEXT)
+    if spec.period_column is not None and spec.period_column in types:
+        yield spec.period_column, "period", _period(spec, types[spec.period_column])
+    for axis in spec.domain.axes:
+        if axis.column in types:
+            yield axis.column, f"axis {axis.name}", _axis(spec, axis, types[axis.column])
+
+
+def _unit(spec: ReleaseSpec, text: bool) -> str:
+    if not text:
+        return "its numbers name units"
+    if spec.unit_normalise:
+        return f"names are compared after {', '.join(spec.unit_normalise)}; a row without a name is left out"
+    return (
+        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim, lower]` ignores these); a "
+        "row without a name is left out"
+    )
+
+
+def _period(spec: ReleaseSpec, kind: str) -> str:
+    if kind not in TEXT:
+        return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
+    how = dates_in_words(spec.period_format)
+    mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
+    return f"{how}{mend}; what does not parse falls into no period"
+
+
+def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
+    ends = "goes to `other`" if axis.other else "is dropped"
+    if kind not in TEXT:
+        what = "days" if isinstance(axis, CalendarAxis) else "numbers" if isinstance(axis, BinnedAxis) else "categories"
+        return f"{what}; a row without a value {ends}"
+    if isinstance(axis, CalendarAxis):
+        mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
+        return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
+    if isinstance(axis, BinnedAxis):
+        point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
+        how = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
+        return f"{how}; a row whose value does not parse {ends}"
+    return f"compared letter by letter, with case and blanks; a row with another value than declared {ends}"
+
+
+def _plain(column: str) -> str:
+    """A column's name on one line, as the spec has it."""
+    return column if column.isprintable() else shown(column)

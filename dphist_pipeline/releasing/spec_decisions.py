@@ -1,0 +1,264 @@
+"""What an operator would decide so that a release may run: taken from its spec, told in words, signed as ever.
+
+A spec widens nothing by itself: what it asks for is shown with a digest, and counts once an operator has signed it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.releasing import allowing, release_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.code_lists import CodeListFolders
+from dphist_pipeline.spec.loading import folder_of_spec
+
+DIGITS = 32  # of a digest, which nobody finds a second decision for
+
+
+def not_signed(digest: str, command: str) -> Refused:
+    """A decision that was shown, and that nobody signed."""
+    return Refused(
+        f"nothing was decided yet. To sign exactly this, and nothing else: {command} --yes {digest}", code="not_signed"
+    )
+
+
+def signed_another(given: str, digest: str) -> Refused:
+    """The digest of another decision than the spec asks for now."""
+    return Refused(
+        f"--yes {given} was shown for another decision than the spec asks for now, which has the digest {digest}. "
+        "Look at what it asks for, and sign that. Nothing was decided.",
+        code="not_signed",
+    )
+
+
+@dataclass(frozen=True)
+class SpecDecisions:
+    """What a spec asks an operator to decide.
+
+    Attributes:
+        spec: checked whole, its code lists read.
+        store_id: of the store whose ledger would hold the decisions.
+        account: to be opened; None where it is open already.
+        reading: the source and how it is read; None where that is allowed already.
+        also_of: other accounts that the source belongs to.
+        code_lists: folders to be declared public, as entries hold them.
+    """
+
+    spec: ReleaseSpec
+    store_id: str
+    account: Account | None
+    reading: SourceReading | None
+    also_of: tuple[str, ...]
+    code_lists: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def to_open(
+        cls,
+        path: Path,
+        store: Store,
+        ledger: Ledger,
+        named: str | None,
+        total: Fraction,
+        renews: bool,
+        signatures: int,
+        also_of: Sequence[str] = (),
+    ) -> SpecDecisions:
+        """What opens the account of a spec, and lets the release read what it asks for.
+
+        Args:
+            path: of the spec; with `for_each`, FILE#RELEASE.
+            named: the account as the operator named it; None for that of the spec.
+            renews: whether each calendar year has a fresh total.
+
+        Raises:
+            Refused: the operator named another account than the spec.
+        """
+        spec, folders = _spec_and_lists(path, store, ledger)
+        _refuse_other_name(spec, named)
+        if spec.account in [account.name for account in ledger.accounts()]:
+            problem = (
+                f"is open already; for what this spec may read: dphist ledger allow --for {shlex.quote(str(path))}"
+            )
+            raise allowing.decision_refused(f"account {spec.account}", problem)
+        terms = (str(spec.privacy_unit), spec.neighbours, total, "yearly" if renews else None, store.id, signatures)
+        account = Account(spec.account, *terms)  # type: ignore[arg-type]
+        return cls(spec, store.id, account, _reading(spec, ledger, also_of), tuple(also_of), folders)
+
+    @classmethod
+    def to_allow(
+        cls, path: Path, store: Store, ledger: Ledger, named: str | None, also_of: Sequence[str] = ()
+    ) -> SpecDecisions:
+        """What lets a release of an open account read what its spec asks for, where that was not decided before.
+
+        Args:
+            path: of the spec; with `for_each`, FILE#RELEASE.
+            named: the account as the operator named it; None for that of the spec.
+
+        Raises:
+            Refused: the account protects somebody else than the spec, or the operator named another one.
+        """
+        spec, folders = _spec_and_lists(path, store, ledger)
+        _refuse_other_name(spec, named)
+        account = ledger.account(spec.account)
+        if (account.privacy_unit, account.neighbours) != (str(spec.privacy_unit), spec.neighbours):
+            protects = f"protects {account.privacy_unit} ({account.neighbours})"
+            raise allowing.decision_refused(
+                f"account {spec.account}", f"{protects}, and the spec says {_protected(spec)}; change the spec"
+            )
+        reading: SourceReading | None = _reading(spec, ledger, also_of)
+        if any(made.reading == reading and set(also_of) <= {*made.also_of} for made in ledger.decisions(spec.account)):
+            reading = None
+        return cls(spec, store.id, None, reading, tuple(also_of), folders)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that would be signed, as JSON values."""
+        opened = None if self.account is None else {**vars(self.account), "total": str(self.account.total)}
+        return {
+            "account": self.spec.account,
+            "store": self.store_id,
+            "opens": opened,
+            "source": None if self.reading is None else self.reading.facts(),
+            "also_of": list(self.also_of),
+            "code_lists": [{**folder["code_lists"]} for folder in self.code_lists],
+        }
+
+    @property
+    def digest(self) -> str:
+        """Of all that would be signed, and of nothing else."""
+        return sha256(self.facts)[:DIGITS]
+
+    def refuse_another(self, given: str) -> None:
+        """Refuses a digest that was shown for another decision."""
+        if given != self.digest:
+            raise signed_another(given, self.digest)
+
+    def unsigned(self, command: str) -> Refused:
+        """The refusal where nobody signed.
+
+        Args:
+            command: that would sign it, without the digest.
+        """
+        return not_signed(self.digest, command)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """All that would be signed, in words."""
+        told = {"account": self.spec.account}
+        if self.account is not None:
+            total = as_text(self.account.total) + (" each calendar year" if self.account.renews else " in all")
+            told |= {
+                "protects": _protected(self.spec),
+                "total": f"epsilon {total}; this spec asks for {as_text(self.spec.epsilon)} a "
+                f"{'release' if self.spec.period == 'none' else self.spec.period}",
+            }
+            if self.account.signatures > 1:
+                told["signatures"] = f"{self.account.signatures} operators sign each later decision"
+        told["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
+        if self.also_of:
+            told["shared with"] = ", ".join(self.also_of)
+        if self.code_lists:
+            folders = ", ".join(folder["code_lists"]["folder"] for folder in self.code_lists)
+            told["code lists"] = f"{folders}: public, for the specs of all accounts"
+        return told
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all of it was decided before."""
+        return self.account is None and self.reading is None and not self.code_lists
+
+    @property
+    def left_out(self) -> list[str]:
+        """Commands for what the spec needs besides, and what each of them needs a reason or an address for."""
+        spec, allow = self.spec, f"dphist ledger allow {self.spec.account}"
+        commands = []
+        if spec.source_sql is not None and spec.source_sql.query.needs_decision:
+            commands.append(f"{allow} --query {shlex.quote(str(spec.source_sql))} --reason TEXT")
+        if spec.engine == "spark":
+            commands.append(f"{allow} --spark ADDRESS")
+        commands += [f"{allow} --check {check} --reason TEXT" for check in spec.required_checks]
+        return commands
+
+    def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:
+        """Enters the decisions, each as its own command would.
+
+        Returns:
+            What was allowed beside the account; None for a decision that waits for a second signature.
+        """
+        made: list[Decision | None] = []
+        if self.account is not None:
+            ledger.open_account(self.account, operator, self.reading, self.also_of)
+        elif self.reading is not None:
+            made.append(ledger.allow(self.spec.account, {"source": self.reading.facts()}, operator, "", self.also_of))
+        made += [ledger.allow(EVERYWHERE, folder, operator) for folder in self.code_lists]
+        return made
+
+
+def in_words(reading: SourceReading) -> str:
+    """A source and how it is read."""
+    where = f" in {reading.folder}" if reading.folder is not None else ""
+    told = [f"table {reading.table}"] if reading.table is not None else []
+    if reading.format == "csv":
+        sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
+        quoted = f"{reading.csv_quote} around some" if reading.csv_quote else "none quoted"
+        told.append(f"CSV with {sign} between fields, {quoted}")
+    told += ["columns of folders called column=value"] if reading.hive else []
+    told += ["numbers written 3,5"] if reading.decimal_comma else []
+    told += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
+    if reading.unit_kinds:
+        told.append(f"units named by {', '.join(reading.unit_kinds)}")
+    return "; ".join([f"{reading.address}{where}", *told])
+
+
+def _protected(spec: ReleaseSpec) -> str:
+    return f"{spec.privacy_unit} ({spec.neighbours})"
+
+
+def _refuse_other_name(spec: ReleaseSpec, named: str | None) -> None:
+    if named not in (None, spec.account):
+        raise allowing.decision_refused(f"account {named}", f"the spec charges {spec.account}; name that, or none")
+
+
+def _reading(spec: ReleaseSpec, ledger: Ledger, also_of: Sequence[str]) -> SourceReading:
+    reading = allowing.reading_of_spec(spec)
+    allowing.refuse_overlap(ledger, spec.account, reading, also_of)
+    return reading
+
+
+def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSpec, tuple[dict[str, Any], ...]]:
+    """The spec, and the folders of its code lists that no operator has declared public yet.
+
+    A code list is looked at where it lies in the spec's project; the store and sources are none.
+    """
+    declared = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+    is_confidential = allowing.is_confidential(store, ledger.sources())
+    asked: set[Path] = set()
+
+    def forbidden(file: Path) -> bool:
+        if is_confidential(file):
+            return True
+        asked.add(file)
+        return False
+
+    project = folder_of_spec(str(path).partition("#")[0])
+    spec = release_spec.load_spec(path, lambda: CodeListFolders((project, *declared), forbidden))
+    folders = sorted({file.parent for file in asked if not any(file.is_relative_to(folder) for folder in declared)})
+    outer = [folder for folder in folders if not any(folder != other and other in folder.parents for other in folders)]
+    records = {Path(file) for file in allowing.files_of(allowing.reading_of_spec(spec))}
+    for folder in outer:
+        if any(file.is_relative_to(folder) for file in records):
+            problem = "holds files of the spec's source; keep code lists in one of their own"
+            raise allowing.decision_refused(f"folder {folder}", problem)
+    return spec, tuple(allowing.code_list_folder(store, ledger, folder) for folder in outer)

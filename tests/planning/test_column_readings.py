@@ -1,0 +1,141 @@
+"""`new`, `check` and `release` say how columns are read, by declared facts, header and types alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from office import Office
+
+from dphist_pipeline.planning.column_readings import dates_in_words, example_of
+from dphist_pipeline.releasing.allowing import load_spec
+
+LOANS = 'card,Datum,age,kind\nann,14.09.2026,"30,5",Novel\n'
+AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
+KIND = {"column": "kind", "values": ["Novel", "Film"], "other": True}
+UNSAID = "`Datum` is text, and no `period_format` says how its dates are written"
+
+
+def with_loans(office: Office, text: str = LOANS, **fields: Any) -> None:
+    """An opened office whose spec reads these loans."""
+    office.opened()
+    (office.folder / "data/loans.csv").write_text(text, encoding="utf-8")
+    told = {"source": "data/loans.csv", "csv_quote": '"', "privacy_unit": "card", "account": "library"}
+    told |= {"axes": [AGE, KIND], "period": "week", "period_column": "Datum"}
+    opened = ["open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "10"]
+    assert office.run("ledger", *opened).code == 0
+    office.write_spec(**{**told, **fields})
+
+
+def with_parquet(office: Office, kind: pa.DataType, **fields: Any) -> None:
+    office.opened()
+    office.write_records({"patient": ["ann"], "age": [3.0], "ward": ["surgery"], "day": pa.array([None], kind)})
+    office.write_spec(period="week", period_column="day", **fields)
+
+
+def test_a_text_column_as_period_without_its_format_is_never_a_tick_alone(office: Office) -> None:
+    with_loans(office)
+    checked = office.run("check", "spec.yaml")
+    assert checked.code == 0 and f"! {UNSAID}" in checked.out and "`period_format: iso`" in checked.out
+    assert office.run("check", "spec.yaml", "--json").json["warnings"][0].startswith(UNSAID)
+    assert UNSAID in office.run("check", "spec.yaml", "--explain").out
+    released = office.release("--period", "2026-09-14")
+    assert released.code == 0 and f"! {UNSAID}" in released.out
+    replayed = office.release("--period", "2026-09-14", "--json").json
+    assert replayed["replayed"] and replayed["warnings"][0].startswith(UNSAID)
+
+
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "iso"])
+def test_a_declared_format_brings_no_warning(office: Office, written: str) -> None:
+    with_loans(office, period_format=written)
+    assert "warnings" not in office.run("check", "spec.yaml", "--json").json
+    assert "warnings" not in office.release("--period", "2026-09-14", "--json").json
+
+
+@pytest.mark.parametrize(("kind", "warned"), [(pa.string(), True), (pa.date32(), False)])
+def test_of_other_files_the_type_of_the_column_decides(office: Office, kind: pa.DataType, warned: bool) -> None:
+    with_parquet(office, kind)
+    assert ("warnings" in office.run("check", "spec.yaml", "--json").json) == warned
+    assert ("warnings" in office.release("--period", "2026-09-14", "--json").json) == warned
+
+
+def test_iso_is_the_default_said_aloud_for_dates_too_and_changes_no_digest(office: Office) -> None:
+    with_parquet(office, pa.date32())
+    before = load_spec("spec.yaml").digest
+    office.released("--period", "2026-09-14")
+    office.write_spec(period="week", period_column="day", period_format="iso")
+    assert load_spec("spec.yaml").digest == before and load_spec("spec.yaml").text_format is None
+    assert office.release("--period", "2026-09-14", "--json").json["replayed"]
+    office.write_spec(period="week", period_column="day", period_format="%Y")
+    assert load_spec("spec.yaml").digest != before
+
+
+def test_check_says_of_each_column_how_it_is_read(office: Office) -> None:
+    with_loans(office)
+    read = {one["column"]: one["read"] for one in office.run("check", "spec.yaml", "--json").json["columns_read"]}
+    assert list(read) == ["card", "Datum", "age", "kind"]
+    mend = 'ISO dates, as 2026-09-14, or set `period_format: "%d.%m.%Y"`; what does not parse falls into no period'
+    assert read["Datum"] == mend and "numbers written 3.5 (for 3,5 set `decimal_comma: true`)" in read["age"]
+    assert read["age"].endswith("does not parse is dropped") and read["kind"].endswith("than declared goes to `other`")
+    assert "`Datum` (period) is text: ISO dates" in office.run("check", "spec.yaml").out
+
+
+def test_a_format_is_shown_by_a_date_that_it_writes() -> None:
+    assert dates_in_words("%d.%m.%Y") == 'dates by "%d.%m.%Y", as 14.09.2026'
+    assert dates_in_words("iso") == dates_in_words(None) == "ISO dates, as 2026-09-14"
+    assert example_of("%Y-%m-%d %H:%M") == "2026-09-14 08:30" and example_of("%Y %g %n") == example_of("%Y %") == ""
+
+
+def test_what_records_hold_changes_nothing_that_check_and_new_say(office: Office) -> None:
+    """Of a CSV file the header line is told, and of others the types."""
+    with_loans(office)
+    said = [office.run("check", "spec.yaml", *more).out for more in ([], ["--json"], ["--explain"])]
+    drafted = office.run("new", "loans", "--from", "data/loans.csv").out
+    secret = LOANS.splitlines()[0] + "\ncanary,2026-09-14,99,canary\n" * 50
+    (office.folder / "data/loans.csv").write_text(secret, encoding="utf-8")
+    Path("loans.yaml").unlink()
+    assert said == [office.run("check", "spec.yaml", *more).out for more in ([], ["--json"], ["--explain"])]
+    assert drafted == office.run("new", "loans", "--from", "data/loans.csv").out
+    assert "canary" not in "".join([*said, drafted, Path("loans.yaml").read_text(encoding="utf-8")])
+
+
+def test_a_csv_that_is_not_allowed_yet_is_told_by_what_the_spec_declares(office: Office) -> None:
+    with_loans(office)
+    (office.folder / "data/loans.csv").write_text("no,such,header\n", encoding="utf-8")
+    office.write_attributes_alone(
+        source="data/other.csv", privacy_unit="card", axes=[KIND], period="week", period_column="Datum"
+    )
+    told = office.run("check", "spec.yaml", "--json").json
+    assert told["source_columns"].startswith("not compared") and told["warnings"][0].startswith(UNSAID)
+    assert [one["column"] for one in told["columns_read"]] == ["card", "Datum", "kind"]
+
+
+def test_a_query_gives_columns_types_of_their_own(office: Office) -> None:
+    with_loans(office)
+    (office.folder / "rows.sql").write_text("SELECT card, kind, try_strptime(Datum, '%d.%m.%Y') AS Datum FROM source\n")
+    told = {"source": "data/loans.csv", "csv_quote": '"', "privacy_unit": "card", "account": "library"}
+    told |= {"axes": [KIND], "period": "week", "period_column": "Datum", "source_sql": "rows.sql"}
+    office.write_spec(**told)
+    facts = office.run("check", "spec.yaml", "--json").json
+    read = {one["column"]: one for one in facts["columns_read"]}
+    assert read["Datum"]["type"] == "TIMESTAMP" and "warnings" not in facts
+
+
+def test_a_draft_always_asks_how_dates_in_text_are_written(office: Office) -> None:
+    (office.folder / "data/loans.csv").write_text(LOANS, encoding="utf-8")
+    drafted = office.run("new", "loans", "--from", "data/loans.csv", "--json").json
+    assert "period_format" in drafted["to_decide"] and "period_column: Datum" in Path("loans.yaml").read_text()
+    assert "must say how a date is written" in office.run("check", "loans.yaml").err
+    office.write_records({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64())}, "data/day.parquet")
+    drafted = office.run("new", "days", "--from", "data/day.parquet")
+    assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type 'date32[day]'" in drafted.out
+
+
+def test_new_says_how_the_columns_of_its_draft_will_be_read(office: Office) -> None:
+    (office.folder / "data/loans.csv").write_text("Kundennummer;Datum;Alter\n", encoding="utf-8")
+    said = office.run("new", "loans", "--from", "data/loans.csv").out
+    assert "Kundennummer is text: perhaps names the unit" in said
+    assert "Datum is text: dates, as `period_format` will say; what does not parse falls into no period" in said
+    assert "Alter is text: categories by `values`, compared letter by letter" in said

@@ -20,12 +20,12 @@ from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.manifest import place_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
-    CARD,
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     read_audit,
     stated_digest,
 )
+from dphist_pipeline.publishing.published_pages import CARD
 from dphist_pipeline.publishing.told_numbers import told_number
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
 from dphist_pipeline.publishing._release_history import (
@@ -32,7 +33,6 @@ from dphist_pipeline.publishing._total_picture import Point, TotalPicture, total
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
-from dphist_pipeline.publishing.published_files import replace_public
 
 FORM = 1  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000

@@ -23,7 +23,7 @@ import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue, plot
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing import index_pages, pages
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -80,8 +80,9 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)
         if "catalogue" in parts:
-            patch.setattr(building, "build_apart", lambda public, scratch: place(public))
+            patch.setattr(building, "build_apart", lambda public, scratch, anew=False: place(public))
             patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
+            patch.setattr(index_pages, "tells", lambda public, folder: True)
         if "pictures" in parts:
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

@@ -50,7 +50,7 @@ RECORDS: dict[str, list[Any]] = {
 }
 FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
 # Public files that are made from the published ones.
-DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv")
+DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv", "index.html")
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 
 

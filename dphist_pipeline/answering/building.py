@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -28,19 +29,20 @@ class CatalogueNotBuilt(Halted):
         )
 
 
-def build_apart(public: Path, scratch: Path) -> None:
-    """Writes `latest/` of every release and `catalog.duckdb` in a separate process; see `build`.
+def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
+    """Writes `latest/` of every release, `catalog.duckdb` and `index.html` in a separate process; see `build`.
 
     Args:
         public: the store's public folder.
         scratch: a private folder on the same file system, for the draft.
+        anew: reads every publication again for `index.html`, whatever is there.
 
     Raises:
         CatalogueNotBuilt: with the message of the other process.
     """
     early = early_processes.waiting(__name__)
     process = early or early_processes.start(__name__)
-    said = early_processes.ask(process, [str(public), str(scratch)])
+    said = early_processes.ask(process, [str(public), str(scratch), anew])
     if process is not early:
         early_processes.end(process)
     problem = json.loads(said) if said else f"its process ended with {process.returncode}."
@@ -48,19 +50,21 @@ def build_apart(public: Path, scratch: Path) -> None:
         raise CatalogueNotBuilt(problem)
 
 
-def build(public: Path, scratch: Path) -> None:
-    """Writes the latest cells of every release as files, then the catalogue.
+def build(public: Path, scratch: Path, anew: bool = False) -> None:
+    """Writes the latest cells of every release as files, then the catalogue, and last the pages that name both.
 
     Args:
         public: the store's public folder, with `current.json` as it shall be.
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
+    from dphist_pipeline.publishing.index_pages import write_index
     from dphist_pipeline.publishing.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.published_pages import mark_superseded
 
     write_latest_cells(public, scratch)
     mark_superseded(public, scratch)
     build_catalogue(public, scratch)
+    write_index(public, scratch, anew)
 
 
 class _NoPandas(MetaPathFinder):
@@ -76,10 +80,11 @@ def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
+    import_module("dphist_pipeline.publishing.index_pages")  # loaded while the release still counts
     for task in sys.stdin:
-        public, scratch = map(Path, json.loads(task))
+        public, scratch, anew = json.loads(task)
         try:
-            build(public, scratch)
+            build(Path(public), Path(scratch), anew)
         except DphistError as error:
             problem = str(error)
         else:

@@ -1,8 +1,8 @@
 """Copies the public folder to a bucket, so that its readers see one whole state after another.
 
 Files first, under names that nobody reads yet; then the manifest that names them, by a conditional write; then the
-copies under plain names, the catalogue last. Cut short anywhere, the same call goes on, and sends nothing again that is
-there. See `manifest`.
+copies under plain names, the catalogue and then `index.html` last. Cut short anywhere, the same call goes on, and sends
+nothing again that is there. See `manifest`.
 
 A bucket is written, and never trusted: others may write to it. What the next manifest names comes from the public
 folder alone. What was read from the bucket only decides what need not be sent again; `damaged` reads contents.
@@ -22,6 +22,7 @@ from typing import TypeVar
 from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.publishing.manifest import (
     CATALOGUE,
+    INDEX,
     NAME,
     VERSIONS,
     Entry,
@@ -36,6 +37,7 @@ from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, digest_
 
 MOST_NAMED = 5
 AT_ONCE = 8  # uploads
+LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -272,13 +274,13 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
 
 
 def is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
-    """Whether the files of a manifest are there under their plain names too; the catalogue, copied last, tells."""
-    named = manifest.files.get(CATALOGUE)
-    return named is None or objects.digest(CATALOGUE) == named.sha256
+    """Whether the files of a manifest are there under their plain names too; those that are copied last tell."""
+    last = [(path, manifest.files[path].sha256) for path in LAST if path in manifest.files]
+    return all(objects.digest(path) == sha256 for path, sha256 in last)
 
 
 def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> None:
-    """Copies files that are replaced to their plain names, the catalogue last.
+    """Copies files that are replaced to their plain names: the catalogue last but one, and the page of all last.
 
     Args:
         manifest: as it was committed; all its objects are there.
@@ -290,9 +292,10 @@ def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> No
         if entry.object != path:
             objects.copy(entry.object, path, entry.sha256)
 
-    _at_once(copy, [path for path in paths if path != CATALOGUE])
-    with suppress(KeyError):
-        copy(CATALOGUE)
+    _at_once(copy, [path for path in paths if path not in LAST])
+    for path in LAST:
+        with suppress(KeyError):
+            copy(path)
 
 
 def _at_once(call: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Result]:

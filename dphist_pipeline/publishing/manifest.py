@@ -4,8 +4,8 @@ Readers start at `manifest.json`, which is replaced by a conditional write. What
 named, so a reader sees one state of the public folder, whole:
 
 - a file of a publication is the object of its own name, such as `wards/period=all/revision=1/histogram.parquet`;
-- a file that is replaced (the catalogue, `current.json`, `croissant.json`, the audit and card of what is withdrawn) is
-  an object below `_versions/`, and is copied to its own name afterwards, for readers who know only that.
+- a file that is replaced (the catalogue, `index.html`, `current.json`, `croissant.json`, the audit and card of what is
+  withdrawn) is an object below `_versions/`, and is copied to its own name afterwards, for readers who know only that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 LAST_GENERATION = 10**18
 LARGEST_OBJECT = 50 << 40  # bytes, as Amazon's S3 takes them
 VERSIONS = "_versions"
-CATALOGUE, CROISSANT, CURRENT = "catalog.duckdb", "croissant.json", "current.json"
+CATALOGUE, CROISSANT, CURRENT, INDEX = "catalog.duckdb", "croissant.json", "current.json", "index.html"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 # No name is longer than file systems take.
@@ -34,7 +34,9 @@ _RELEASE = "[a-z][a-z0-9_]{0,199}"
 _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}})/", re.ASCII)
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
 _LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv)"
-_DERIVED = re.compile(rf"catalog\.duckdb|croissant\.json|{_RELEASE}/(?:current\.json|{_LATEST})", re.ASCII)
+_DERIVED = re.compile(
+    rf"(?:catalog\.duckdb|croissant\.json|index\.html)|{_RELEASE}/(?:current\.json|index\.html|{_LATEST})", re.ASCII
+)
 _VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
 _PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)
 _LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, is_path, place_of
+from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path, place_of
 from dphist_pipeline.publishing.published_files import (
     FILES,
     TABLES_OF_FAMILY,
@@ -76,13 +76,14 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def derived_files(public: Path) -> Iterator[tuple[str, Path]]:
-    """The paths and files that are made from all publications, the catalogue last.
+    """The paths and files that are made from all publications: the catalogue, then the pages that name it, last.
 
     Args:
         public: the store's public folder.
     """
     latest = [*sorted(public.glob("*/latest/**/cells.*")), *sorted(public.glob(f"*/{CURRENT}"))]
-    for source in [*latest, public / CROISSANT, public / CATALOGUE]:
+    pages = [*sorted(public.glob(f"*/{INDEX}")), public / INDEX]
+    for source in [*latest, public / CROISSANT, public / CATALOGUE, *pages]:
         path = source.relative_to(public).as_posix()
         if is_path(path) and os.path.lexists(source):
             yield path, source

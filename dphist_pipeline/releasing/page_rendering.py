@@ -62,7 +62,9 @@ class Rendered:
 
 
 def render_pages(store: Store, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
-    """Renders the pages of all publications anew, or of one release, and builds the catalogue. Spends nothing.
+    """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
+
+    Spends nothing.
 
     Args:
         store: whose public folder it is.
@@ -87,7 +89,7 @@ def render_pages(store: Store, release: str | None = None, progress: Progress = 
                 done.left[place] = f"its audit, written by an earlier version, does not say what pages need: {error}"
             else:
                 (done.anew if is_new else done.same).append(place)
-    refresh_catalogue(store, Key("rendered", "all", 1), progress=progress)
+    refresh_catalogue(store, Key("rendered", "all", 1), progress=progress, anew=True)
     return done
 
 

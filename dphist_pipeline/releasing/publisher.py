@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.manifest import CURRENT, INDEX
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.values_digests import values_digest
@@ -166,28 +166,35 @@ def refuse_taken_name(
 
 
 def refresh_catalogue(
-    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None
+    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
 ) -> None:
-    """Lists the current files and builds the catalogue, one process at a time, unless both hold these folders.
+    """Lists the current files, builds the catalogue and writes the pages of what is published, one process at a time.
+
+    Nothing is done where all hold these folders.
 
     Then brings the copy in a bucket to the same state, where the store has one.
 
     Args:
         folders: of releases that it must hold; with none it is always built.
         progress: told the name of the step.
+        anew: writes every page of what is published anew, whatever is there.
 
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
     from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_up_to_date
+    from dphist_pipeline.publishing import index_pages
 
     def is_fresh() -> bool:
         if not folders or not (store.public / croissant.NAME).is_file():
             return False
-        return all(is_listed(folder) and is_up_to_date(store.public, folder) for folder in folders)
+        return all(
+            is_listed(folder) and is_up_to_date(store.public, folder) and index_pages.tells(store.public, folder)
+            for folder in folders
+        )
 
-    _build_unless(is_fresh, store, key, progress)
+    _build_unless(is_fresh, store, key, progress, anew)
     if store.public_address is not None:
         _copy(store, key, progress)
 
@@ -208,7 +215,8 @@ def publish_copy(
     from dphist_pipeline.answering.catalogue import is_complete
 
     key = Key("copied", "all", 1)
-    made_after = (store.public / croissant.NAME, *(folder / CURRENT for folder in _released(store)))
+    pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
+    made_after = (store.public / croissant.NAME, store.public / INDEX, *pages)
     _build_unless(
         lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
     )
@@ -219,21 +227,21 @@ def _released(store: Store) -> set[Path]:
     return {period.parent for period in store.public.glob("*/period=*")}
 
 
-def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress: Progress) -> None:
+def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress: Progress, anew: bool = False) -> None:
     if is_fresh():
         return
     progress("updating the catalogue")
     with store.run(key) as scratch, store.building():
         if not is_fresh():  # somebody else may just have built it
-            _build(store, scratch)
+            _build(store, scratch, anew)
 
 
-def _build(store: Store, scratch: Path) -> None:
+def _build(store: Store, scratch: Path, anew: bool = False) -> None:
     from dphist_pipeline.answering import building, croissant
 
     write_current_files(store.public, scratch, vouching_reader(store))
     croissant.write_croissant(store.public, scratch)
-    building.build_apart(store.public, scratch)
+    building.build_apart(store.public, scratch, anew)
 
 
 def _copy(store: Store, key: Key, progress: Progress, check: bool = False, drop: bool = False) -> Copied:

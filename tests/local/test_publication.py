@@ -37,7 +37,7 @@ CONSUMERS = COLLECTION["consumers"]
 @pytest.fixture
 def local(office: Office, monkeypatch: pytest.MonkeyPatch) -> LocalOffice:
     # The catalogue is tested with the commands.
-    monkeypatch.setattr(building, "build_apart", lambda public, scratch: None)
+    monkeypatch.setattr(building, "build_apart", lambda public, scratch, anew: None)
     return LocalOffice(office)
 
 

@@ -22,6 +22,7 @@ from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.releasing.store import Store
 
 
@@ -66,9 +67,10 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The public folder, once for each time that the catalogue was built."""
     found: list[Path] = []
 
-    def build(public: Path, scratch: Path) -> None:
+    def build(public: Path, scratch: Path, anew: bool) -> None:
         found.append(public)
         build_catalogue(public, scratch)
+        write_index(public, scratch, anew)
 
     monkeypatch.setattr(building, "build_apart", build)
     return found
@@ -97,6 +99,7 @@ def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
             write_current_files(store.public, tmp_path)
             write_croissant(store.public, tmp_path)
             build_catalogue(store.public, tmp_path)
+            write_index(store.public, tmp_path)
             yield
 
     rounds.count(spec, local.store)

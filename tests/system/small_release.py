@@ -32,11 +32,10 @@ from fork_server import PROCESSES
 from office import DERIVED
 
 from dphist_pipeline.answering import building, catalogue
-from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing import index_pages, pages
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
@@ -276,10 +275,11 @@ def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, 
 def prepared(project: Project, kill_at: int) -> list[str]:
     """Makes this process a child of a test; notes its boundaries, and kills it right before `kill_at`, from 1."""
     if project.catalogued:
-        building.build_apart = build_catalogue  # spares a new process, and has its boundaries here
+        building.build_apart = building.build  # spares a new process, and has its boundaries here
     else:  # as in conftest.py
-        building.build_apart = lambda public, scratch: None
+        building.build_apart = lambda public, scratch, anew=False: None
         catalogue.is_up_to_date = lambda public, folder: True
+        index_pages.tells = lambda public, folder: True
     pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)

@@ -1,0 +1,210 @@
+"""What pages tell of each publication of a release: its days, its total with the interval, and why it was made.
+
+Publications that are told already, and whose audits did not change, are not read again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.publishing.formatting import shortened, shown_number
+from dphist_pipeline.publishing.manifest import place_of
+from dphist_pipeline.publishing.published_estimate import published_estimate
+from dphist_pipeline.publishing.published_files import (
+    TABLES_OF_FAMILY,
+    PublishedFilesDamaged,
+    read_audit,
+    stated_digest,
+)
+from dphist_pipeline.publishing.published_pages import CARD
+from dphist_pipeline.publishing.told_numbers import told_number
+
+EVEN = 1.0  # by how many records halves of an interval differ that are told as ±
+MOST_LETTERS = 500  # of a reason
+DAYS = ("first", "after", "published_on", "withdrawn_on")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What pages tell of one publication.
+
+    Attributes:
+        period: its key, the first day or `all`.
+        revision: from 1.
+        digest: of its audit; empty if it is read again next time: it was withdrawn, or is damaged.
+        first: the first day, as ISO text; empty without a period.
+        after: the first day after the period.
+        published_on: the day; empty in publications of older versions without a ledger.
+        reason: why this revision was made; empty for the first.
+        withdrawn_on: the day; empty if it stands.
+        withdrawn_for: why it was withdrawn.
+        damaged: its files are not those that were published.
+        page: whether it has a card.
+        total: of all cells, as `told_number` tells it; None if nothing tells.
+        lower: lower end of its 95 % interval; None without one.
+        upper: upper end.
+        decimals: that its noise justifies.
+    """
+
+    period: str
+    revision: int
+    digest: str = ""
+    first: str = ""
+    after: str = ""
+    published_on: str = ""
+    reason: str = ""
+    withdrawn_on: str = ""
+    withdrawn_for: str = ""
+    damaged: bool = False
+    page: bool = False
+    total: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    decimals: int = 0
+
+    @property
+    def place(self) -> str:
+        """Its folder below that of the release."""
+        return f"period={self.period}/revision={self.revision}"
+
+    @property
+    def stands(self) -> bool:
+        """Whether readers may use it, unless a later revision stands."""
+        return not (self.withdrawn_on or self.damaged)
+
+
+def days_in_words(told: Told) -> str:
+    """The first and the last day of a period; its key if it has none."""
+    if not (told.first and told.after):
+        return "all records" if told.period == "all" else told.period
+    last = date.fromisoformat(told.after) - timedelta(days=1)
+    return told.first if last.isoformat() <= told.first else f"{told.first} to {last}"
+
+
+def number_in_words(told: Told) -> str:
+    """The total with ± or the ends of its interval; empty if nothing tells it."""
+    if told.total is None:
+        return ""
+    number = shown_number(told.total, told.decimals)
+    if told.lower is None or told.upper is None:
+        return number
+    below, above = told.total - told.lower, told.upper - told.total
+    if abs(below - above) <= EVEN:
+        return f"{number}\u00a0±\u00a0{shown_number(max(below, above), told.decimals)}"
+    return f"{number} ({shown_number(told.lower, told.decimals)} to {shown_number(told.upper, told.decimals)})"
+
+
+def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Told]:
+    """What was told before, by period and revision.
+
+    Args:
+        listed: from a page, whoever wrote it: each with the fields of `Told` that differ from their defaults.
+
+    Raises:
+        TypeError, ValueError: it is not what `Told` has.
+    """
+    kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
+    found = {}
+    for one in listed:
+        made = Told(**one)
+        for field in fields(Told):
+            value = getattr(made, field.name)
+            is_number = value is None or (isinstance(value, int | float) and math.isfinite(value))
+            if not (type(value) in kinds[str(field.type)] if str(field.type) in kinds else is_number):
+                raise ValueError(field.name)
+            if field.name in DAYS and _day(value) != value:
+                raise ValueError(field.name)
+        found[made.period, made.revision] = made
+    return found
+
+
+def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
+    """Every publication of a release, the newest period first, and in it the latest revision.
+
+    Args:
+        release: its public folder.
+        known: what was told before; see `told_again`.
+    """
+    found = []
+    for folder in revisions(release):
+        period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
+        before, digest = known.get((period, revision)), stated_digest(folder)
+        is_same = before is not None and digest != "" and before.digest == digest
+        found.append(before if before is not None and is_same else _told(folder, period, revision, digest))
+    return sorted(found, key=lambda told: (told.period, told.revision), reverse=True)
+
+
+def revisions(release: Path) -> list[Path]:
+    """The folders of the publications of a release; folders that were renamed are none.
+
+    Args:
+        release: its public folder.
+    """
+    found = [path.parent for path in release.glob("period=*/revision=*/audit.json")]
+    return [path for path in found if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
+
+
+def _told(folder: Path, period: str, revision: int, digest: str) -> Told:
+    """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more."""
+    damaged = Told(period, revision, damaged=True)
+    try:
+        audit = json.loads((folder / "audit.json").read_bytes()) if not digest else read_audit(folder)
+        if (audit["release"], audit["period"], audit["revision"]) != (folder.parents[1].name, period, revision):
+            return damaged
+        withdrawn = audit.get("withdrawn", {})
+        if not (withdrawn or digest):
+            return damaged
+        told: dict[str, Any] = {
+            "first": _day(audit.get("period_start")),
+            "after": _day(audit.get("period_end")),
+            "published_on": _day(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at")),
+            "reason": _words(audit.get("reason")),
+            "withdrawn_on": _day(withdrawn.get("at")),
+            "withdrawn_for": _words(withdrawn.get("reason")),
+            "page": (folder / CARD).is_file(),
+        }
+        total = {} if withdrawn else _total(folder, audit)
+        return Told(period, revision, digest, **told, **total)
+    except (PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return damaged
+
+
+def _day(told: object) -> str:
+    """The day that a time begins with; empty if it is none."""
+    with suppress(ValueError):
+        return date.fromisoformat(told[:10]).isoformat() if isinstance(told, str) else ""
+    return ""
+
+
+def _words(told: object) -> str:
+    return shortened(told, MOST_LETTERS) if isinstance(told, str) else ""
+
+
+def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
+    """The sum of all cells with its interval, as the card tells it; empty if an older version wrote too little.
+
+    Args:
+        audit: of a publication, or of a family, of which the first table is asked.
+    """
+    with suppress(DphistError, OSError, KeyError, ValueError, TypeError, ArithmeticError):
+        if "tables" in audit:
+            place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
+            folder, audit = place, read_audit(place)
+        told = told_number(vars(answer_box(published_estimate(folder, audit), {})))
+        numbers = {"total": told.value, "lower": told.lower, "upper": told.upper}
+        return {name: _number(value) for name, value in numbers.items()} | {"decimals": told.decimals}
+    return {}
+
+
+def _number(value: float) -> float | None:
+    """A number that JSON can hold."""
+    return float(f"{value:.12g}") if math.isfinite(value) else None

@@ -1,0 +1,304 @@
+"""The pages of what is published: what they tell, that no text becomes code, that one release leaves others alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import pytest
+from by_hand import WARD
+
+from dphist_pipeline.publishing import _release_history as release_history
+from dphist_pipeline.publishing import index_pages
+from dphist_pipeline.publishing._about_publisher import About, link_of
+from dphist_pipeline.publishing._total_picture import total_picture
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.index_pages import tells, write_index
+from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
+
+WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
+NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
+HOSTILE = "</script><script>alert(1)</script><!-- \u2028\u2029\u202e & \"quoted\" 'too'"
+ABOUT = {
+    "publisher": "Office",
+    "license": "https://creativecommons.org/licenses/by/4.0/",
+    "contact": "data@office.example",
+    "address": "https://office.example/counts/",
+}
+
+
+class _Elements(HTMLParser):
+    """The elements of a page, each with its attributes, and the texts of scripts by their kind."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[str, str]] = []
+        self._kind = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._kind = str(dict(attrs).get("type")) if tag == "script" else ""
+
+    def handle_data(self, data: str) -> None:
+        if self._kind:
+            self.scripts.append((self._kind, data))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._kind = ""
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "public"
+
+
+def publish(public: Path, period: str = WEEKS[0], revision: int = 1, release: str = "weekly", **facts: Any) -> Path:
+    values = np.array([1000.0 + revision, 500.0, 7.0])
+    days = {} if period == "all" else {"period_start": f"{period}T00:00:00+01:00", "period_end": _after(period)}
+    told = {"published_on": "2026-03-30", "title": "Visits", "epsilon": "1/6", **days, **facts}
+    made = by_hand.estimate([WARD], values, off=0.0)
+    return by_hand.publish(public, made, [WARD], release, period, revision, **told).path
+
+
+def _after(period: str) -> str:
+    return f"2026-03-{int(period[-2:]) + 7:02d}T00:00:00+01:00"
+
+
+def written(public: Path) -> Path:
+    """As a publication does it, without the catalogue."""
+    scratch = public.parent / "scratch"
+    write_current_files(public, scratch)
+    write_latest_cells(public, scratch)
+    write_index(public, scratch)
+    return public
+
+
+def page(public: Path, release: str = "") -> str:
+    return (public / release / "index.html").read_text(encoding="utf-8")
+
+
+def linked_data(text: str) -> dict[str, Any]:
+    (found,) = (data for kind, data in _Elements(text).scripts if kind == "application/ld+json")
+    read: dict[str, Any] = json.loads(found)
+    return read
+
+
+def test_the_page_of_all_has_the_newest_number_of_each_release_and_links(public: Path) -> None:
+    for week in WEEKS:
+        publish(public, week)
+    publish(public, "all", release="beds", title="Beds")
+    text = page(written(public))
+    assert text.count("1,508\u00a0±\u00a0") == 2
+    assert text.index("Beds</bdi></a></h2>") < text.index("Visits</bdi></a></h2>")
+    assert "2026-03-16</span> to" in text and "all records" in text
+    for href in ("weekly/index.html", f"weekly/period={WEEKS[2]}/revision=1/card.html", "weekly/latest/cells.csv"):
+        assert f'href="{href}"' in text and (public / href).is_file()
+    assert 'href="catalog.duckdb"' in text
+
+
+def test_every_link_within_a_page_leads_to_a_file_or_a_heading(public: Path) -> None:
+    publish(public, WEEKS[0])
+    publish(public, WEEKS[0], 2, reason="late records")
+    written(public)
+    later = {"catalog.duckdb", "croissant.json"}  # made by rooms above
+    for folder in (public, public / "weekly"):
+        elements = _Elements((folder / "index.html").read_text(encoding="utf-8")).found
+        ids = {attributes.get("id") for _, attributes in elements}
+        for href in [str(attributes["href"]) for tag, attributes in elements if tag == "a"]:
+            if href.startswith("#"):
+                assert href[1:] in ids
+            elif Path(href).name not in later:
+                assert (folder / href).is_file(), href
+
+
+def test_a_release_tells_its_revisions_with_reasons_and_what_was_withdrawn(public: Path) -> None:
+    publish(public, WEEKS[0])
+    publish(public, WEEKS[0], 2, reason="late records")
+    gone = publish(public, WEEKS[1])
+    mark_withdrawn(gone, NOTE, public.parent / "scratch")
+    text = page(written(public), "weekly")
+    assert "superseded by revision 2" in text and text.count("late records") >= 2
+    assert "Withdrawn: do not use" in text and "withdrawn on 2026-03-20" in text and "wrong file" in text
+    assert "1,509\u00a0±" in text
+    assert "1 superseded" in page(public) and "1 withdrawn" in page(public)
+
+
+def test_a_release_without_a_publication_that_stands_says_so(public: Path) -> None:
+    mark_withdrawn(publish(public), NOTE, public.parent / "scratch")
+    written(public)
+    assert "No publication of this release stands" in page(public)
+    assert "Withdrawn: do not use" in page(public, "weekly") and "1,508" not in page(public, "weekly")
+
+
+def test_texts_from_outside_stay_texts(public: Path) -> None:
+    (public.parent / "about.json").write_text(json.dumps(dict.fromkeys(ABOUT, HOSTILE) | {"citation": HOSTILE}))
+    publish(public, title=HOSTILE, privacy_unit=HOSTILE)
+    mark_withdrawn(publish(public, WEEKS[1], title=HOSTILE), {**NOTE, "reason": HOSTILE}, public.parent / "scratch")
+    publish(public, revision=2, title=HOSTILE, reason=HOSTILE, privacy_unit=HOSTILE)
+    written(public)
+    for text in (page(public), page(public, "weekly")):
+        read = _Elements(text)
+        kinds = {attributes.get("type") for tag, attributes in read.found if tag == "script"}
+        assert kinds <= {"application/ld+json", "application/json"} and "alert" not in {tag for tag, _ in read.found}
+        assert not [name for _, attributes in read.found for name in attributes if name.startswith("on")]
+        assert not set("\u2028\u2029\u202e") & set(text) and "<!--" not in text
+        assert all(json.loads(data) for _, data in read.scripts)
+        assert HOSTILE.partition("<!")[0] in json.dumps([json.loads(data) for _, data in read.scripts])
+
+
+def test_a_page_runs_no_script_and_loads_nothing(public: Path) -> None:
+    publish(public)
+    (public.parent / "about.json").write_text(json.dumps(ABOUT))
+    written(public)
+    for text in (page(public), page(public, "weekly")):
+        assert "default-src 'none'" in text
+        loading = {"src", "srcset", "data", "action", "poster"}
+        assert not [tag for tag, attributes in _Elements(text).found if loading & attributes.keys() or tag == "link"]
+        assert not re.search(r"url\(|@import", text)
+
+
+def test_search_engines_read_a_dataset_with_publisher_licence_and_addresses(public: Path) -> None:
+    (public.parent / "about.json").write_text(json.dumps(ABOUT))
+    publish(public, WEEKS[0])
+    publish(public, WEEKS[1])
+    one = linked_data(page(written(public), "weekly"))
+    assert (one["@type"], one["name"], one["license"]) == ("Dataset", "Visits", ABOUT["license"])
+    assert len(one["description"]) >= 50
+    assert one["temporalCoverage"] == "2026-03-02/2026-03-15" and one["dateModified"] == "2026-03-30"
+    assert one["distribution"][0]["contentUrl"] == "https://office.example/counts/weekly/latest/cells.csv"
+    every = linked_data(page(public))
+    assert every["@type"] == "DataCatalog" and every["publisher"]["name"] == "Office"
+    assert every["dataset"][0]["url"] == "https://office.example/counts/weekly/index.html"
+    assert 'href="mailto:data@office.example"' in page(public)
+
+
+@pytest.mark.parametrize("text", ["javascript:alert(1)", "data:text/html,x", "https://a b", "//x", "a@b@c", ""])
+def test_only_addresses_become_links(text: str) -> None:
+    assert link_of(text) == "" and About(address=text).address_of("x") == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"publisher": 3}', b"\xff", b"[" * 100_000])
+def test_what_an_operator_wrote_never_fails_a_publication(public: Path, content: bytes) -> None:
+    (public.parent / "about.json").write_bytes(content)
+    publish(public)
+    assert "Visits" in page(written(public))
+
+
+def test_a_publication_leaves_the_pages_and_periods_of_others_alone(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for week in WEEKS[:2]:
+        publish(public, week)
+        publish(public, week, release="loans")
+    written(public)
+    before = (public / "loans/index.html").stat()
+    read: list[str] = []
+    monkeypatch.setattr(release_history, "read_audit", lambda folder: read.append(str(folder)) or read_audit(folder))
+    new = publish(public, WEEKS[2])
+    assert not tells(public, new)
+    written(public)
+    assert read == [str(new)] and tells(public, new)
+    assert (public / "loans/index.html").stat() == before
+
+
+def test_pages_that_grew_have_the_bytes_of_those_made_anew(public: Path) -> None:
+    for week in WEEKS:
+        publish(public, week)
+        written(public)
+    grown = [page(public), page(public, "weekly")]
+    write_index(public, public.parent / "scratch", anew=True)
+    assert [page(public), page(public, "weekly")] == grown
+
+
+@pytest.mark.parametrize("damage", ["", "<html>", '{"form":1}', "NaN"])
+def test_a_page_that_somebody_damaged_is_made_anew(public: Path, damage: str) -> None:
+    published = publish(public)
+    right = page(written(public), "weekly")
+    broken = right.replace('"form":1', '"form":2', 1) if damage == '{"form":1}' else damage
+    (public / "weekly/index.html").write_text(broken)
+    assert not tells(public, published)
+    assert page(written(public), "weekly") == right
+
+
+def test_a_number_that_is_none_in_a_page_is_read_again(public: Path) -> None:
+    publish(public)
+    right = page(written(public), "weekly")
+    told = re.sub(r'"total":[0-9.]+', '"total":"<b>1</b>"', right.replace('"made_from":"', '"made_from":"0', 1))
+    (public / "weekly/index.html").write_text(told)
+    assert page(written(public), "weekly") == right
+
+
+def test_a_run_that_was_killed_before_the_page_of_all_is_finished(public: Path, monkeypatch: Any) -> None:
+    published = publish(public)
+    with monkeypatch.context() as patch:
+        patch.setattr(index_pages, "_page_of_all", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            written(public)
+    assert (public / "weekly/index.html").is_file() and not tells(public, published)
+    assert tells(written(public), published)
+
+
+def test_damaged_files_are_told_and_stop_no_page(public: Path) -> None:
+    bad = publish(public)
+    publish(public, revision=2, reason="late")
+    write_current_files(public, public.parent / "scratch")
+    (bad / "histogram.parquet").write_bytes(b"x")
+    text = page(written(public), "weekly")
+    assert "its files are not those that were published" in text and "1,509\u00a0±" in text
+
+
+def test_what_was_withdrawn_after_it_was_superseded_changes_the_page(public: Path) -> None:
+    first = publish(public)
+    publish(public, revision=2, reason="late")
+    written(public)
+    mark_withdrawn(first, NOTE, public.parent / "scratch")
+    assert "withdrawn on" in page(written(public), "weekly")
+
+
+def test_a_long_history_keeps_its_page_below_two_megabytes(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for week in WEEKS:
+        publish(public, week)
+    monkeypatch.setattr(index_pages, "MOST_BYTES", len(page(written(public), "weekly").encode()) - 1)
+    monkeypatch.setattr(index_pages, "MOST_SHOWN", 2)
+    write_index(public, public.parent / "scratch", anew=True)
+    text = page(public, "weekly")
+    assert len(text.encode()) <= index_pages.MOST_BYTES and "older publications are not listed" in text
+    assert WEEKS[2] in text
+
+
+def test_a_picture_has_every_total_between_its_ends() -> None:
+    drawn = total_picture([("2026-03-02", 10.0, 5.0, 15.0), ("2026-03-09", 20.0, None, None)])
+    assert drawn is not None and (drawn.bottom, drawn.top) == ("0", "20")
+    heights = [int(y) for y in re.findall(r"M\d+ (\d+)", drawn.content)]
+    assert all(0 <= height <= 200 for height in heights) and drawn.content.count("M") == 3
+    assert "from 10 (2026-03-02) to 20 (2026-03-09)" in drawn.described
+    assert total_picture([("2026-03-02", 10.0, 5.0, 15.0)]) is None
+
+
+def test_headings_and_landmarks_are_in_order(public: Path) -> None:
+    publish(public)
+    publish(public, revision=2, reason="late")
+    publish(public, WEEKS[1])
+    written(public)
+    for text in (page(public), page(public, "weekly")):
+        found = _Elements(text).found
+        levels = [int(tag[1]) for tag, _ in found if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == 1 and levels.count(1) == 1
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+        tags = [tag for tag, _ in found]
+        assert [tags.count(name) for name in ("main", "header", "footer")] == [1, 1, 1]
+        ids = [attributes["id"] for _, attributes in found if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        named = [attributes["aria-labelledby"] for _, attributes in found if "aria-labelledby" in attributes]
+        assert set(named) <= set(ids)
+        assert all("aria-label" in attributes for tag, attributes in found if tag in ("svg", "nav"))

@@ -104,6 +104,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     """
     view_box, content = _drawn(picture)
     sums = picture.sums
+    tables = [_line(sums)] if len(sums.axes) == 1 else _crossed(sums)
     return {
         "title": picture.title,
         "note": picture.note,
@@ -111,7 +112,9 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
         "content": Markup(content),  # vl-convert escaped the texts in it
         "described": described(picture),
         "with_intervals": sums.low is not None,
-        "tables": [_line(sums)] if len(sums.axes) == 1 else _crossed(sums),
+        "tables": tables,
+        # In print, more than three numbers with the ends of their intervals break within half of a sheet.
+        "broad": sums.low is not None and len(sums.axes) > 1 and len(tables[0]["header"]) > 4,
     }
 
 

@@ -28,6 +28,8 @@ WIDTH, HEIGHT, PANEL = 420, 250, 150
 ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
 # Cut off here, since Vega measures every cut that it tries, which takes a tenth of a second for a long name.
 MOST_LETTERS = 24
+# Bins along a picture whose names lean where they have no room beside each other; of more, some have no name.
+MOST_LEANING = 12
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
 # In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
@@ -345,7 +347,10 @@ def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:
         width = LETTER * max(map(len, names)) + 6
         if axis.ordered:
             every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * room / axis.size >= min(width, room))
-            labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}
+            if every > 1 and axis.size <= MOST_LEANING:  # of a few bins with long names, each has its own
+                labels |= {"labelAngle": -45}
+            else:
+                labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}
         else:
             labels |= {"labelAngle": -45} if width > room / axis.size else {"labelAngle": 0}
     scale = {"domain": apart, "paddingInner": 0.15, "paddingOuter": 0.1}

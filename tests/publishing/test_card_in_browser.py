@@ -181,6 +181,28 @@ def test_a_wider_font_runs_into_no_title_and_no_swatch(chromium: str, tmp_path: 
     assert found is not None and json.loads(unescape(found[1])) == []
 
 
+BEYOND = """<script>
+const beyond = [...document.querySelectorAll('section:has(>details)')]
+    .filter(one => one.scrollWidth > one.clientWidth).map(one => one.firstChild.textContent);
+document.documentElement.setAttribute('data-found', JSON.stringify(beyond));
+</script>"""
+
+
+def test_no_column_of_numbers_is_cut_off_by_the_edge_of_a_printed_page(chromium: str, tmp_path: Path) -> None:
+    """Four columns of numbers with intervals have half of a sheet; 7.5 in is the width between margins."""
+    wards = {**WARD, "values": ["surgery", "medicine", "maternity"], "other": True}
+    axes = [{**YEARS, "width": 20}, {**wards, "column": "house"}, wards]
+    for told in (axes[1:], axes[:2]):
+        cells = np.full(domain_of(told).shape, 11_853.0)
+        page = re.sub(r"<meta http-equiv[^>]*>", "", card(told, noisy(told, cells, Fraction(60))))
+        assert "@media print" in page
+        page = page.replace("@media print", "@media all").replace("</body>", f"{BEYOND}</body>")
+        (tmp_path / "card.html").write_text(page, encoding="utf-8")
+        elements, _ = shown(chromium, tmp_path / "card.html", tmp_path / "profile", "--window-size=720,1000")
+        attribute = re.search(r'data-found="([^"]*)"', elements)
+        assert attribute is not None and json.loads(unescape(attribute[1])) == []
+
+
 def printed(program: str, page: Path, folder: Path) -> list[str]:
     """The text of each sheet that the browser would print."""
     sheets = folder / "printed.pdf"

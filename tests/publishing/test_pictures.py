@@ -238,6 +238,20 @@ def test_squares_have_their_numbers_where_there_is_room() -> None:
     assert "600" in numbers([AGE, WARD, HEIGHT], 600)
 
 
+def test_a_few_bins_with_long_names_all_have_theirs() -> None:
+    """Of seven columns, two were named; of many bins, some have no name, since names in order tell the others."""
+    bounds = {"column": "income", "edges": [0, 10_000, 20_000, 50_000, 100_000], "below": True, "above": True}
+    names = ["<0", "0–<10,000", "10,000–<20,000", "20,000–<50,000", "50,000–<100,000", "100,000+", "other"]
+    for axes in ([bounds | {"other": True}], [bounds | {"other": True}, WARD]):
+        drawn = main_picture(grid(axes))
+        labels = chart(drawn)["layer"][0]["encoding"]["x"]["axis"]
+        assert (labels["values"], labels["labelAngle"]) == (names, -45)
+        assert all(f">{name.replace('<', '&lt;')}<" in draw(drawn) for name in names)
+    many = chart(main_picture(grid([{"column": "age", "start": 0, "stop": 120_000, "width": 5_000}])))
+    labels = many["layer"][0]["encoding"]["x"]["axis"]
+    assert labels["labelAngle"] == 0 and len(labels["values"]) < 24
+
+
 def test_axes_and_colours_have_titles_with_their_unit() -> None:
     for axes in ([AGE], [WARD], [AGE, WARD], [AGE, WARD, HEIGHT]):
         drawn = draw(main_picture(grid(axes)))

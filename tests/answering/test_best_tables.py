@@ -98,9 +98,9 @@ def ask(
     """The rows of a macro asked of a table, and the names and types of its columns."""
     connection.register("people", PEOPLE)
     asked = (question or QUESTIONS[macro]).replace("'{}'", f"'{before}family_{table}'")
-    query = f"FROM {before}{macro}({asked})"
-    kinds = [(one[0], one[1]) for one in connection.execute(f"DESCRIBE {query}").fetchall()]
-    return rows_of(connection, query), kinds
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE answered AS FROM {before}{macro}({asked})")  # planned once
+    kinds = [(one[0], one[1]) for one in connection.execute("DESCRIBE answered").fetchall()]
+    return rows_of(connection, "FROM answered"), kinds
 
 
 def widths(row: dict[str, Any]) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import tail_of_sum
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
+from dphist_pipeline.estimates.noisy import NestedCells, NoisySums, SharedNoise
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.trees.regular_tree import RegularTree

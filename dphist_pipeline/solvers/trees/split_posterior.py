@@ -1,10 +1,10 @@
 """Mean counts of cells given noisy sums of a tree of boxes, where halves of a box may be even, uneven or empty.
 
-Model. Every box is halved, axis by axis, down to its cells. How a count N is split is drawn from a mixture of laws: even
-up to chance, uneven by some part, any split alike, or all on one side. The weights of the mixture depend on N's size
-class alone and are learned from the noisy sums by expectation and maximisation, so nothing is assumed of where counts
-lie or how smooth they are. The sums' noise is the discrete Laplace law that was drawn, and given all of them the mean of
-each cell is exact up to the grid of counts and the windows below.
+Model. Every box is halved, axis by axis, down to its cells. How a count N is split is drawn from a mixture of laws:
+even up to chance, uneven by some part, any split alike, or all on one side. The weights of the mixture depend on the
+size class of N alone and are learned from the noisy sums by expectation and maximisation: nothing is assumed of where
+counts lie or how smooth they are. The noise of the sums is the discrete Laplace law that was drawn, and given all of
+them the mean of each cell is exact up to the grid of counts and the windows below.
 
 Grid and windows. Counts stand in steps of a third of the least noise scale (one record where that is narrow). Of each
 box, counts around its least squares estimate are looked at, as far as the noise can explain, and from 0 on where that
@@ -21,6 +21,7 @@ exact messages for noisy counts is ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -109,7 +110,8 @@ class _Halved:
     def upwards(self, table: Reals, weights: Reals) -> tuple[list[Singles], list[Reals]]:
         """Messages of all levels from below, and what they were divided by; none for the cells."""
         law = (table, weights, self.step)
-        messages, peaks = [np.empty(0, dtype=np.float32)], []
+        messages = [np.empty(0, dtype=np.float32)]
+        peaks: list[Reals] = []
         for number in range(len(self.halves) - 1, -1, -1):
             level, children = self.levels[number], self.levels[number + 1]
             above, peak = np.empty(level.starts[-1], dtype=np.float32), np.empty(level.low.size)
@@ -209,7 +211,9 @@ def _pieces(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float], 
             for level in levels
         ]
         if shape != (1,) * len(shape):
-            pieces.append(_Halved.of(RegularTree(shape, tree.widths[top:]), cropped, [scales[level] for level in levels]))
+            pieces.append(
+                _Halved.of(RegularTree(shape, tree.widths[top:]), cropped, [scales[level] for level in levels])
+            )
     return pieces
 
 
@@ -264,7 +268,7 @@ def _deviation(tree: RegularTree, parts: Sequence[float], widths: Widths) -> flo
     variance = 0.0
     for part, level in zip(parts, tree.widths, strict=True):
         variance += part * float(np.prod([width * min(width, wide) for width, wide in zip(widths, level, strict=True)]))
-    return max(variance, 0.0) ** 0.5
+    return math.sqrt(max(variance, 0.0))
 
 
 def _window(sums: Reals, reach: float, step: float) -> tuple[Numbers, Numbers]:

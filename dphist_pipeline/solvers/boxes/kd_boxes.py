@@ -78,7 +78,7 @@ def prefix_sums(line: Reals) -> Reals:
 
 
 @compiled
-def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:  # noqa: C901
+def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:
     """Box number of every cell, shape (cells,), and 2 · ln(cuts tried) of all cuts together.
 
     Args:

@@ -67,7 +67,7 @@ def _best_starts(sums: Reals, sizes: Reals, cell_variance: float) -> Numbers:
 
 
 @compiled
-def _sweep(  # noqa: C901 - windows share the state of the sweep
+def _sweep(
     sums: Reals,
     sizes: Reals,
     limit: float,

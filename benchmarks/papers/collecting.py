@@ -28,7 +28,7 @@ class City:
     """Public salaries, one a contributor, shape (contributors,), and the range that consumers divide."""
 
     values: np.ndarray
-    top: int
+    top: float
 
     @property
     def contributors(self) -> int:
@@ -95,7 +95,7 @@ def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: in
                 float(np.mean((_summed(estimates(tally, at.part), at) - truth) ** 2))
                 for at, truth in zip(places, truths, strict=True)
             ]
-            runs.append({**_measures("mse", way, errors), **_measures("law_mse", way, by_law)})
+            runs.append({**measures("mse", way, errors), **measures("law_mse", way, by_law)})
         found += aggregate_scores(name, Fraction(epsilon), runs)
     return found
 
@@ -103,6 +103,11 @@ def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: in
 def bits(question: Question) -> int:
     """That a contributor sends."""
     return sum(part.intervals.bit_length() if part.encoding == "grr" else part.intervals for part in question.parts)
+
+
+def between(city: City, least: float, most: float) -> City:
+    """The same values, counted from another least one, with the range up to another largest one."""
+    return City(city.values - least, most - least)
 
 
 def on_edges(city: City, folds: tuple[int, ...]) -> float:
@@ -132,6 +137,7 @@ def _by_law(question: Question, places: Sequence[Spans], truths: Sequence[np.nda
     ]
 
 
-def _measures(name: str, way: Way, errors: Sequence[float]) -> dict[tuple[str, str], float]:
+def measures(name: str, way: Way, errors: Sequence[float]) -> dict[tuple[str, str], float]:
+    """The errors of the consumers by their numbers of intervals, and their mean."""
     each = {(name, str(fold)): error for fold, error in zip(way.folds, errors, strict=True)}
     return {(name, ""): float(np.mean(errors)), **each}

@@ -29,10 +29,11 @@ class Found:
     Attributes:
         says: the claim.
         verdict: in how many settings it holds.
-        figures: what was measured, and what is to be known of it.
+        figures: what was measured of the private form, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
         printed: how the printed form does, where that is another and not private, or words of it.
         where: as the paper calls the part of the item: `Figure 18 (a)`; empty for the whole item.
+        printed_figures: what was measured of the printed form.
     """
 
     says: str
@@ -41,6 +42,7 @@ class Found:
     beside: bool = False
     printed: str = ""
     where: str = ""
+    printed_figures: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ def _judged(item: Item, study: Mapping[str, Any]) -> Item:
             if isinstance(printed, dict):
                 printed = _told(Verdict(**printed))
             where = "" if place == item.name else place
-            found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where))
+            measured = claim.get("printed_figures", "")
+            found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where, measured))
             verdicts += [] if beside else [verdict]
     told = [verdict for verdict in verdicts if verdict != Verdict()]
     status = _status(told) if told else item.status

@@ -1,13 +1,15 @@
-"""Zheng et al. 2021 (histograms under local privacy): figures 4 to 7, on the salaries of cities."""
+"""Zheng et al. 2021 (histograms under local privacy): figures 4 to 7, theorem 9 and section 4.2, on salaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from math import hypot
 
 import numpy as np
-from collecting import STAND_IN, City, Way, bits, cities, collect, on_edges
+from collecting import STAND_IN, City, Way, between, bits, cities, collect, on_edges
+from collecting_as_printed import collect_as_printed
 from measuring import Board, smaller, times
 from report import Claim, Section, Verdict, shown
 
@@ -32,7 +34,7 @@ FORMS = {
 }
 MEASURED, OTHERS = ("chp", "sampled", "baseline"), ("optimized", "grr")
 Table = tuple[str, list[str], list[list[str]]]
-SAME, NOT_THERE = "the same estimates", "–"
+RANGES = {"Baltimore": (1_800, 250_000), "New York, part": (1, 297_625)}  # the least and largest of table 1
 Boards = dict[str, Board]
 
 
@@ -41,23 +43,28 @@ def study(quick: bool) -> Section:
     repeat, known = RUNS[quick], cities()
     found = {name: _measured(city, repeat) for name, city in known.items()}
     boards = {name: Board(part) for name, part in found.items()}
-    on_edge = ", ".join(f"{name} {on_edges(city, FOLDS):.2%}" for name, city in known.items() if name != STAND_IN)
+    printed = {name: Board(_printed(city, repeat)) for name, city in known.items()}
+    on_edge = ", ".join(f"{name} {_on_edges(name, city)}" for name, city in known.items() if name in RANGES)
+    told = ", ".join(
+        f"{name} ({city.contributors:,} contributors, salaries from 0 to {city.top:,})" for name, city in known.items()
+    )
     setting = (
-        f"{', '.join(f'{name} ({city.contributors:,} contributors)' for name, city in known.items())}; consumers of "
+        f"{told}; consumers of "
         f"{', '.join(map(str, FOLDS))} equal intervals unless said otherwise, {repeat} runs each, ε = "
         f"{', '.join(EPSILONS)} in figure 4 and {FIXED} in figures 5 and 7; settings of a claim: cities and ε, "
         "consumers or intervals; MSE of a histogram is over its intervals, and of several their mean; by the law, it "
         "is the expected one. The paper's Baltimore has 13,683 contributors and its New York 138,715; its San "
         "Francisco is not public here, but invented. Baseline: `split_budget`. Printed, intervals are closed at both "
-        "ends: a salary on a boundary sets two bits and spends 2ε (on an inner boundary lie: "
-        f"{on_edge or 'no data'}), and sampling is said to lower ε, which it does not where a report shows that it was "
-        "sent. Otherwise estimates are the same."
+        "ends: a salary on a boundary sets two bits, spends 2ε and is counted twice where a consumer's interval holds "
+        f"both (on an inner boundary lie: {on_edge or 'no data'}); its errors are those against exact counts of closed "
+        "intervals, drawn from the counts. Sampling is said to lower ε, which it does not where a report shows that it "
+        f"was sent; here both forms have the same ε and ask {SHARE}."
     )
     tables = [_figure_4(boards), _figure_5(boards), _figure_6(), _figure_7(boards), _encodings(boards)]
     return Section(
         "LDP histograms (Zheng et al. 2021)",
         setting,
-        _claims(boards, known),
+        _claims(boards, printed, known),
         tables,
         found,
         contenders=_contenders(),
@@ -68,6 +75,20 @@ def study(quick: bool) -> Section:
 
 def _contenders() -> dict[str, str]:
     return {f"{form}, {group}": str(FORMS[form](folds)) for group, folds in GROUPS.items() for form in FORMS}
+
+
+def _on_edges(name: str, city: City) -> str:
+    """The share of salaries on an inner boundary, of the range here and of the paper's."""
+    return f"{on_edges(city, FOLDS):.2%}, by the paper's range {on_edges(between(city, *RANGES[name]), FOLDS):.2%}"
+
+
+def _printed(city: City, repeat: int) -> list[Score]:
+    scores = []
+    for group, folds in GROUPS.items():
+        for form in MEASURED:
+            epsilons = EPSILONS if folds == FOLDS else (FIXED,)
+            scores += collect_as_printed(f"{form}, {group}", city, FORMS[form](folds), epsilons, repeat)
+    return scores
 
 
 def _measured(city: City, repeat: int) -> list[Score]:
@@ -81,98 +102,211 @@ def _measured(city: City, repeat: int) -> list[Score]:
     return scores
 
 
-def _claims(boards: Boards, known: dict[str, City]) -> list[Claim]:
+def _claims(boards: Boards, printed: Boards, known: dict[str, City]) -> list[Claim]:
+    def claim(
+        where: str,
+        says: str,
+        judged: Callable[[Boards], Verdict],
+        note: str = "",
+        told: Callable[[Boards], str] = lambda _: "",
+    ) -> Claim:
+        """Of both forms, but for what stands beside the paper."""
+        beside = where.startswith("(")
+        figures, of_printed = told(boards), told(printed)
+        same = beside or of_printed == figures
+        verdict = None if beside else judged(printed)
+        return Claim(where, says, verdict, judged(boards), note, figures, "" if same else of_printed)
+
     return [
         *(
-            _claim(
+            claim(
                 "Figure 4",
                 f"{name}'s MSE is below the baseline's, ε 3 to 18",
-                _below(boards, form, "baseline"),
-                figures=f"by the law {_times(boards, form)}",
+                partial(_below, form=form, rival="baseline"),
+                told=partial(_times, form=form),
             )
             for form, name in (("chp", "CHP"), ("sampled", "sampling"))
         ),
         *(
-            _claim("Figure 4", f"MSE of {form} falls with ε", _falls(boards, form), note)
+            claim(
+                "Figure 4", f"MSE of {form} falls with ε", partial(_falls, form=form), note, partial(_ends, form=form)
+            )
             for form, note in (("chp", ""), ("baseline", ""), ("sampled", "what is left is who was not asked"))
         ),
-        _claim(
+        claim(
             "Figure 4",
             f"CHP introduces few errors at ε = {EPSILONS[-1]}: by the law, {FEW:.0%} of a mean count at most",
-            Verdict.over(off <= FEW for off in _off(boards, known)),
-            figures=f"{', '.join(f'{off:.2g}' for off in _off(boards, known))} of the mean count",
+            lambda of: Verdict.over(off <= FEW for off in _off(of, known)),
+            told=lambda of: f"{', '.join(f'{off:.2g}' for off in _off(of, known))} of the mean count",
         ),
-        _claim("Figure 4", "CHP's gain on the baseline grows with ε", _gain_grows(boards)),
-        _claim(
+        claim("Figure 4", "CHP's gain on the baseline grows with ε", _gain_grows, told=_gains),
+        claim(
             "Figure 4",
             "MSE in San Francisco, here invented, is above the other cities'",
-            _larger_in_the_largest(boards),
-            "because it has most contributors, each with noise of their own, and not because some intervals hold few: "
-            "the variance is proportional to contributors, whatever an interval holds",
-        ),
-        _claim(
-            "Figure 5",
-            "the baseline's MSE grows with its consumers",
-            _grows(boards, "baseline"),
-            figures=_growths(boards, "baseline"),
+            _larger_in_the_largest,
+            "not because some intervals hold few, as the paper supposes: of CHP and the baseline because it has most "
+            "contributors, each with noise of their own, whatever an interval holds; of sampling because its intervals "
+            "hold most, of which more or fewer were asked",
+            _larger,
         ),
         *(
-            _claim(
+            claim(
+                "Figure 5",
+                f"{name}'s MSE is low: below the baseline's, with 1, 3 and 5 consumers",
+                partial(_low, form=form),
+                "with one consumer CHP is the baseline" if form == "chp" else "with one consumer it is far above",
+                partial(_lows, form=form),
+            )
+            for form, name in (("chp", "CHP"), ("sampled", "sampling"))
+        ),
+        claim(
+            "Figure 5",
+            "the baseline's MSE grows with its consumers",
+            partial(_grows, form="baseline"),
+            told=partial(_growths, form="baseline"),
+        ),
+        *(
+            claim(
                 "Figure 5",
                 f"{form}'s MSE by the law stays within {FLAT} times from 1 to 5 consumers",
-                _flat(boards, form),
+                partial(_flat, form=form),
                 note,
-                figures=_growths(boards, form),
+                partial(_growths, form=form),
             )
             for form, note in (
                 ("chp", "an interval is added up from more merged ones, each with noise of its own"),
                 ("sampled", "who was not asked counts more in wide intervals, which the groups have more or fewer of"),
             )
         ),
-        _claim("Figure 5", "CHP's MSE grows by a smaller factor than the baseline's", _grows_less(boards)),
-        _claim(
-            "Figure 6", "CHP sends fewer bits than the baseline, of 3 and 5 consumers", _fewer_bits("baseline", "chp")
+        claim("Figure 5", "CHP's MSE grows by a smaller factor than the baseline's", _grows_less, told=_growth_factors),
+        claim(
+            "Figure 6",
+            "CHP sends fewer bits than the baseline, of 3 and 5 consumers",
+            lambda _: _fewer_bits("baseline", "chp"),
+            told=lambda _: _bits_told("chp", "baseline"),
         ),
-        _claim(
+        claim(
             "Theorem 9",
             "no unbiased encoding sends fewer bits than CHP's",
-            _fewer_bits("grr", "chp"),
+            lambda _: _fewer_bits("grr", "chp"),
             "grr says the number of an interval, 4 bits for 13, and is as unbiased",
+            lambda _: _bits_told("grr", "chp"),
+        ),
+        claim(
+            "Section 4.2",
+            f"merging intervals does not change the scale of the variance: by the law at most {FLAT} times that of a "
+            "merged interval, consumers of 3, 5 and 7",
+            lambda _: Verdict.over(times <= FLAT for times in _merged()),
+            told=lambda _: f"{', '.join(f'{times:.2g}' for times in _merged())} times, as many as are added up",
         ),
         *(
-            _claim(
+            claim(
                 "Figure 7",
                 f"MSE of {form} by the law: within {FLAT} times for 3, 5 and 7 intervals",
-                _alike(boards, form),
+                partial(_alike, form=form),
                 note,
+                partial(_each, form=form),
             )
             for form, note in (
                 ("baseline", ""),
                 ("chp", "an interval's variance is proportional to the merged ones in it: 13/3, 13/5, 13/7 on average"),
             )
         ),
-        _claim("(not in the paper)", "sampling's MSE is above CHP's at the same ε", _below(boards, "chp", "sampled")),
+        claim(
+            "(not in the paper)",
+            "sampling's MSE is above CHP's at the same ε",
+            partial(_below, form="chp", rival="sampled"),
+        ),
         *(
-            _claim(
+            claim(
                 "(not in the paper)",
                 f"{other}'s MSE by the law below symmetric's at ε = {epsilon}",
-                _better(boards, other, epsilon),
+                partial(_better, other=other, epsilon=epsilon),
             )
             for other in OTHERS
             for epsilon in LOW_TO_HIGH
         ),
-        _claim(
+        claim(
             "(not in the paper)",
             "MSE within a factor of 3 of what the law says",
-            _lawful(boards),
+            _lawful,
             "on average over the settings it is "
             f"{np.mean([mean / law for mean, law in _by_law(boards) if law > 1]):.3f} times that",
         ),
     ]
 
 
-def _claim(where: str, says: str, private: Verdict, note: str = "", figures: str = "") -> Claim:
-    return Claim(where, says, NOT_THERE if where.startswith("(") else SAME, private, note, figures)
+def _merged() -> list[float]:
+    """How many merged intervals are added up for one of a consumer's, on average."""
+    _, places = FORMS["chp"](FOLDS).asked(City(np.empty(0), 1), FIXED)
+    return [float(np.mean(at.atoms)) for at in places]
+
+
+def _by_city(boards: Boards, told: Callable[[Board], str]) -> str:
+    return "; ".join(f"{name} {told(board)}" for name, board in boards.items())
+
+
+def _ends(boards: Boards, form: str) -> str:
+    """The MSE by the law along epsilon."""
+    line = partial(_arrows, form=form)
+    return f"by the law {_by_city(boards, line)}"
+
+
+def _arrows(board: Board, form: str) -> str:
+    return " → ".join(f"{law.mean:.3g}" for epsilon in EPSILONS if (law := _law(board, form, epsilon)))
+
+
+def _gains(boards: Boards) -> str:
+    return _by_city(boards, lambda board: f"{_gain(board, EPSILONS[0])[0]:.3g} → {_gain(board, EPSILONS[-1])[0]:.3g}")
+
+
+def _larger(boards: Boards) -> str:
+    others = [board for name, board in boards.items() if name != STAND_IN]
+    return "; ".join(
+        times(
+            (
+                (_law(boards[STAND_IN], form, epsilon), _law(board, form, epsilon))
+                for board in others
+                for epsilon in EPSILONS
+            ),
+            "another city",
+        )
+        + f" ({form})"
+        for form in MEASURED
+        if others
+    )
+
+
+def _low(boards: Boards, form: str) -> Verdict:
+    return Verdict.over(
+        smaller(_mse(board, f"{form}, {group}"), _mse(board, f"baseline, {group}"))
+        for board in boards.values()
+        for group in GROUPS
+    )
+
+
+def _lows(boards: Boards, form: str) -> str:
+    return f"{_growths(boards, form)}; baseline {_growths(boards, 'baseline')}"
+
+
+def _growth_factors(boards: Boards) -> str:
+    return _by_city(
+        boards, lambda board: f"{_growth(board, 'chp')[0]:.3g} and {_growth(board, 'baseline')[0]:.3g} times"
+    )
+
+
+def _bits_told(form: str, rival: str) -> str:
+    return "; ".join(
+        f"{group} {bits(_bits(form, group))} ({form}), {bits(_bits(rival, group))} ({rival})"
+        for group in list(GROUPS)[1:]
+    )
+
+
+def _each(boards: Boards, form: str) -> str:
+    return _by_city(
+        boards,
+        lambda board: " → ".join(f"{law.mean:.3g}" for fold in FOLDS if (law := _law(board, form, FIXED, str(fold)))),
+    )
 
 
 def _off(boards: Boards, known: dict[str, City]) -> list[float]:

@@ -6,6 +6,7 @@ or import them, and their noise is NumPy's ordinary generator. The sound forms a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,16 +54,27 @@ def sreb_gca(exact: np.ndarray, epsilon: float, random: np.random.Generator, lea
     return Printed(values, groups, epsilon / 2 * (1 + float(sizes.max())))
 
 
-def dphr(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+def dphr(
+    exact: np.ndarray,
+    epsilon: float,
+    random: np.random.Generator,
+    cluster: Callable[[np.ndarray, float], np.ndarray] | None = None,
+) -> Printed:
     """Tao et al. 2023, algorithms 1 to 3: a walk over exact counts, grouped by exact counts, a draw a group.
 
     Each of the n selections of the walk spends all of ε₁; the candidates of a selection are read from exact counts, and
     so are the groups. No finite epsilon covers that.
+
+    Args:
+        exact: exact counts, one axis.
+        epsilon: as declared.
+        random: ordinary noise.
+        cluster: the groups of a line at a price, `cheapest_groups` unless given.
     """
     first = second = epsilon / 2
     order = approximate_sort(exact, first, random)
     groups = np.empty(exact.size, dtype=np.int64)
-    groups[order] = cheapest_groups(exact[order].astype(float), 2 / second**2)
+    groups[order] = (cluster or cheapest_groups)(exact[order].astype(float), 2 / second**2)
     sizes = np.bincount(groups)
     noisy = np.bincount(groups, weights=exact) / sizes + random.laplace(0, 1 / second, sizes.size) / sizes
     return Printed(noisy[groups], groups, float("inf"))
@@ -143,3 +155,41 @@ def cheapest_groups(line: np.ndarray, price: float) -> np.ndarray:
         end = int(start[end])
         first[end] = 1
     return np.cumsum(first) - 1
+
+
+def cheapest_groups_by_loops(line: np.ndarray, price: float) -> np.ndarray:
+    """Tao et al. 2023, algorithm 3, as it is printed: loops over numbers of groups, over ends and over starts. O(n³).
+
+    The same groups as those of `cheapest_groups`, or others as cheap.
+    """
+    n, counts = line.size, line.tolist()
+    sums, squares = [0.0], [0.0]
+    for count in counts:
+        sums.append(sums[-1] + count)
+        squares.append(squares[-1] + count * count)
+
+    def cost(start: int, end: int) -> float:
+        size, inside = end - start, sums[end] - sums[start]
+        return squares[end] - squares[start] - inside * inside / size + price / size
+
+    table = [[0.0] + [cost(0, end) for end in range(1, n + 1)]]
+    cut = [[0] * (n + 1)]
+    for k in range(2, n + 1):
+        before, row, starts = table[-1], [float("inf")] * (n + 1), [0] * (n + 1)
+        for end in range(k, n + 1):
+            for start in range(k - 1, end):
+                if (found := before[start] + cost(start, end)) < row[end]:
+                    row[end], starts[end] = found, start
+        table.append(row)
+        cut.append(starts)
+    best, end = min(range(n), key=lambda k: table[k][n]), n
+    first = np.zeros(n, dtype=np.int64)
+    for k in range(best, 0, -1):
+        end = cut[k][end]
+        first[end] = 1
+    return np.cumsum(first)
+
+
+def dphr_by_loops(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """`dphr` with the loops of algorithm 3 as they are printed, to be timed."""
+    return dphr(exact, epsilon, random, cheapest_groups_by_loops)

@@ -45,7 +45,8 @@ class Claim:
             not in the paper, so that the claim does not decide what becomes of it.
         printed: how the printed form does, where that is another and not private; words where it was not measured
             apart, None where there is no other form.
-        figures: what was measured, in a few words.
+        figures: what was measured of the private form, in a few words.
+        printed_figures: what was measured of the printed form.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Claim:
     private: Verdict
     note: str = ""
     figures: str = ""
+    printed_figures: str = ""
 
 
 @dataclass(frozen=True)

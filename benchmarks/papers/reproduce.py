@@ -11,8 +11,8 @@ benchmarks/results/papers.md, a report, and papers.json, every number.
                       notes that the reasons of these, written by hand in listed.json, fit what studies found last
 
 Data: stand-ins with the printed statistics, and $DPHIST_DATA, else ../shared/data beside the checkout; what needs data
-that are not there is left out, and told; `--keep` then refuses. All data are public or
-synthetic. `--quick` takes some four minutes, the whole a quarter of an hour.
+that are not there is left out, and told; `--keep` then refuses. All data are public or synthetic. `--quick` makes few
+releases: a look, whose verdicts are never kept.
 """
 
 from __future__ import annotations
@@ -58,18 +58,23 @@ Made by `benchmarks/papers/reproduce.py{options}`. A claim is checked in several
 a setting is open where two means lie within two standard errors of each other. **The printed forms are not private**;
 they are here to show what a figure owes to that.
 """
+QUICK = "**Few releases**: a look. Its verdicts are not those of the documentation.\n"
 
 
 def main() -> None:
     """Measures, and writes report and numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(STUDIES)}; all when left out")
-    parser.add_argument("--quick", action="store_true", help="few releases")
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=_times(), formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("papers", nargs="*", metavar="STUDY", help=f"of {', '.join(STUDIES)}; all when left out")
+    parser.add_argument("--quick", action="store_true", help="few releases; not together with --keep")
     parser.add_argument("--keep", action="store_true", help="for the documentation, and judge the list by it")
     parser.add_argument("--time", action="store_true", help="for the documentation, how long a study takes, no more")
     parser.add_argument("--list", action="store_true", help="tell what became of every table, figure and theorem")
     parser.add_argument("--read", nargs="+", metavar="ITEM", help="reasons in listed.json that were read again")
     asked = parser.parse_args()
+    if asked.keep and asked.quick:
+        parser.error("--keep keeps whole studies, and --quick makes few releases: leave one of them out")
     if asked.read:
         listed.write(listed.reread(listed.judged(listed.items(), kept.studies()), asked.read))
         return
@@ -89,6 +94,14 @@ def main() -> None:
     _refuse([name for name in names if name not in measured], "no data")
 
 
+def _times() -> str:
+    """How long each study took when it was kept, with other work on the machine."""
+    taken = {name: facts["takes"] for name, facts in kept.studies().items()}
+    lines = [f"  {name:<16}{one['whole']:>5} s, with --quick {one['quick']} s" for name, one in taken.items()]
+    total, quick = (sum(one[kind] for one in taken.values()) for kind in ("whole", "quick"))
+    return "\n".join(["seconds when they were kept, on two busy cores:", *lines, f"  all{total:>18} s, {quick} s"])
+
+
 def _measured(name: str, asked: argparse.Namespace) -> Section:
     """Runs a study, prints what it found, and keeps it or the time that it took, as was asked."""
     if lacking := absent(name):
@@ -99,6 +112,8 @@ def _measured(name: str, asked: argparse.Namespace) -> Section:
     if not section.claims:
         return section
     print(section.markdown())
+    if asked.quick:
+        print(f"These verdicts are of a look, with {section.few}; those of the documentation are of the whole.")
     if asked.keep:
         kept.keep(name, section, datetime.now(UTC).date().isoformat(), asked.quick, seconds)
         listed.write(found := listed.judged(listed.items(), kept.studies()))
@@ -121,7 +136,7 @@ def _write(sections: list[Section], papers: list[str], quick: bool, seconds: flo
     folder.mkdir(exist_ok=True)
     stem = "_".join(["papers", *papers])
     options = " --quick" if quick else ""
-    report = [HEAD.format(options=options), *(section.markdown() for section in sections)]
+    report = [HEAD.format(options=options), *([QUICK] if quick else []), *(section.markdown() for section in sections)]
     (folder / f"{stem}.md").write_text("\n".join(report), encoding="utf-8")
     facts = {"quick": quick, "papers": [section.facts() for section in sections]}
     (folder / f"{stem}.json").write_text(json.dumps(facts, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -40,11 +40,15 @@ from dphist_pipeline.mechanisms._settings import ToldSetting as ToldSetting
 from dphist_pipeline.mechanisms._settings import later_defaults, table_of, told_settings
 
 GROUP = "dphist_pipeline.mechanisms"
+LOCAL = ("chp", "shp")  # of a paper, too, but of contributors who perturb their own values
 
 
 def unknown_mechanism(name: str) -> Refused:
     """No file of this name in the folder of mechanisms, and no entry point of an installed package."""
-    return Refused(f"there is no mechanism {name[:60]!r}. {did_you_mean(name, names())}", code="unknown_mechanism")
+    hint = did_you_mean(name, names())
+    if name.lower() in LOCAL:
+        hint = "It is a protocol of the local model: see `dphist local plan` and docs/how-to/local-model.md"
+    return Refused(f"there is no mechanism {name[:60]!r}. {hint}", code="unknown_mechanism")
 
 
 class UnusableMechanism(Refused):

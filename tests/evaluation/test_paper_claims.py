@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import dphist_pipeline as dph
@@ -177,7 +178,8 @@ def test_the_page_has_a_row_for_every_claim_of_a_table_or_figure(study):
             assert f"| **{item.name}** | **{item.status}**" in page
             for claim in item.claims:
                 assert f"| {claim.says}" in page and claim.verdict in page
-                assert not claim.printed or f"| {claim.printed} (not private) |" in page
+                measured = f": {claim.printed_figures}" if claim.printed_figures else ""
+                assert not claim.printed or f"| {claim.printed} (not private){measured} |" in page
     joined = "| **Figures 2 to 8** | **reproduced**: the running example"
     assert joined in page and "| **Figure 3** | **reproduced**: the running" not in page
 
@@ -222,6 +224,46 @@ def test_a_study_without_its_data_is_refused_and_writes_nothing(study, options, 
         study["reproduce"].main()
     assert [path.name for path in tmp_path.iterdir()] == ["papers.json"]
     assert json.loads(written.read_text()) == json.loads((PROJECT / "docs/measured/papers.json").read_text())
+
+
+def test_a_look_is_never_kept(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study["kept"], "KEPT", tmp_path / "papers.json")
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--keep", "--quick", "dpcube_theory"])
+    with pytest.raises(SystemExit) as ended:
+        study["reproduce"].main()
+    assert ended.value.code == 2 and "leave one of them out" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_shows_a_theorem_that_holds_where_its_printed_form_does_not(study):
+    pages = study["claims_page"]
+    held = {"name": "Theorem 9", "status": "held", "why": "why"}
+    failed = {"says": "less", "verdict": "holds: 3 of 3", "printed": "fails: 0 of 3", "printed_figures": "twice"}
+    assert pages._rows(held) == pages._rows({**held, "claims": [{**failed, "printed": "holds: 3 of 3"}]}) == []
+    assert pages._rows({**held, "claims": [failed]})[1][3] == "fails: 0 of 3 (not private): twice"
+
+
+def test_closed_intervals_count_a_value_on_a_boundary_twice(study):
+    collecting, printed = study["collecting"], study["collecting_as_printed"]
+    values = np.array([0.0] * 5 + [10.0] * 70 + [15.0] * 100 + [20.0] * 9 + [99.0])
+    city = collecting.City(values, 60)  # merged boundaries of 2 and 3 intervals: 0, 20, 30, 40 and 60
+    for share, way in (("1", "chp"), ("0.5", "sampled")):
+        halves, thirds = printed.as_printed(city, collecting.Way((2, 3), way, participation=share), "2", 20_000)
+        assert halves.truth.tolist() == [184, 0] and halves.mean.tolist() == [193, 0]
+        assert thirds.truth.tolist() == thirds.mean.tolist() == [184, 9, 0]
+        for told in (halves, thirds):
+            assert told.drawn.mean(axis=0) == pytest.approx(told.mean, abs=5 * (told.variance.max() / 20_000) ** 0.5)
+            assert told.drawn.var(axis=0) == pytest.approx(told.variance, rel=0.06)
+
+
+def test_three_nested_loops_find_groups_as_cheap_as_one_pass(study):
+    printed, random = study["printed"], np.random.default_rng(7)
+    for price in (0.5, 8.0, 60.0):
+        line = random.geometric(0.1, 12).astype(float)
+        ways = (printed.cheapest_groups(line, price), printed.cheapest_groups_by_loops(line, price))
+        parts = [[line[groups == group] for group in range(groups.max() + 1)] for groups in ways]
+        one, other = (sum(((part - part.mean()) ** 2).sum() + price / part.size for part in way) for way in parts)
+        assert one == pytest.approx(other)
 
 
 def test_a_section_without_claims_never_takes_the_place_of_a_kept_one(study, tmp_path, monkeypatch):

@@ -154,6 +154,12 @@ def test_an_array_of_counts_needs_its_sensitivity_and_doors_refuse_one():
         dph.sanitize(np.zeros(3), mechanism="geometric", epsilon=1, sensitivity=1)
 
 
+@pytest.mark.parametrize("name", ["chp", "SHP"])
+def test_a_protocol_of_the_local_model_is_no_mechanism_and_says_where_it_is(name):
+    with pytest.raises(Refused, check=coded("unknown_mechanism"), match=r"local plan.*how-to/local-model"):
+        mechanisms.build(name, {})
+
+
 def test_an_unknown_mechanism_or_setting_names_the_near_ones():
     with pytest.raises(Refused, check=coded("unknown_mechanism"), match="geometric"):
         mechanisms.build("geometrik", {})

@@ -32,7 +32,7 @@ HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
-OWN = ("geometric", "boost", "workload", "dawa", "adaptive_grid")
+OWN = ("geometric", "boost", "workload", "dawa", "multiscale", "adaptive_grid")
 PROVED = ("Identity", "HB")  # of the published algorithms those whose ε is proved
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
 

@@ -23,8 +23,9 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.laws import tail_of_sum
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism, Setting
-from dphist_pipeline.mechanisms._trees import levels_have_room, measured_tree
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.trees.regular_tree import RegularTree
@@ -48,16 +49,25 @@ class Boost(Mechanism):
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a level outside the sampler's range."""
-        levels_have_room(self._tree(domain), sensitivity, Budget(epsilon))
+        levels = len(self._tree(domain).widths)
+        Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, then the least squares estimate of the cells."""
+        from dphist_pipeline.solvers.trees.regular_tree import covariance, weights_in_a_cell
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
+
         tree = self._tree(counts.domain)
         if len(tree.widths) == 1:
             noisy = counts.noisy_cells(budget)
             return Estimate(counts.domain, noisy.values, budget.charges, unbiased=noisy)
-        _, cells = measured_tree(counts, tree, budget)
-        return Estimate(counts.domain, cells.values, budget.charges, unbiased=cells)
+        sums = counts.noisy_tree(tree.nodes, budget)
+        variances = [level.variance for level in sums]
+        cells = consistent_cells(tree, [level.values for level in sums], variances)
+        parts = covariance(tree, variances)
+        tail = tail_of_sum(sums[0].scale, weights_in_a_cell(tree.volumes, parts, variances[0]))
+        unbiased = NestedCells(cells, sums[0].scale, tuple(map(SharedNoise, parts, tree.widths)), tail)
+        return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 
     def _tree(self, domain: Domain) -> RegularTree:
         """A function of the grid alone."""

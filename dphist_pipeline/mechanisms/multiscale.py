@@ -15,19 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.laws import tail_of_sum
+from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism
-from dphist_pipeline.mechanisms._trees import levels_have_room, measured_tree
-
-if TYPE_CHECKING:
-    from dphist_pipeline.solvers.trees.regular_tree import RegularTree
-
-LEVELS, LARGE, CELLS_OF_A_BOX = 3, 1024, 16
 
 
 @dataclass(frozen=True)
@@ -36,30 +31,28 @@ class Multiscale(Mechanism):
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a level outside the sampler's range."""
-        levels_have_room(_tree(domain), sensitivity, Budget(epsilon))
+        from dphist_pipeline.solvers.trees.halving_trees import halving_tree
+
+        levels = len(halving_tree(domain.shape).widths)
+        Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums of every node, their least squares estimate, and the mean of every cell given all sums."""
+        from dphist_pipeline.solvers.trees.halving_trees import halving_tree
+        from dphist_pipeline.solvers.trees.regular_tree import covariance, weights_in_a_cell
         from dphist_pipeline.solvers.trees.split_posterior import split_means
+        from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 
-        tree = _tree(counts.domain)
+        tree = halving_tree(counts.domain.shape)
         if len(tree.widths) == 1:
             noisy = counts.noisy_cells(budget)
             means = split_means(tree, [noisy.values], [float(noisy.scale)])
             return Estimate(counts.domain, means, budget.charges, unbiased=noisy)
-        sums, cells = measured_tree(counts, tree, budget)
-        means = split_means(tree, [level.values for level in sums], [float(level.scale) for level in sums])
-        return Estimate(counts.domain, means, budget.charges, unbiased=cells)
-
-
-def _tree(domain: Domain) -> RegularTree:
-    """A function of the grid alone.
-
-    That of least variance of boxes, by least squares, is too low for a large grid of several axes: means of cells need
-    fewer draws below, where counts are drawn together, and large boxes need them above.
-    """
-    from dphist_pipeline.solvers.trees.regular_tree import best_halving_tree, tree_with_boxes
-
-    best = best_halving_tree(domain.shape)
-    low = len(best.widths) < LEVELS and domain.cells >= LARGE
-    return tree_with_boxes(domain.shape, CELLS_OF_A_BOX) if low else best
+        levels = counts.noisy_tree(tree.nodes, budget)
+        sums, variances = [level.values for level in levels], [level.variance for level in levels]
+        parts = covariance(tree, variances)
+        tail = tail_of_sum(levels[0].scale, weights_in_a_cell(tree.volumes, parts, variances[0]))
+        shared = tuple(map(SharedNoise, parts, tree.widths))
+        unbiased = NestedCells(consistent_cells(tree, sums, variances), levels[0].scale, shared, tail)
+        means = split_means(tree, sums, [float(level.scale) for level in levels])
+        return Estimate(counts.domain, means, budget.charges, unbiased=unbiased)

@@ -268,7 +268,7 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
 
 
 def _mechanism(name: str, settings: Mapping[str, object]) -> list[str]:
-    says = "for cells; `boost` for ranges, `geometric` is plain noise; `dphist forecast`"
+    says = "for cells; `workload` or `multiscale` for ranges, `geometric` is plain noise; `dphist forecast`"
     lines = [_field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}")]
     if settings:
         written = ", ".join(f"{setting}: {_yaml_text(str(value))}" for setting, value in settings.items())

@@ -249,11 +249,11 @@ def _counted(audit: Mapping[str, Any]) -> str:
         return "values reported, estimated from reports that contributors made noisy"
     if unit == "row" or not cap:
         return "rows counted"
-    return f"rows counted, at most {cap} of each “{shortened(unit, MOST_LETTERS)}”"
+    return f"rows counted, at most {cap} of each {shortened(unit, MOST_LETTERS)}"
 
 
 def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
-    unit = "person" if audit.get("privacy_unit", "row") == "row" else f"“{shortened(str(audit['privacy_unit']), 100)}”"
+    unit = shortened(str(audit.get("privacy_unit", "row")), 100)
     with suppress(KeyError, ValueError, TypeError, ZeroDivisionError):
         return {"unit": unit, "epsilon": epsilon_text(Fraction(audit["epsilon"])), "model": str(audit.get("model", ""))}
     return {"unit": unit, "epsilon": "", "model": str(audit.get("model", ""))}

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.solvers.trees import _split_kernels as kernels
-from dphist_pipeline.solvers.trees.regular_tree import RegularTree, best_halving_tree, tree_with_boxes
+from dphist_pipeline.solvers.trees.halving_trees import halving_tree, least_variance, over_boxes
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 from dphist_pipeline.solvers.trees.split_posterior import split_means
 from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 
@@ -63,7 +64,7 @@ def test_large_counts_are_split_as_by_the_table(monkeypatch):
 def test_empty_parts_are_told_and_a_peak_stays():
     counts = np.zeros(1024, dtype=np.int64)
     counts[300:310] = 400
-    tree, source = best_halving_tree((1024,)), np.random.default_rng(5)
+    tree, source = halving_tree((1024,)), np.random.default_rng(5)
     levels = noisy(tree, counts, 10.0, source)
     means = split_means(tree, levels, [10.0] * len(levels))
     plain = consistent_cells(tree, levels, [200.0] * len(levels))
@@ -76,7 +77,7 @@ def test_counts_without_structure_stay_near_least_squares():
     """Nothing can be learned of rough counts that stand far above the noise."""
     source = np.random.default_rng(6)
     counts = source.integers(500, 3000, 512)
-    tree = best_halving_tree((512,))
+    tree = halving_tree((512,))
     levels = noisy(tree, counts, 4.0, source)
     means = split_means(tree, levels, [4.0] * len(levels))
     plain = consistent_cells(tree, levels, [32.0] * len(levels))
@@ -86,7 +87,7 @@ def test_counts_without_structure_stay_near_least_squares():
 @pytest.mark.parametrize("shape", [(1,), (2,), (3,), (1, 1), (5, 3), (1, 7), (9, 2, 3)])
 def test_every_shape_is_served(shape):
     counts = np.random.default_rng(7).poisson(20, shape)
-    for tree in (best_halving_tree(shape), RegularTree(shape, ((4,) * len(shape), (1,) * len(shape)))):
+    for tree in (halving_tree(shape), RegularTree(shape, ((4,) * len(shape), (1,) * len(shape)))):
         levels = noisy(tree, counts, 0.01, np.random.default_rng(8))
         assert split_means(tree, levels, [0.01] * len(levels)) == pytest.approx(counts, abs=1e-6)
 
@@ -102,7 +103,7 @@ def test_weights_of_a_large_grid_are_learned_on_boxes_that_lie_over_it(monkeypat
 
     monkeypatch.setattr(split_posterior, "LEARNED_ON", 1 << 8)
     counts = np.repeat([0, 40], 512)
-    tree, source = best_halving_tree((1024,)), np.random.default_rng(9)
+    tree, source = halving_tree((1024,)), np.random.default_rng(9)
     levels = noisy(tree, counts, 10.0, source)
     means = split_means(tree, levels, [10.0] * len(levels))
     plain = consistent_cells(tree, levels, [200.0] * len(levels))
@@ -110,9 +111,10 @@ def test_weights_of_a_large_grid_are_learned_on_boxes_that_lie_over_it(monkeypat
 
 
 def test_trees_of_halvings_hold_the_grid_and_small_boxes():
-    assert best_halving_tree((4096,)).widths == ((256,), (16,), (1,))
-    assert tree_with_boxes((256, 256), 16).widths == ((16, 16), (4, 4), (1, 1))
-    assert tree_with_boxes((16, 16, 16), 16).widths == ((4, 2, 2), (1, 1, 1))
+    assert least_variance((4096,)).widths == ((256,), (16,), (1,))
+    assert over_boxes((256, 256), 16).widths == ((16, 16), (4, 4), (1, 1))
+    assert halving_tree((256, 256)).widths == over_boxes((256, 256), 16).widths
+    assert over_boxes((16, 16, 16), 16).widths == ((4, 2, 2), (1, 1, 1))
 
 
 def test_laws_of_splits_are_laws():

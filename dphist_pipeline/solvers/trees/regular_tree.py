@@ -124,66 +124,9 @@ def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
         shape: cells along each axis.
         most_branching: parts of a node along each axis, at least 2; the cost grows with it.
     """
-    return _best([branching_tree(shape, branching) for branching in range(2, most_branching + 1)])
-
-
-@lru_cache(maxsize=64)
-def best_halving_tree(shape: tuple[int, ...]) -> RegularTree:
-    """As `best_tree`, among trees whose widths are powers of two; the top may branch more than the levels below.
-
-    Args:
-        shape: cells along each axis.
-    """
-    found = []
-    for branching in (2, 4, 8, 16, 32, 64):
-        whole = halving_tree(shape, branching)
-        for top in range(len(whole.widths)):
-            below, cells = whole.widths[top:], whole.widths[0]
-            tops = {
-                tuple(min(width << more, most) for width, most in zip(below[0], cells, strict=True))
-                for more in range(1, 12)
-            }
-            found += [RegularTree(whole.shape, (top, *below)) for top in sorted(tops - {below[0]})]
-        found.append(whole)
-    return _best(found)
-
-
-def tree_with_boxes(shape: tuple[int, ...], cells: int) -> RegularTree:
-    """The best halving tree over small boxes of a grid, and the grid's cells below.
-
-    Args:
-        shape: cells along each axis.
-        cells: of a small box, a power of two and at most those of the grid; the axis that has most boxes is halved
-            first.
-    """
-    widths = [1] * len(shape)
-    while math.prod(widths) < cells:
-        boxes = [-(-size // width) for size, width in zip(shape, widths, strict=True)]
-        widths[boxes.index(max(boxes))] *= 2
-    boxes = [-(-size // width) for size, width in zip(shape, widths, strict=True)]
-    above = best_halving_tree(tuple(boxes)).widths
-    levels = (tuple(wide * width for wide, width in zip(level, widths, strict=True)) for level in above)
-    return RegularTree(shape, (*levels, (1,) * len(shape)))
-
-
-def halving_tree(shape: Sequence[int], branching: int) -> RegularTree:
-    """As `branching_tree`, but widths are powers of two: a node that holds a whole axis may reach beyond it.
-
-    Args:
-        shape: cells along each axis, shape (axes,).
-        branching: parts of a node along each axis, a power of two.
-    """
-    longest = [1 << (size - 1).bit_length() for size in shape]
-    widths = [tuple(1 for _ in shape)]
-    while widths[0] != tuple(longest):
-        widths.insert(0, tuple(min(width * branching, most) for width, most in zip(widths[0], longest, strict=True)))
-    return RegularTree(tuple(shape), tuple(widths))
-
-
-def _best(trees: Sequence[RegularTree]) -> RegularTree:
-    """The one of least mean variance over all boxes, of trees with any number of upper levels left out."""
     found: list[tuple[float, int, RegularTree]] = []
-    for whole in trees:
+    for branching in range(2, most_branching + 1):
+        whole = branching_tree(shape, branching)
         for top in range(len(whole.widths)):
             tree = RegularTree(whole.shape, whole.widths[top:])
             levels = len(tree.widths)

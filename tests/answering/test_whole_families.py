@@ -119,6 +119,55 @@ def test_whole_tables_agree_across_levels_of_an_axis() -> None:
     assert np.array_equal(found["state_sex"][2], found["county_sex"][5])
 
 
+REGIONS = np.arange(512) // 64, np.arange(512) // 8 * 8  # codes of each place's region and district
+PLACES = CategoricalAxis(
+    "place",
+    "place",
+    tuple(f"p{place}" for place in range(512)),
+    levels={
+        name: tuple(f"{name}{code}" for code in codes)
+        for name, codes in zip(("region", "district"), REGIONS, strict=True)
+    },
+)
+
+
+def of_places(exact: np.ndarray, seed: int) -> dict[str, Estimate]:
+    """Places, districts and regions, each with noise of its own, fitted so that they agree."""
+    draws, deviation = np.random.Generator(np.random.PCG64(seed)), 20.0
+    districts, regions = exact.reshape(64, 8).sum(axis=1), exact.reshape(8, 64).sum(axis=1)
+    places, by_district, by_region = (
+        part + draws.laplace(0, deviation, part.size) for part in (exact, districts, regions)
+    )
+    # Least squares along the tree: sums and their parts by their precisions, then equal shares downwards.
+    district = by_district + (places.reshape(64, 8).sum(axis=1) - by_district) / 9
+    region = by_region + (district.reshape(8, 8).sum(axis=1) - by_region) / (1 + 64 / 9)
+    district = (district.reshape(8, 8) + (region - district.reshape(8, 8).sum(axis=1))[:, None] / 8).ravel()
+    places = (places.reshape(64, 8) + (district - places.reshape(64, 8).sum(axis=1))[:, None] / 8).ravel()
+    found = {}
+    for name, values in {"place": places, "district": district, "region": region}.items():
+        codes = dict(zip(("region", "district"), REGIONS, strict=True)).get(name)
+        first = None if codes is None else tuple(dict.fromkeys(f"{name}{code}" for code in codes))
+        axis = PLACES if first is None else CategoricalAxis(name, "place", first)
+        found[name] = Estimate(Domain((axis,)), values, (), unbiased=NoisyCells(values, Fraction(20)))
+    return found
+
+
+def test_whole_counts_of_regions_are_as_near_as_estimates_and_unbiased() -> None:
+    """Half of the regions are dense, the other half holds little: the noise of its places went into its sums once."""
+    exact = np.zeros(512, dtype=np.int64)
+    exact[:256], exact[256::16] = 300, 40
+    errors = []
+    for seed in range(20):
+        tables = of_places(exact, seed)
+        found = wholes(fit_population(tables), tables)["region"]
+        truth = exact.reshape(8, 64).sum(axis=1)
+        errors.append((tables["region"].values - truth, found - truth))
+    estimate, whole = np.array(errors).transpose(1, 0, 2)
+    assert (whole**2).mean() < 1.1 * (estimate**2).mean()
+    # 80 dense regions, each with a deviation below 28 records.
+    assert abs((whole - estimate)[:, :4].mean()) < 3
+
+
 @pytest.mark.parametrize("figures", [{"north": 7, "south": 5_000, "other": 0}, {"north": 0, "south": 0, "other": 0}])
 def test_public_figures_hold_exactly_whatever_the_tables_say(
     figures: dict[str, int], monkeypatch: pytest.MonkeyPatch

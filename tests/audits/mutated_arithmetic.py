@@ -176,6 +176,16 @@ ARITHMETIC = (
         (Mutation("left, sums - left], axis=1)", "left, left], axis=1)", "halves that do not sum to the whole"),),
     ),
     Part(
+        "dphist_pipeline/solvers/whole_counts/firm_sums.py",
+        ("solvers/test_firm_sums.py",),
+        (Mutation("np.minimum(values, between)", "values - thresholds", "a shift, which large parts pay"),),
+    ),
+    Part(
+        "dphist_pipeline/solvers/whole_counts/population_moves.py",
+        ("solvers/test_population_moves.py",),
+        (Mutation("of.nested[axis] and one % 4 != 0", "False", "moves that leave their region"),),
+    ),
+    Part(
         "dphist_pipeline/solvers/whole_counts/nested_rounding.py",
         ("solvers/test_nested_rounding.py",),
         (

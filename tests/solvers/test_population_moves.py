@@ -72,3 +72,22 @@ def test_records_are_drawn_along_a_tree_and_weighted_to_their_tables() -> None:
     rows = weighted(of, records, np.full(2_000, 50), targets, np.ones(3), np.zeros(2_000, dtype=np.int64))
     assert rows.sum() == 100_000
     assert np.abs(of.sums(records, rows) - targets).mean() < 0.3 * np.abs(found - targets).mean()
+
+
+def test_records_find_their_places_inside_regions_that_hold_them() -> None:
+    """Places of an axis of 2,048, in 128 regions whose sums count so much that hardly a record may leave its own."""
+    draws, places = np.random.Generator(np.random.PCG64(9)), draws_of_regions()
+    of = Layout.of((2_048,), [((0, np.arange(2_048)),), ((0, places),)], [2_048, 128])
+    wanted = draws.integers(0, 2_048, (3_000, 1)).astype(np.int32)
+    ones, labels = np.ones(3_000, dtype=np.int64), [np.zeros(2_048, dtype=np.int64)]
+    targets = of.sums(wanted, ones).astype(np.float64)
+    inside = np.array([draws.choice(np.flatnonzero(places == places[place])) for place in wanted[:, 0]])
+    importance = np.array([1.0, 1e4])
+    records = inside[:, None].astype(np.int32)
+    *_, after = improve(of, records, ones, targets, importance, labels, 3_000, 1e8)
+    assert after < 0.02 * misfit(of, records, ones, targets, importance)
+
+
+def draws_of_regions() -> np.ndarray:
+    """Regions of 16 places each, whose places do not follow each other."""
+    return np.random.Generator(np.random.PCG64(10)).permutation(np.repeat(np.arange(128), 16))

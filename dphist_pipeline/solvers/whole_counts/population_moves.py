@@ -2,8 +2,10 @@
 
 A population is a list of records with whole weights. Taking weight d from a record and giving it another value on one
 axis changes two cells of each table that has the axis; the weighted sum of squared misfits is a parabola in d, so the
-best whole d is known. Records are visited in turn, each axis with all its values (of long axes some), and the best move
-is made at once. The sum never grows, and the number of steps is bounded.
+best whole d is known. Records are visited in turn, each axis with all its values, and the best move is made at once. Of
+long axes some values are tried; of those with levels most of these lie near by, in the same region of one level or
+another, since what leaves a region that has its sum is lost however much its place would gain. The sum never grows, and
+the number of steps is bounded.
 """
 
 from __future__ import annotations
@@ -136,6 +138,9 @@ class _Packed(NamedTuple):
         cells_at: the first cell of each table.
         labels: of the positions of the first axis, then of the second one, …
         labels_at: where those of an axis start.
+        order: the positions of the first axis, groups of its levels together, then those of the second one, …
+        place: of each position in that order, counted from the first of its axis.
+        nested: whether an axis has levels.
         importance: of each table.
     """
 
@@ -149,6 +154,9 @@ class _Packed(NamedTuple):
     cells_at: Wholes
     labels: Wholes
     labels_at: Wholes
+    order: Wholes
+    place: Wholes
+    nested: NDArray[np.bool_]
     importance: Reals
 
 
@@ -156,6 +164,8 @@ def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Pac
     every = range(len(layout.sizes))
     by_axis = [[number for number, table in enumerate(layout.tables) if axis in dict(table)] for axis in every]
     parts = [part for table in layout.tables for part in table]
+    levels = [_levels_of(layout, axis) for axis in every]
+    orders = [np.lexsort((np.arange(size), *of)) for of, size in zip(levels, layout.sizes, strict=True)]
     return _Packed(
         np.array(layout.sizes, dtype=np.int64),
         np.array([number for found in by_axis for number in found], dtype=np.int64),
@@ -167,8 +177,21 @@ def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Pac
         layout.starts,
         np.concatenate(labels),
         _starts(labels),
+        np.concatenate(orders),
+        np.concatenate([np.argsort(order) for order in orders]),
+        np.array([bool(of) for of in levels]),
         importance,
     )
+
+
+def _levels_of(layout: Layout, axis: int) -> list[Wholes]:
+    """What positions on an axis add in tables that tell only groups of them apart, the smallest groups first."""
+    found = {}
+    for table in layout.tables:
+        steps = dict(table).get(axis)
+        if steps is not None and (groups := np.unique(steps, return_inverse=True)[1]).max() + 1 < steps.size:
+            found[groups.tobytes()] = groups
+    return sorted(found.values(), key=lambda groups: -int(groups.max()))
 
 
 def _starts(parts: Sequence[Sequence[object] | Wholes]) -> Wholes:
@@ -224,12 +247,19 @@ def _look_around(record: Places, axis: int, rest: Wholes, along: Wholes, of: _Pa
 def _choose_values(old: int, axis: int, record: int, number: int, tried: Wholes, of: _Packed) -> int:
     """The values that are tried instead of the old one; how many. On a long axis some, by a fixed mixing of numbers."""
     size, start, count = of.sizes[axis], of.labels_at[axis], 0
+    bits = np.int64(np.log2(size))
     state = np.uint64(record) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number * 1009 + axis)
     for one in range(min(size, MOST_TRIED)):
         value = np.int64(one)
         if size > MOST_TRIED:
             state = (state ^ (state >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(1)
-            value = np.int64((state >> np.uint64(20)) % np.uint64(size))
+            drawn = state >> np.uint64(20)
+            value = np.int64(drawn % np.uint64(size))
+            if of.nested[axis] and one % 4 != 0:
+                # A neighbour at most 2, 4, 8, … places away, so that some lie in the same group of every level.
+                within = min(size, 2 << (one * bits // MOST_TRIED))
+                first = max(0, min(of.place[start + old] - within // 2, size - within))
+                value = of.order[start + first + np.int64(drawn % np.uint64(within))]
         if value != old and of.labels[start + value] == of.labels[start + old]:
             tried[count] = value
             count += 1

@@ -85,8 +85,8 @@ def test_the_forecast_reads_the_quality_table_of_the_release_itself(office: Offi
     assert told["from"] == "the quality table of wards, period all"
     assert [one["rows"] for one in told["tried"]] == [1, 2, 3, 4]
     # Quality and forecast tell what the bound cuts by two draws: the forecast names the other number, too.
-    (says,) = (line for line in office.run("quality", "wards", "--json").json["says"] if "This cap cut" in line)
-    number = says.partition("This cap cut ")[2].partition(")")[0]
+    (says,) = (line for line in office.run("quality", "wards", "--json").json["says"] if "his cap cut" in line)
+    number = says.partition("his cap cut ")[2].partition(")")[0]
     assert number.startswith("about ") and f"counts once more by itself: {number})" in told["counted_by_itself"]
     assert told["counted_by_itself"] in " ".join(office.run(*FORECAST[:-1]).out.split())
 

@@ -8,7 +8,7 @@ import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.spec import quality
+from dphist_pipeline.spec import _quality as quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 SUBSTITUTE = {"neighbours": "substitute"}

@@ -38,6 +38,7 @@ SAID = re.compile(
     rf"\(95 %: {POINTS} to {POINTS}\)$"
 )
 RATIO = "dph_ratio('noisy', {'readmitted': 'yes'}, {'readmitted': ['yes', 'no']})"
+ASKED = ["dph_share", "dph_ratio", "dph_mean", "dph_sum", "dph_quantile", "dph_rate", "dph_standardised"]
 
 
 def tables(cut: np.ndarray) -> tuple[RowTable, ...]:
@@ -65,7 +66,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckD
     public = tmp_path_factory.mktemp("public")
     published(public)
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public))
+        create_tables(connection, list_publications(public), macros=ASKED)
         yield connection
 
 

@@ -37,7 +37,9 @@ def test_the_line_of_the_readme_works(office: Office, counts: str) -> None:
     assert max(map(len, lines)) <= 80
     for heading in ("MSE", "SSE", "MRE", "KL", "ms", "mean |error|", "95 % within", "MRE of 50"):
         assert re.search(rf"^mechanism.* {re.escape(heading)}( |$)", ran.out, re.MULTILINE), heading
-    assert len(re.findall(r"^geometric .*±\d", ran.out, re.MULTILINE)) == 9
+    rows = re.findall(r"^geometric +[\d<].*", ran.out, re.MULTILINE)
+    # Two releases may have the same error: such a row has no spread.
+    assert len(rows) == 9 and sum("±" in row for row in rows) >= 7
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class DiscreteLaplace(NoiseLaw):
         return rates, -np.log(1 - 2 * self.variance * np.sinh(rates / 2) ** 2)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # by a whole number's or fraction's law, never by that of an equal float
 def noise_law(scale: Fraction) -> NoiseLaw:
     """The law of the noise that a scale names, in doors' answers and in published files.
 

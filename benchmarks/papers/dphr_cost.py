@@ -165,7 +165,7 @@ def _release(mechanism: str, **settings: object) -> Callable[[np.ndarray], objec
 
 
 def _score(base: int, near: int) -> int:
-    """Of a candidate, by algorithm 2's formula: less the difference of the counts and that of the places."""
+    """The score of a candidate by algorithm 2's formula: less the difference of the counts and that of the places."""
     return -(abs(int(EXAMPLE[near - 1] - EXAMPLE[base - 1])) + abs(near - base))
 
 

@@ -110,7 +110,7 @@ def _claims(boards: Boards, printed: Boards, known: dict[str, City]) -> list[Cla
         note: str = "",
         told: Callable[[Boards], str] = lambda _: "",
     ) -> Claim:
-        """Of both forms, but for what stands beside the paper."""
+        """The claims of both forms, but for what stands beside the paper."""
         beside = where.startswith("(")
         figures, of_printed = told(boards), told(printed)
         same = beside or of_printed == figures

@@ -148,7 +148,7 @@ def _off(shape: Histograms, way: str, place: int) -> Score:
 
 
 def _nearer(shape: Histograms, way: str) -> Verdict:
-    """Of the means over the collections, by the rule of the page."""
+    """The verdict on the means over the collections, by the rule of the page."""
     return Verdict.over(smaller(_off(shape, way, place), _off(shape, "baseline", place)) for place in range(len(FOLDS)))
 
 

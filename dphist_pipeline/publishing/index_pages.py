@@ -81,13 +81,13 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
         scratch: a private folder on the same file system.
         anew: reads every publication again; without it, those that pages tell already are not read.
     """
-    about = About.of(public)
-    for folder in _releases(public):
+    about, releases = About.of(public), _releases(public)
+    for folder in releases:
         mark = _mark(folder, about)
         if anew or _marked(folder) != mark:
             page = _release_page(folder, mark, about, {} if anew else _known(folder))
             replace_public(folder / INDEX, page, scratch)
-    summaries = [summary for folder in _releases(public) if (summary := _summary(folder)) is not None]
+    summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     text = _page_of_all(summaries, about).encode()
     if not (public / INDEX).is_file() or (public / INDEX).read_bytes() != text:
         replace_public(public / INDEX, text, scratch)
@@ -253,10 +253,11 @@ def _counted(audit: Mapping[str, Any]) -> str:
 
 
 def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
-    unit = shortened(str(audit.get("privacy_unit", "row")), 100)
+    epsilon = ""
     with suppress(KeyError, ValueError, TypeError, ZeroDivisionError):
-        return {"unit": unit, "epsilon": epsilon_text(Fraction(audit["epsilon"])), "model": str(audit.get("model", ""))}
-    return {"unit": unit, "epsilon": "", "model": str(audit.get("model", ""))}
+        epsilon = epsilon_text(Fraction(audit["epsilon"]))
+    unit = shortened(str(audit.get("privacy_unit", "row")), 100)
+    return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 
 def _points(standing: Iterable[Told], most: int) -> list[Point]:

@@ -137,7 +137,7 @@ class SpecDecisions:
 
     @property
     def digest(self) -> str:
-        """Of all that would be signed, and of nothing else."""
+        """The digest of all that would be signed, and of nothing else."""
         return sha256(self.facts)[:DIGITS]
 
     def refuse_another(self, given: str) -> None:

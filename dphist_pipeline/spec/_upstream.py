@@ -16,6 +16,7 @@ from dphist_pipeline.spec.words import Text
 
 MOST_DEPS = 50
 MOST_CHECKS = 20
+_KEY = r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*"  # of an asset
 Require = Literal["files", "partitions", "checks", "none"]
 Rule = Literal["files", "partitions", "checks"]
 
@@ -35,7 +36,7 @@ def _apart(keys: tuple[str, ...]) -> tuple[str, ...]:
 AssetName = Annotated[
     Text,
     Field(
-        pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$",
+        pattern=rf"^{_KEY}$",
         description="the key of an asset, its parts with slashes, such as raw/visits",
     ),
 ]
@@ -49,7 +50,7 @@ Deps = Annotated[
 CheckName = Annotated[
     Text,
     Field(
-        pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+$",
+        pattern=rf"^{_KEY}:[A-Za-z0-9_]+$",
         description="the key of an asset and the name of its check, such as raw/visits:complete",
     ),
 ]

@@ -89,7 +89,7 @@ def test_a_format_is_shown_by_a_date_that_it_writes() -> None:
 
 
 def test_what_records_hold_changes_nothing_that_check_and_new_say(office: Office) -> None:
-    """Of a CSV file the header line is told, and of others the types."""
+    """Check tells the header line of a CSV file, and the types of columns of others."""
     with_loans(office)
     said = [office.run("check", "spec.yaml", *more).out for more in ([], ["--json"], ["--explain"])]
     drafted = office.run("new", "loans", "--from", "data/loans.csv").out

@@ -239,7 +239,7 @@ def test_squares_have_their_numbers_where_there_is_room() -> None:
 
 
 def test_a_few_bins_with_long_names_all_have_theirs() -> None:
-    """Of seven columns, two were named; of many bins, some have no name, since names in order tell the others."""
+    """Two of seven columns were named. Some of many bins have no name, since names in order tell the others."""
     bounds = {"column": "income", "edges": [0, 10_000, 20_000, 50_000, 100_000], "below": True, "above": True}
     names = ["<0", "0–<10,000", "10,000–<20,000", "20,000–<50,000", "50,000–<100,000", "100,000+", "other"]
     for axes in ([bounds | {"other": True}], [bounds | {"other": True}, WARD]):

@@ -42,7 +42,7 @@ def test_each_whole_has_its_sum_and_no_part_is_negative() -> None:
 
 
 def test_large_parts_pay_less_for_the_noise_of_empty_ones_than_with_a_shift() -> None:
-    """Of 16 parts half are large. They pay only where the noise of the empty ones sums to less than 0."""
+    """Half of 16 parts are large. They pay only where the noise of the empty ones sums to less than 0."""
     values = DRAWS.normal(0, 1, (2_000, 16))
     values[:, :8] += 100
     labels, targets = np.repeat(np.arange(2_000), 16), values.sum(axis=1)

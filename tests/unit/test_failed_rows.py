@@ -67,7 +67,7 @@ def units_with_one_row_in_other(source: np.random.Generator) -> tuple[int, int]:
 def test_what_is_seen_stays_below_the_bound_as_often_as_is_stated(
     observe: Callable[[np.random.Generator], tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of eight rows of a unit, or five, three are kept; noise moves the counts and the 40 rows dropped."""
+    """Units have eight rows or five, of which three are kept; noise moves the counts and the 40 rows dropped."""
     monkeypatch.setattr(failed_rows, "MISSED", Fraction(1, 5))
     source, missed, tops = np.random.default_rng(3), 0, list[float]()
     for _ in range(400):

@@ -102,14 +102,15 @@ def _differences(count: int, first: int, weights: Reals, step: float, line: Real
 
 
 @compiled
-def _own_evidence(value: float, scale: float, low: int, step: float, out: Reals) -> None:
-    """Writes the likelihood of a noisy count at each count of a window, 1 at its largest; 1 if scale is 0."""
+def _own_evidence(node: int, nodes: tuple[Numbers, Numbers, Reals, float], step: float, out: Reals) -> None:
+    """Writes the likelihood of a node's noisy count at each count of its window, 1 at its largest; 1 without one."""
+    lows, _, values, scale = nodes
     if scale == 0.0:
         out[:] = 1.0
         return
     least = math.inf
     for place in range(out.size):
-        out[place] = abs(value - (low + place) * step)
+        out[place] = abs(values[node] - (lows[node] + place) * step)
         least = min(least, out[place])
     for place in range(out.size):
         out[place] = math.exp((least - out[place]) / scale)
@@ -126,13 +127,13 @@ def _message(node: int, nodes: tuple[Numbers, Numbers, Reals, float], step: floa
         stored: messages of the level; empty for the last level, which has nothing below.
         out: at least as long as the window.
     """
-    lows, starts, values, scale = nodes
+    starts = nodes[1]
     size = starts[node + 1] - starts[node]
     if stored.size:
         for place in range(size):
             out[place] = stored[starts[node] + place]
     else:
-        _own_evidence(values[node] if scale > 0.0 else 0.0, scale, lows[node], step, out[:size])
+        _own_evidence(node, nodes, step, out[:size])
     return int(size)
 
 
@@ -170,7 +171,7 @@ def upwards(
         peaks: is filled: what each node's message was divided by; 0 where no count fits, and the node's own evidence
             stands in `above`.
     """
-    lows, starts, values, scale = parents
+    lows, starts = parents[0], parents[1]
     table, weights, step = law
     widest = int(np.diff(children[1]).max())
     left, right, line = np.empty(widest), np.empty(widest), np.empty(2 * widest)
@@ -178,10 +179,10 @@ def upwards(
     for node in range(lows.size):
         size, low = int(starts[node + 1] - starts[node]), int(lows[node])
         own, out = evidence[:size], above[starts[node] : starts[node + 1]]
-        _own_evidence(values[node] if scale > 0.0 else 0.0, scale, low, step, own)
+        _own_evidence(node, parents, step, own)
         one, two = halves[0][node], halves[1][node]
         many = _message(one, children, step, below, left)
-        low_one, low_two, most = int(children[0][one]), 0, 0.0
+        low_one = int(children[0][one])
         if two < 0:
             for place in range(size):
                 at = low + place - low_one
@@ -214,7 +215,7 @@ def upwards(
         most = own.max()
         peaks[node] = most
         if most <= 0.0:
-            _own_evidence(values[node] if scale > 0.0 else 0.0, scale, low, step, own)
+            _own_evidence(node, parents, step, own)
             most = 1.0
         for place in range(size):
             out[place] = own[place] / most
@@ -245,7 +246,7 @@ def downwards(
             (N, l), added to; expected uses of the laws by large counts, shape (classes, laws), added to.
         learns: whether the last two are wanted.
     """
-    lows, starts, values, scale = parents
+    lows, starts = parents[0], parents[1]
     table, weights, step = law
     from_below, from_rest, peaks = above
     rest, means, pairs, uses = results
@@ -268,7 +269,7 @@ def downwards(
             to_left[:many], to_right[:other] = 1.0, 1.0
         else:
             own = evidence[:size]
-            _own_evidence(values[node] if scale > 0.0 else 0.0, scale, low, step, own)
+            _own_evidence(node, parents, step, own)
             share = 1.0 / (total * peaks[node])
             for place in range(size):
                 own[place] *= known[place] * share

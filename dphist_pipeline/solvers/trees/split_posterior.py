@@ -75,17 +75,19 @@ class _Halved:
         levels: from the one box to the cells.
         halves: for each level but the last, the numbers of each box's halves; -1 for one that holds no cell.
         step: records a step.
+        cells: their least squares estimates, in records, shape of the grid.
     """
 
     levels: list[_Level]
     halves: list[tuple[Numbers, Numbers]]
     step: float
+    cells: Reals
 
     @classmethod
     def of(cls, tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> _Halved:
         """From noisy sums of a tree whose widths are powers of two."""
         variances = [2.0 * scale**2 for scale in scales]
-        sums = consistent_cells(tree, noisy, variances)
+        cells = sums = consistent_cells(tree, noisy, variances)
         parts = covariance(tree, variances)
         step = float(max(1, int(min(scales) / STEPS_A_SCALE)))
         measured = dict(zip(tree.widths, zip(noisy, scales, strict=True), strict=True))
@@ -105,7 +107,7 @@ class _Halved:
             values, scale = measured.get(widths, nothing)
             starts = np.concatenate([[0], np.cumsum(high - low + 1)])
             levels.append(_Level(low, starts, np.ascontiguousarray(values, dtype=np.float64).ravel(), float(scale)))
-        return cls(levels, halves, step)
+        return cls(levels, halves, step, cells)
 
     def upwards(self, table: Reals, weights: Reals) -> tuple[list[Singles], list[Reals]]:
         """Messages of all levels from below, and what they were divided by; none for the cells."""
@@ -123,6 +125,7 @@ class _Halved:
     def passes(self, table: Reals, weights: Reals, learns: bool) -> tuple[Reals, Reals, Reals]:
         """Both passes: means of cells in steps, expected pairs, and uses of laws by large counts; see the kernels."""
         messages, peaks = self.upwards(table, weights)
+        law = (table, weights, self.step)
         pairs, uses = np.zeros(table.shape), np.zeros(weights.shape)
         rest = np.ones(self.levels[0].starts[-1], dtype=np.float32)
         means = np.empty(0)
@@ -133,7 +136,6 @@ class _Halved:
             means = np.empty(children.low.size if last else 0)
             above = (messages[number], rest, peaks[number])
             results = (said, means, pairs, uses)
-            law = (table, weights, self.step)
             kernels.downwards(level.parts, children.parts, halves, law, messages[number + 1], above, results, learns)
             messages[number] = rest  # its room is free now
             rest = said
@@ -151,15 +153,14 @@ def split_means(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[floa
     Returns:
         float64, shape of the grid; not below 0.
     """
-    cells = consistent_cells(tree, noisy, [2.0 * scale**2 for scale in scales])
-    if cells.size == 1:
-        return np.maximum(cells, 0.0)
     whole = _Halved.of(tree, noisy, scales)
+    if whole.cells.size == 1:
+        return np.maximum(whole.cells, 0.0)
     tables = kernels.law_tables(whole.step)
     weights = _learned(_pieces(tree, noisy, scales, whole), tables)
     means, _, _ = whole.passes(kernels.mixed_table(tables, weights), weights, False)
     means = means.reshape(tree.shape) * whole.step
-    return np.where(np.isnan(means), np.maximum(cells, 0.0), means)
+    return np.where(np.isnan(means), np.maximum(whole.cells, 0.0), means)
 
 
 def _learned(pieces: Sequence[_Halved], tables: Reals) -> Reals:
@@ -186,11 +187,11 @@ def _learned(pieces: Sequence[_Halved], tables: Reals) -> Reals:
 
 def _pieces(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float], whole: _Halved) -> list[_Halved]:
     """What weights are learned on: the whole grid, or boxes of it that lie evenly over it if it is large."""
+    if whole.cells.size <= LEARNED_ON:
+        return [whole]
     volumes = tree.volumes
     top = next((level for level, volume in enumerate(volumes) if volume * 4 <= LEARNED_ON), len(volumes) - 1)
     boxes = int(np.prod(tree.grid(top)))
-    if np.prod(tree.shape) <= LEARNED_ON:
-        return [whole]
     wanted = np.unique(np.linspace(0, boxes - 1, max(1, LEARNED_ON // volumes[top])).astype(np.int64))
     pieces = []
     for box in wanted:

@@ -6,7 +6,7 @@ Paper:    ours. The tree is that of Hay, Rastogi, Miklau, Suciu. PVLDB 2010; see
 Privacy:  epsilon on `noisy_tree`, an equal share a level. The tree is a function of the grid. All that follows reads
           only noisy sums, so it is free, and nothing is chosen from exact counts.
 Domain:   any number of axes, ordered. Below some 50 cells on a line, `geometric` with the same halves.
-Cost:     half a second for 4,096 cells, a minute and a gigabyte for 10^6.
+Cost:     about a second for 4,096 cells, 8 to 25 seconds and a gigabyte for 10^6.
 Bars:     on `unbiased_estimate`, the least squares estimate, and on every box of cells, as for `boost`. The estimates
           have no interval: each box is drawn towards what its surroundings suggest, where the noise can explain that.
 """

@@ -10,9 +10,9 @@ Grid and windows. Counts stand in steps of a third of the least noise scale (one
 box, counts around its least squares estimate are looked at, as far as the noise can explain, and from 0 on where that
 is near.
 
-Cost. A box takes the product of its halves' windows, about 3,000 multiplications whatever the number of cells: 0.2
-seconds for 4,096 cells, and a minute for 10^6. Weights are learned on at most `LEARNED_ON` cells, whole boxes of the
-grid that lie evenly over it.
+Cost. A box takes the product of its halves' windows, about 3,000 multiplications whatever the number of cells: about a
+second for 4,096 cells, 8 to 25 for 10^6. Weights are learned on at most `LEARNED_ON` cells, whole boxes of the grid that
+lie evenly over it.
 
 Source: Kolaczyk. Bayesian multiscale models for Poisson processes. JASA 1999, and Crouse, Nowak, Baraniuk.
 Wavelet-based statistical signal processing using hidden Markov models. 1998, for models of splits; the mixture with its

@@ -11,8 +11,8 @@ box, counts around its least squares estimate are looked at, as far as the noise
 is near.
 
 Cost. A box takes the product of its halves' windows, about 3,000 multiplications whatever the number of cells: about a
-second for 4,096 cells, 8 to 25 for 10^6. Weights are learned on at most `LEARNED_ON` cells, whole boxes of the grid that
-lie evenly over it.
+second for 4,096 cells, 8 to 25 for 10^6. Weights are learned on at most `LEARNED_ON` cells, whole boxes that lie evenly
+over the grid.
 
 Source: Kolaczyk. Bayesian multiscale models for Poisson processes. JASA 1999, and Crouse, Nowak, Baraniuk.
 Wavelet-based statistical signal processing using hidden Markov models. 1998, for models of splits; the mixture with its

@@ -7,7 +7,8 @@ and moves whole records while the weighted sum of squared distances from the pub
 `solvers.population_moves`. Sums of tables over some of their axes count more than cells do, because positive noise in
 empty cells, which no whole table can follow, would otherwise push them away. Regions count more than their places for
 the same reason; and where an axis is used at several levels, the estimates of each are made non-negative parts of the
-next coarser one beforehand, so that large places do not pay for the noise of empty ones.
+next coarser one beforehand, so that large places do not pay for the noise of empty ones. Without levels, each table
+leans on its own margins beforehand, as far as noise hides what it tells beyond them.
 
 This is post-processing of what is published, without randomness. Whole counts have no intervals.
 """
@@ -29,7 +30,9 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import exact_sum
 from dphist_pipeline.estimates.whole_tables import whole_table
+from dphist_pipeline.solvers.tables.shrunk_interactions import shrink_towards, without_interaction
 from dphist_pipeline.solvers.whole_counts.firm_sums import firm_parts
+from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.whole_counts.population_moves import Layout
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Places = NDArray[np.int32]
+Names = tuple[str, ...]
 
 # How much more than its precision a sum over an axis counts, and again for each further axis. Measured on public tables
 # (`benchmarks/whole_families.py`): from 3 on sums over axes are as good as the estimates, from 10 on cells are worse.
@@ -47,6 +51,7 @@ SUMS_COUNT = 5.0
 # of the region. With W/w = 25·(s/S)² it keeps at most 0.8·(S/s)/25 of its own deviation: 3 % where both are measured
 # alike, and with 5 times 16 %. Places are as good with 100, as long as moves stay in their region.
 LEVELS_COUNT = 25.0
+_MOST_LEANING = 1 << 21  # cells of larger tables are taken as they are
 # Records that a fit starts from; of more rows, records have several each, and are split where that helps.
 MOST_RECORDS = 1 << 17
 MOST_STEPS = 1e10  # a minute of one processor; each turn takes half of what is left
@@ -187,12 +192,60 @@ def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
         for names, (variance, made, kept) in sorted(known.items())
     }
     several = count.several()
+    if not several and all(made.unbiased is not None for made in tables.values()):
+        return list(_leaning(sums, {names: variance for names, (variance, _, _) in known.items()}, tables).values())
     sets = {frozenset(names): names for names in sums}
     for names in sorted(sums, key=lambda one: sums[one].values.size):  # what a sum is a part of comes first
         if not several.isdisjoint(names):
             wholes = [sums[sets[above]] for above in count.coarser(names) if above in sets]
             sums[names] = _firm(sums[names], wholes, math.sqrt(known[names][0]))
     return list(sums.values())
+
+
+def _leaning(
+    sums: Mapping[Names, _Sums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
+) -> dict[Names, _Sums]:
+    """Sums that lean on their own margins as far as noise hides what they tell beyond these; see `shrink_towards`.
+
+    A single axis leans on an even line, two axes on the product of their lines, more on the table without the
+    interaction of all of them. So a table whose interactions are below its noise costs no more than its margins.
+
+    Args:
+        variances: of the noise in each sum.
+    """
+    total = max(1.0, round(exact_sum(next(iter(sums.values())).values)))
+    alone: dict[Names, float] = {(): min(_variance(made, ()) for made in tables.values())}
+    found: dict[Names, _Sums] = {}
+    for names in sorted(sums, key=lambda one: (len(one), one)):
+        shape, one = sums[names].values.shape, sums[names]
+        below = [part for part in alone if set(part) < set(names)]
+        alone[names] = max(
+            _LEAST_VARIANCE,
+            variances[names] - math.fsum(alone[part] / _cells_apart(names, part, shape) for part in below),
+        )
+        if one.values.size > _MOST_LEANING:
+            found[names] = one
+            continue
+        if len(names) == 1:
+            values = shrink_towards(one.values, np.full(shape, total / one.values.size), alone[names])
+            found[names] = replace(one, values=on_simplex(values, total))
+            continue
+        highest = [part for part in below if part and not any(set(part) < set(other) for other in below)]
+        margins = [(tuple(names.index(name) for name in part), _scaled(found[part].values, total)) for part in highest]
+        model = without_interaction(shape, margins)
+        found[names] = replace(one, values=shrink_towards(one.values, model, alone[names]))
+    return found
+
+
+def _cells_apart(names: Names, part: Names, shape: Sequence[int]) -> int:
+    """The square of the number of cells of a table for each cell of a part of it."""
+    return math.prod(size for name, size in zip(names, shape, strict=True) if name not in part) ** 2
+
+
+def _scaled(values: Reals, total: float) -> Reals:
+    """Values that are not negative and have a sum."""
+    values = np.maximum(values, 0.0)
+    return values * (total / values.sum()) if values.any() else np.full(values.shape, total / values.size)
 
 
 def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:

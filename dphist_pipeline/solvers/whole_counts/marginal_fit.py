@@ -116,6 +116,19 @@ def fit_to_sums(values: Reals, wanted: Sequence[GroupSums | MarginalSums]) -> Re
     return np.maximum(shifted, 0.0, out=fitted)
 
 
+def on_simplex(values: Reals, total: float) -> Reals:
+    """The nearest values that are not negative and have a sum.
+
+    Args:
+        values: any shape.
+        total: not negative.
+    """
+    line = values.astype(np.float64).ravel()
+    return fit_to_sums(line, [GroupSums(np.zeros(line.size, dtype=np.int64), np.array([float(total)]))]).reshape(
+        values.shape
+    )
+
+
 def _fit_large(values: Reals, wanted: Sequence[MarginalSums]) -> Reals:
     """The same steps by passes that read each cell once."""
     from dphist_pipeline.solvers.whole_counts._marginal_passes import Groups, ShiftedTable

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, fit_to_sums
+from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
 from dphist_pipeline.solvers.whole_counts.population_moves import Layout, Places, Reals, Wholes
 
 Axes = tuple[int, ...]
@@ -126,7 +126,7 @@ def weighted(
     held, total, before = rows.astype(np.float64), float(rows.sum()), np.inf
     cells = [layout.cells(table, records) - layout.starts[table] for table in range(len(layout.tables))]
     wanted = [
-        np.maximum(_on_simplex(targets[start:end], total), _LEAST * total / (end - start))
+        np.maximum(on_simplex(targets[start:end], total), _LEAST * total / (end - start))
         for start, end in zip(layout.starts[:-1], layout.starts[1:], strict=True)
     ]
     passes = int(min(_MOST_PASSES, max(_FEWEST_PASSES, _MOST_LOOKS / (len(rows) * len(cells)))))
@@ -146,8 +146,3 @@ def weighted(
         if mine.size:
             wholes[mine] = np.diff(np.round(ends * (rows[mine].sum() / ends[-1])).astype(np.int64), prepend=0)
     return wholes
-
-
-def _on_simplex(values: Reals, total: float) -> Reals:
-    """The nearest values that are not negative and have a sum."""
-    return fit_to_sums(values, [GroupSums(np.zeros(values.size, dtype=np.int64), np.array([total]))])

@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -41,21 +42,39 @@ def environment() -> Path:
     return python
 
 
-def rival(counts: np.ndarray, epsilon: float) -> tuple[float, float]:
-    """The mean squared errors of a cell of all pairs: as measured in equal parts of ε, and fitted by mbi."""
-    pairs = list(combinations(range(counts.ndim), 2))
-    exact = [summed(counts, axes).ravel() for axes in pairs]
-    decay = np.exp(-epsilon / len(pairs))
-    noisy = [part + DRAWS.geometric(1 - decay, part.size) - DRAWS.geometric(1 - decay, part.size) for part in exact]
-    given: dict[str, Any] = {"shape": counts.shape, "tables": len(pairs), "deviation": (2 * decay) ** 0.5 / (1 - decay)}
-    given |= {f"axes_{number}": axes for number, axes in enumerate(pairs)}
+def fitted_by_mbi(
+    shape: Sequence[int], exact: Sequence[np.ndarray], tables: Sequence[tuple[int, ...]], epsilon: float
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Tables as measured in equal parts of ε, and fitted by mbi.
+
+    Args:
+        shape: positions along each axis of the grid.
+        exact: counts of each table.
+        tables: their axes.
+        epsilon: of all tables together.
+    """
+    decay = np.exp(-epsilon / len(tables))
+    noisy = [
+        part.ravel() + DRAWS.geometric(1 - decay, part.size) - DRAWS.geometric(1 - decay, part.size) for part in exact
+    ]
+    given: dict[str, Any] = {"shape": shape, "tables": len(tables), "deviation": (2 * decay) ** 0.5 / (1 - decay)}
+    given |= {f"axes_{number}": axes for number, axes in enumerate(tables)}
     given |= {f"noisy_{number}": part.astype(float) for number, part in enumerate(noisy)}
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "noisy.npz"), Path(folder, "fitted.npz")
         np.savez(source, **given)
         subprocess.run([environment(), PROJECT / "benchmarks/peers/peer_mbi.py", source, target], check=True)
         held = np.load(target)
-        fitted = [held[f"table_{number}"] for number in range(len(pairs))]
+        fitted = [held[f"table_{number}"] for number in range(len(tables))]
+    shaped = [[one.reshape(part.shape) for one, part in zip(made, exact, strict=True)] for made in (noisy, fitted)]
+    return shaped[0], shaped[1]
+
+
+def rival(counts: np.ndarray, epsilon: float) -> tuple[float, float]:
+    """The mean squared errors of a cell of all pairs: as measured in equal parts of ε, and fitted by mbi."""
+    pairs = list(combinations(range(counts.ndim), 2))
+    exact = [summed(counts, axes) for axes in pairs]
+    noisy, fitted = fitted_by_mbi(counts.shape, exact, pairs, epsilon)
     errors = ([((one - other) ** 2).mean() for one, other in zip(made, exact, strict=True)] for made in (noisy, fitted))
     return tuple(float(np.mean(found)) for found in errors)
 

@@ -17,7 +17,7 @@ from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
 from dphist_pipeline.estimates.whole_tables import Distance
-from dphist_pipeline.publishing.published_files import POPULATION
+from dphist_pipeline.publishing.published_files import POPULATION, TABLES_OF_FAMILY
 from dphist_pipeline.spec.axes import domain_of
 
 Wholes = NDArray[np.int64]
@@ -28,12 +28,14 @@ class WholeFamily:
     """The records behind the whole counts of a family; every table counts them.
 
     Attributes:
+        folder: of the publication.
         audit: the facts in `audit.json`.
         domain: the finest axes of the tables.
         positions: of the distinct records along each axis, shape (axes, records).
         rows: of each, positive, shape (records,).
     """
 
+    folder: Path
     audit: Mapping[str, Any]
     domain: Domain
     positions: Wholes
@@ -57,7 +59,7 @@ class WholeFamily:
         domain = finest([domain_of(table["axes"]) for table in audit["tables"].values()])
         found = pq.ParquetFile(folder / POPULATION).read().combine_chunks()
         positions = np.stack([_positions(axis, found) for axis in domain.axes])
-        return cls(audit, domain, positions, found["rows"].to_numpy())
+        return cls(folder, audit, domain, positions, found["rows"].to_numpy())
 
     def __repr__(self) -> str:
         return f"<WholeFamily of {self.called}: {self.rows.size:,} distinct records, total {self.total:,}>"
@@ -88,6 +90,11 @@ class WholeFamily:
         found = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
         np.add.at(found, self.positions[axis], self.rows)
         return found
+
+    def table(self, name: str) -> tuple[Domain, pa.Table]:
+        """The grid of a table of the family, and its published rows."""
+        rows = pq.ParquetFile(self.folder / TABLES_OF_FAMILY / name / "histogram.parquet").read()
+        return domain_of(self.audit["tables"][name]["axes"]), rows
 
     def occupied(self) -> tuple[Wholes, Wholes]:
         """The distinct records as positions, shape (axes, records), and the rows of each, shape (records,)."""

@@ -30,9 +30,8 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import exact_sum
 from dphist_pipeline.estimates.whole_tables import whole_table
-from dphist_pipeline.solvers.tables.shrunk_interactions import shrink_towards, without_interaction
+from dphist_pipeline.solvers.tables.shrunk_interactions import lean_on_margins
 from dphist_pipeline.solvers.whole_counts.firm_sums import firm_parts
-from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.whole_counts.population_moves import Layout
@@ -205,7 +204,7 @@ def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
 def _leaning(
     sums: Mapping[Names, _Sums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
 ) -> dict[Names, _Sums]:
-    """Sums that lean on their own margins as far as noise hides what they tell beyond these; see `shrink_towards`.
+    """Sums that lean on their own margins as far as noise hides what they tell beyond these; see `lean_on_margins`.
 
     A single axis leans on an even line, two axes on the product of their lines, more on the table without the
     interaction of all of them. So a table whose interactions are below its noise costs no more than its margins.
@@ -226,14 +225,9 @@ def _leaning(
         if one.values.size > _MOST_LEANING:
             found[names] = one
             continue
-        if len(names) == 1:
-            values = shrink_towards(one.values, np.full(shape, total / one.values.size), alone[names])
-            found[names] = replace(one, values=on_simplex(values, total))
-            continue
         highest = [part for part in below if part and not any(set(part) < set(other) for other in below)]
         margins = [(tuple(names.index(name) for name in part), _scaled(found[part].values, total)) for part in highest]
-        model = without_interaction(shape, margins)
-        found[names] = replace(one, values=shrink_towards(one.values, model, alone[names]))
+        found[names] = replace(one, values=lean_on_margins(one.values, margins, total, alone[names]))
     return found
 
 

@@ -77,6 +77,30 @@ def test_whole_tables_are_nearer_to_the_records_than_noisy_ones(rows: int, monke
     assert whole < noisy
 
 
+def test_where_noise_hides_pairs_whole_tables_are_nearer_than_the_product_of_margins() -> None:
+    """Axes are independent, so all that pairs tell beyond single axes is noise."""
+    draws = np.random.Generator(np.random.PCG64(7))
+    shares = np.einsum("i,j,k,l->ijkl", *(draws.dirichlet(np.ones(size)) for size in SHAPE))
+    errors = []
+    for _ in range(8):
+        exact = draws.multinomial(30_000, shares.ravel()).reshape(SHAPE)
+        noisy = {pair: summed(exact, pair) + draws.laplace(0, 60, [SHAPE[axis] for axis in pair]) for pair in PAIRS}
+        tables = {
+            f"{pair}": Estimate(
+                Domain(tuple(DOMAIN.axes[axis] for axis in pair)), values, (), unbiased=NoisyCells(values, Fraction(60))
+            )
+            for pair, values in noisy.items()
+        }
+        found = wholes(fit_population(tables), tables)
+        for pair in PAIRS:
+            lines = [np.maximum(noisy[pair].sum(axis=axis), 0) for axis in (1, 0)]
+            product = np.outer(*lines) / noisy[pair].sum()
+            truth = summed(exact, pair)
+            errors.append([((one - truth) ** 2).mean() for one in (found[f"{pair}"], product)])
+    whole, product = np.mean(errors, axis=0)
+    assert whole < 0.8 * product
+
+
 def test_without_noise_a_family_is_met_to_less_than_a_row() -> None:
     exact = truth(3_000)
     tables = tables_of(exact, Fraction(1, 50))

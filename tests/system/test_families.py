@@ -244,8 +244,23 @@ def test_synthetic_records_of_a_family_have_all_axes_and_its_whole_counts(family
     assert found["len"].to_list() == expected["whole_count"].to_list()
     again = Release.published(Store.open(family.store), "family").synthesize(seed=told["seed"])
     assert pl.DataFrame(again).equals(drawn)
-    refused = family.run("synthesize", "family", "--output", "more.parquet", "--report")
+    words = ("--output", "more.parquet", "--test-on", "all.parquet", "--target", "sex")
+    refused = family.run("synthesize", "family", *words)
     assert refused.code == 1 and "table of the family" in refused.err
+
+
+def test_a_report_on_a_familys_records_compares_them_with_every_table(family: Office) -> None:
+    words = ("synthesize", "family", "--report", "--json", "--output")
+    tables = {one["table"]: one for one in family.run(*words, "all.parquet").json["tables"]}
+    assert set(tables) == set(NAMES) and {one["apart"] for one in tables.values()} == {0.0}
+    for name, told in tables.items():
+        table = Release.published(Store.open(family.store), f"family_{name}")
+        away = (table.whole()["whole_count"] - table.table["unbiased_estimate"]).abs()
+        assert (told["cells"], told["farthest"]) == (len(away), pytest.approx(away.max()))
+    few = {one["table"]: one for one in family.run(*words, "few.parquet", "--rows", "3").json["tables"]}
+    assert few["age_sex"]["apart"] > 0.1 and few["age_sex"]["outside"] >= len(few["age_sex"]["marked"]) > 0
+    text = few["age_sex"]["marked"][0]
+    assert text.startswith("age ") and ", sex " in text and ", published " in text
 
 
 def test_a_family_that_is_named_is_answered_from_a_table_with_the_axes_asked(family: Office) -> None:

@@ -44,7 +44,10 @@ def synthesize(
         int | None, typer.Option(metavar="S", help="To draw the same records again. Default: fresh, and told.")
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Compare the sums of the records with those of the release.")
+        bool,
+        typer.Option(
+            "--report", help="Compare the sums of the records, or all tables of a family, with what was published."
+        ),
     ] = False,
     test_on: Annotated[
         Path | None,
@@ -65,7 +68,10 @@ def synthesize(
     from dphist_pipeline.answering.published import is_family, latest_revision
     from dphist_pipeline.applications.synthetic_files import check_output, write_synthetic
     from dphist_pipeline.applications.synthetic_records import SyntheticRecords
-    from dphist_pipeline.applications.synthetic_report import PublicTest, report_on
+    from dphist_pipeline.applications.synthetic_report import (
+        PublicTest,
+        report_on,
+    )
     from dphist_pipeline.applications.values_in_bins import Spread
     from dphist_pipeline.applications.whole_family import WholeFamily
     from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
@@ -79,14 +85,14 @@ def synthesize(
     spread = Spread(_ends("--low", low), _ends("--high", high), names, interpolate)
     records = SyntheticRecords.of(whole, rows, seed, spread)
     if isinstance(whole, WholeFamily):
-        if report or test_on:
-            raise application_refused("--report and --test-on compare with one table; name a table of the family")
+        if test_on:
+            raise application_refused("--test-on compares with one table; name a table of the family")
         test = None
     else:
         test = PublicTest.of(whole, test_on, target) if test_on else None
     with progress_bar(records.batches, as_json) as step:
         write_synthetic(records, output, overwrite, step)
-    found = report_on(whole, output, test) if isinstance(whole, WholeRelease) and (report or test) else None
+    found = report_on(whole, output, test) if report or test else None
     if as_json:
         print_json({"file": str(output), **records.facts(), **(found.facts() if found else {})})
         return

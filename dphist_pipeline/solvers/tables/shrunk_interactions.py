@@ -14,6 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
+
 Reals = NDArray[np.float64]
 
 POWERS = (0.0, 0.5, 1.0)
@@ -21,6 +23,24 @@ POWERS = (0.0, 0.5, 1.0)
 _RATIOS = np.exp(np.arange(-6.0, 6.5, 0.5))
 _LEAST_MODEL = 0.25  # rows: a cell of the model below counts as this, so that no cell is beyond reach
 _MOST_PASSES, _NEAR_ENOUGH, _LEAST = 20, 1e-3, 1e-9
+
+
+def lean_on_margins(
+    values: Reals, margins: Sequence[tuple[tuple[int, ...], Reals]], total: float, variance: float
+) -> Reals:
+    """A noisy table pulled towards the table that its margins alone give.
+
+    Without margins it is pulled towards an even one, and is not negative afterwards.
+
+    Args:
+        values: any shape.
+        margins: the axes that each has, rising, and its sums, which are not negative and sum to the total.
+        total: of the model; positive.
+        variance: of the noise in a cell of the difference, in rows squared.
+    """
+    if margins:
+        return shrink_towards(values, without_interaction(values.shape, margins), variance)
+    return on_simplex(shrink_towards(values, np.full(values.shape, total / values.size), variance), total)
 
 
 def shrink_towards(values: Reals, model: Reals, variance: float) -> Reals:

@@ -1,0 +1,143 @@
+"""Are whole tables of a family ever worse than the product of its single axes, or than a fit by mbi?
+
+All pairs of public records along five to twelve axes. From each release of the family, four answers: `estimate`,
+`whole` (the population of whole records that is fitted to it), `product` (of its single axes, each the best that the
+family tells, made non-negative), and, of sets whose grid is small enough, `mbi`: another release at the same ε in equal
+parts, Laplace noise, fitted by mbi as in `family_rival`. Measured on the pairs, and on triples, which are not asked:
+mean squared error of a cell by tables (each table counts alike) and by cells, and the mean total variation. With the
+standard errors over releases, and of `whole` less `product`. The factors of `shrink_towards` were looked at on adult,
+acs, idaho and california; labour and brazil were run once, at the end. Writes JSON.
+
+    python benchmarks/leaning_families.py [--releases 10] [--output benchmarks/results/leaning_families.json]
+
+Data: $DPHIST_DATA, else ../shared/data beside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from family_rival import MBI, fitted_by_mbi
+from record_sets import SETS, marginals_of
+from tables import PROJECT
+from whole_families import Marginal, behind, family_of
+
+from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.whole_families import fit_population
+from dphist_pipeline.mechanisms.tables import Tables, shares_for
+from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
+
+EPSILONS = ("0.1", "1")
+MOST_TRIPLES = 60
+MOST_CELLS_OF_MBI = 1 << 18
+Axes = tuple[int, ...]
+
+
+def errors(get: Marginal, exact: Marginal, asked: Sequence[Axes]) -> dict[str, float]:
+    """Of some tables: squared errors by tables and by cells, and total variation."""
+    away = [(get(axes) - exact(axes)) for axes in asked]
+    told, rows = [float(np.abs(get(axes)).sum()) for axes in asked], float(exact(asked[0]).sum())
+    shares = [
+        float(np.abs(get(axes) / max(total, 1.0) - exact(axes) / rows).sum() / 2)
+        for axes, total in zip(asked, told, strict=True)
+    ]
+    return {
+        "squared error by tables": float(np.mean([(gap**2).mean() for gap in away])),
+        "squared error by cells": float(sum((gap**2).sum() for gap in away) / sum(gap.size for gap in away)),
+        "total variation": float(np.mean(shares)),
+    }
+
+
+def product_of(made: dict[str, Estimate], pairs: Sequence[Axes]) -> Marginal:
+    """The product of single axes, each from the table that knows it best."""
+    lines: dict[int, tuple[float, np.ndarray]] = {}
+    for pair, table in zip(pairs, made.values(), strict=True):
+        for place, axis in enumerate(pair):
+            other = [np.arange(1 if one == place else size) for one, size in enumerate(table.values.shape)]
+            variance = table.unbiased.variance_of_sum(other) if table.unbiased else 1.0
+            if axis not in lines or variance < lines[axis][0]:
+                lines[axis] = variance, table.values.sum(axis=1 - place)
+    total = max(1.0, float(round(lines[0][1].sum())))
+    shares = {axis: on_simplex(line, total) / total for axis, (_, line) in lines.items()}
+    return lambda axes: total * reduce(np.multiply.outer, [shares[axis] for axis in axes])
+
+
+def answers(codes: Sequence[np.ndarray], epsilon: str) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Who answers, of what, and with which errors; of one release."""
+    shape, exact = marginals_of(codes)
+    pairs: list[Axes] = list(combinations(range(len(shape)), 2))
+    triples: list[Axes] = list(combinations(range(len(shape)), 3))[:: max(1, len(shape) * 220 // 12 // MOST_TRIPLES)]
+    family = family_of(shape, 2)
+    doors = [behind(family, axes, exact) for axes in shares_for(family).marginals]
+    made = dict(Tables().release_family(family, doors, Budget(Fraction(epsilon))).tables)
+    told = dict(zip(pairs, made.values(), strict=True))
+    yield "estimate", "pairs", errors(lambda axes: told[axes].values, exact, pairs)
+    population = fit_population(made)
+
+    def whole(axes: Axes) -> np.ndarray:
+        sizes = [shape[axis] for axis in axes]
+        cells = np.ravel_multi_index([population.places[:, axis] for axis in axes], sizes)
+        return np.bincount(cells, population.rows, minlength=int(np.prod(sizes))).reshape(sizes)
+
+    contenders: dict[str, Callable[[Axes], np.ndarray]] = {"whole": whole, "product": product_of(made, pairs)}
+    for name, get in contenders.items():
+        yield name, "pairs", errors(get, exact, pairs)
+        yield name, "triples, not asked", errors(get, exact, triples)
+    if float(np.prod([float(size) for size in shape])) <= MOST_CELLS_OF_MBI:
+        _, fitted = fitted_by_mbi(shape, [exact(pair) for pair in pairs], pairs, float(epsilon))
+        other = dict(zip(pairs, fitted, strict=True))
+        yield "mbi", "pairs", errors(lambda axes: other[axes], exact, pairs)
+
+
+def compared(name: str, epsilon: str, releases: int) -> Iterator[dict[str, Any]]:
+    """Means and standard errors over releases."""
+    codes = SETS[name]()
+    found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for _ in range(releases):
+        for who, what, measures in answers(codes, epsilon):
+            for measure, value in measures.items():
+                found[what, measure][who].append(value)
+    for (what, measure), values in found.items():
+        row: dict[str, Any] = {"set": name, "rows": len(codes[0]), "axes": len(codes), "epsilon": epsilon}
+        row |= {"of": what, "measure": measure}
+        for who, line in values.items():
+            row |= {who: float(np.mean(line)), f"{who}, standard error": _standard_error(line)}
+        gaps = [one - other for one, other in zip(values["whole"], values["product"], strict=True)]
+        row["whole less product, standard error"] = _standard_error(gaps)
+        yield row
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
+
+
+def main() -> None:
+    """Measures all sets at both epsilons, and writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--releases", type=int, default=10)
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "leaning_families.json")
+    asked = parser.parse_args()
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    facts: dict[str, Any] = {"measured": datetime.now(UTC).date().isoformat(), "mbi": MBI, "releases": asked.releases}
+    facts["rows"] = []
+    for name in SETS:
+        for epsilon in EPSILONS:
+            for row in compared(name, epsilon, asked.releases):
+                facts["rows"].append(row)
+                print(json.dumps(row), flush=True)
+            asked.output.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

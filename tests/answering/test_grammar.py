@@ -167,7 +167,7 @@ def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
         assert time.process_time() - started < 2, hostile[:20]
 
 
-@examples(300)
+@examples(100)
 @given(st.text(max_size=60))
 def test_any_text_gives_a_box_or_a_refusal(where: str) -> None:
     with suppress(Refused):

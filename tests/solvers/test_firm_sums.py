@@ -13,7 +13,7 @@ DRAWS = np.random.Generator(np.random.PCG64(20261126))
 
 def by_search(values: np.ndarray, total: float, deviation: float) -> np.ndarray:
     """The least of 30,000 thresholds that does not leave too much."""
-    for threshold in np.linspace(0, MOST_DEVIATIONS * deviation, 30_000):
+    for threshold in np.linspace(0, MOST_DEVIATIONS * deviation, 10_000):
         line = (values - threshold) * FIRM / (FIRM - 1)
         found = np.where(values <= threshold, 0, np.where(values >= FIRM * threshold, values, line))
         if found.sum() <= total:

@@ -5,8 +5,8 @@ All pairs of public records along five to twelve axes. From each release of the 
 family tells, made non-negative), and, of sets whose grid is small enough, `mbi`: another release at the same ε in equal
 parts, Laplace noise, fitted by mbi as in `family_rival`. Measured on the pairs, and on triples, which are not asked:
 mean squared error of a cell by tables (each table counts alike) and by cells, and the mean total variation. With the
-standard errors over releases, and of `whole` less `product`. The factors of `shrink_towards` were looked at on adult,
-acs, idaho and california; labour and brazil were run once, at the end. Writes JSON.
+standard errors over releases, and of `whole` less `product`. No set is held out: the form of `shrink_towards` was
+chosen while looking at all of them. Writes JSON.
 
     python benchmarks/leaning_families.py [--releases 10] [--output benchmarks/results/leaning_families.json]
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dphist_pipeline.planning.serving import Serves
+
 SpecArgument = Annotated[
     Path, typer.Argument(metavar="SPEC", help="The release's YAML file; with `for_each`, FILE#RELEASE.")
 ]
@@ -22,6 +24,13 @@ MechanismsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--mechanism", metavar="NAME", help="Also NAME:SETTING=VALUE. Repeat for more. Default: all that serve."
+    ),
+]
+ServesOption = Annotated[
+    Serves | None,
+    typer.Option(
+        "--serves",
+        help="What shall be answered well: a public rule names the mechanism for it.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning.columns import Column, Layout
+from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import spec_from_attributes
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
@@ -79,6 +81,7 @@ def draft(
     layout: Layout | None,
     mechanism: str = "adaptive",
     settings: Mapping[str, object] | None = None,
+    serving: Serving | None = None,
 ) -> str:
     """The text of a draft, as YAML with comments.
 
@@ -87,6 +90,7 @@ def draft(
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
         mechanism, settings: how the counts are released, already checked.
+        serving: the rule that named the mechanism; None if a person did.
 
     Raises:
         Refused: a spec cannot name the source.
@@ -101,7 +105,7 @@ def draft(
         _field("title", '""', "for people; may change at any time"),
         *_source(output, named, layout),
         *_privacy_fields([*ids, *codes], _outcome(others)),
-        *_mechanism(mechanism, settings or {}),
+        *_mechanism(mechanism, settings or {}, serving),
         *_axes(others, ids, codes, dates, layout),
         *_unused_columns(roles.odd),
         *_period(dates),
@@ -267,9 +271,19 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     ]
 
 
-def _mechanism(name: str, settings: Mapping[str, object]) -> list[str]:
-    says = "for cells; `workload` or `multiscale` for ranges, `geometric` is plain noise; `dphist forecast`"
-    lines = [_field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}")]
+def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | None) -> list[str]:
+    lines = []
+    if serving is not None:
+        rule = textwrap.wrap(f"To serve {serving.serves}: `{serving.written}`. {serving.because}.", 110)
+        lines += [f"  # {line}" for line in rule]
+        if serving.serves in ("ranges", "prefixes"):
+            lines.append(
+                f"  # Once axes and epsilon are decided: dphist forecast SPEC --serves {serving.serves} --records N"
+            )
+    says = "for cells; `dphist new --serves ranges` chooses for ranges, `geometric` is plain noise"
+    lines.append(_field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}"))
+    if name == "tables":
+        lines.append(_field("tables", "{all: 2}", "every pair of axes; or list: [[age, ward], [ward]]"))
     if settings:
         written = ", ".join(f"{setting}: {_yaml_text(str(value))}" for setting, value in settings.items())
         lines.append(f"  settings: {{{written}}}")

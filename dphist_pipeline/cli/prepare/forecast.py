@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Annotated
 
 import typer
 
-from dphist_pipeline.cli.options import DecimalsOption, JsonOption, MechanismsOption, SpecArgument, StoreOption
+from dphist_pipeline.cli.options import (
+    DecimalsOption,
+    JsonOption,
+    MechanismsOption,
+    ServesOption,
+    SpecArgument,
+    StoreOption,
+)
 from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
+from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.numbers import parse_epsilon
@@ -69,6 +78,7 @@ def forecast(
             metavar="TABLE=RECORDS", help="For `tables:`: the wanted error of a cell of one table. Repeat it."
         ),
     ] = None,
+    serves: ServesOption = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every mechanism, not the spec's and the three with the least errors.")
     ] = False,
@@ -87,6 +97,10 @@ def forecast(
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
+    serving = _serving(checked, serves, records) if serves is not None else None
+    if serving is not None and not as_json:
+        own = "which is the spec's" if serving.mechanism == checked.mechanism else f"the spec has `{checked.mechanism}`"
+        print_lines([f"To serve {serves}: `{serving.written}` ({own}). {serving.because}.", ""])
     if checked.family is not None:
         _print_family(checked, epsilons, _targets(target or []), target_error, records, as_json, decimals)
         return
@@ -102,11 +116,21 @@ def forecast(
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
     if as_json:
-        print_json(found.facts())
+        print_json(found.facts() | ({"serves": asdict(serving)} if serving else {}))
         return
     print_lines(found.opening())
     print_tables(found.tables(decimals))
     print_lines(["", *found.notes()])
+
+
+def _serving(spec: ReleaseSpec, serves: Serves, records: int | None) -> Serving:
+    """The mechanism that the rule names for the declared axes."""
+    if (serves == "tables") != (spec.family is not None):
+        have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
+        raise typer.BadParameter(f"--serves {serves}: this spec {have}")
+    from dphist_pipeline.planning.stand_ins import RECORDS
+
+    return mechanism_for(serves, spec.domain.shape, spec.epsilon, records or RECORDS)
 
 
 def _targets(written: Sequence[str]) -> dict[str, float]:

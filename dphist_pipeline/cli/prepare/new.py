@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.options import JsonOption
+from dphist_pipeline.cli.options import JsonOption, ServesOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.refusals import shown
@@ -32,13 +32,15 @@ def new(
             help="Parquet or CSV, or a glob in quotes: names and types of its columns become axes. No value is read.",
         ),
     ] = None,
+    serves: ServesOption = None,
     mechanism: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="Also NAME:SETTING=VALUE,SETTING=VALUE: written with settings that do better than defaults.",
+            help="In place of --serves. Also NAME:SETTING=VALUE,SETTING=VALUE: written with settings that do better "
+            "than defaults.",
         ),
-    ] = "adaptive",
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The spec to write. Default: RELEASE.yaml, here.")
     ] = None,
@@ -55,12 +57,16 @@ def new(
         name = _release_name(release)
     from dphist_pipeline.planning.columns import read_layout
     from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
+    from dphist_pipeline.planning.serving import mechanism_for
     from dphist_pipeline.releasing.locations import store_folder
 
+    if serves is not None and mechanism is not None:
+        raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
+    serving = mechanism_for(serves) if serves is not None else None
     file = output or Path(f"{name}.yaml")
-    chosen, settings = _with_advice(mechanism)
+    chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
     layout = read_layout(source) if source is not None else None
-    text = draft(name, file, source, layout, chosen, settings)
+    text = draft(name, file, source, layout, chosen, settings, serving)
     places = undecided_fields(text, file)
     write_draft(text, file)
     readings = drafted_readings(layout) if layout is not None else []

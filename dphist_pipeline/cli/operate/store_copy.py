@@ -85,9 +85,10 @@ def pages(
         print_json(vars(done))
     else:
         anew, same = len(done.anew), len(done.same)
+        were = f"; those of {same:,} were as this version writes them" if same else ""
         out.print(
-            f"[green]✓[/] pages of {f'{anew:,}' if anew else 'no'} publication{'s' if anew > 1 else ''} rendered anew, "
-            f"{f'{same:,}' if same else 'none'} as this version writes them; the catalogue is built anew"
+            f"[green]✓[/] pages of {f'{anew:,}' if anew else 'no'} publication{'s' if anew > 1 else ''} rendered anew"
+            f"{were}. The catalogue is built anew"
         )
         print_lines([f"  left as they are: {place}: {why}" for place, why in done.left.items()])
     if done.left:

@@ -34,6 +34,9 @@ HOMES = {
         "prepare.forecast", "forecast", "Forecasts errors, and how long the account lasts, before records are read."
     ),
     "compare": Home("prepare.compare", "compare", "Compares mechanisms on public counts, by many releases of each."),
+    "explain": Home(
+        "prepare.explain", "explain", "Writes a short text on a release for lawyers, ethics boards or the press."
+    ),
     "rehearse": Home(
         "prepare.rehearse", "rehearse", "Runs a whole release on invented records, in a store that is deleted."
     ),

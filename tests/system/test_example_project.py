@@ -96,6 +96,12 @@ def test_the_wheel_holds_all_that_the_package_reads(tmp_path: Path) -> None:
     assert expected <= held and len([name for name in held if name.endswith(".sql")]) > 20
 
 
+def test_a_wheel_that_is_built_again_elsewhere_has_the_same_bytes(tmp_path: Path) -> None:
+    """Neither the folder nor the time of the build is in it."""
+    first = wheel(tmp_path / "one").read_bytes()
+    assert wheel(tmp_path / "another" / "place").read_bytes() == first
+
+
 def test_the_example_runs_from_records_to_report_in_a_fresh_environment(tmp_path: Path) -> None:
     python, project = environment(tmp_path / "env", wheel(tmp_path)), tmp_path / "hospital"
     shutil.copytree(EXAMPLE, project)

@@ -49,14 +49,16 @@ def study(quick: bool) -> Section:
             Verdict.over(found <= most * (1 + 1e-9) for found, most in hidden),
             note=f"P₀ = {SHARE}; who is not asked sends the noise of an empty vector, and is compared with one who is "
             "absent",
-            figures=f"the loss is {_listed(found for found, _ in hidden)}, told {_listed(most for _, most in hidden)}",
+            figures=f"the loss is {_listed(found for found, _ in hidden)}, by the theorem "
+            f"{_listed(most for _, most in hidden)}",
         ),
         Claim(
             "Theorem 3",
             "sampling lowers the loss to ln(1 + P₀·(e^ε - 1)): the curator sees that a report was sent, as in CHP",
             None,
             Verdict.over(found <= most * (1 + 1e-9) for found, most in seen),
-            figures=f"the loss is {_listed(found for found, _ in seen)}, told {_listed(most for _, most in seen)}",
+            figures=f"the loss is {_listed(found for found, _ in seen)}, by the theorem "
+            f"{_listed(most for _, most in seen)}",
         ),
         Claim(
             "Section 4.2.3",

@@ -19,6 +19,7 @@ from report import Verdict, rewrite
 REPRODUCED, HELD, PART, NOT_HELD, NOT = "reproduced", "held", "held in part", "not held", "not reproduced"
 UNJUDGED = "cannot be judged"
 STATUSES = (REPRODUCED, HELD, PART, NOT_HELD, NOT, UNJUDGED)
+MOST_FIGURES = 80  # characters of figures that a card repeats
 LIST = Path(__file__).with_suffix(".json")
 
 
@@ -172,6 +173,8 @@ def _about(where: str, item: Item) -> bool:
 def sentence(paper: str) -> str:
     """What became of a paper's tables and figures, and which claims hold nowhere, for a mechanism's card.
 
+    Short figures stand beside such a claim, since a claim may fail by too much as well as by too little.
+
     Args:
         paper: how its name begins.
     """
@@ -187,7 +190,8 @@ def sentence(paper: str) -> str:
         for claim in item.claims if item.name.startswith(("Table", "Figure")) else ():
             if claim.verdict.startswith("fails") and not claim.beside:
                 place = claim.where or item.name
-                failed.setdefault(claim.says, []).append(f"{place[0].lower()}{place[1:]}")
+                figures = f": {claim.figures}" if 0 < len(claim.figures) <= MOST_FIGURES else ""
+                failed.setdefault(claim.says, []).append(f"{place[0].lower()}{place[1:]}{figures}")
     said = [f"{says} ({', '.join(places)})" for says, places in failed.items()]
     parts += [f"in no setting: {'; '.join(said)}"] if said else []
     return f"Of its claims, {'; '.join(parts)} (docs/explanation/measured.md)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import exp, isclose, log
@@ -69,8 +70,8 @@ def study(quick: bool) -> Section:
             Claim(
                 theorem,
                 f"{who}: no report is more than e^ε likelier from one value than from another",
-                Verdict.over(_loss(epsilon, closed=True) <= epsilon * (1 + 1e-9) for epsilon in EPSILONS),
-                Verdict.over(isclose(_loss(epsilon, closed=False), epsilon) for epsilon in EPSILONS),
+                Verdict.over(_of_epsilon(epsilon, closed=True) <= epsilon * (1 + 1e-9) for epsilon in EPSILONS),
+                Verdict.over(isclose(_of_epsilon(epsilon, closed=False), epsilon) for epsilon in EPSILONS),
                 note=f"over all reports and values of {INTERVALS} intervals{more}",
                 figures="half-open intervals: the loss is ε",
                 printed_figures="intervals closed at both ends: a value on a boundary sets two bits, the loss is 2ε",
@@ -163,21 +164,38 @@ def _told(shape: Histograms, way: str) -> str:
     return f"{'; '.join(told)}; nearer for all three in {all_three} of {every[0].size} single collections"
 
 
-def _loss(epsilon: float, closed: bool) -> float:
+def loss(truthful: float, closed: bool) -> float:
     """The largest log-ratio of the probabilities of a report, over all 2^K reports and pairs of values.
 
-    Each bit is told as it is with probability e^(ε/2) / (1 + e^(ε/2)). A value sets the bit of its interval; if
-    intervals are closed at both ends, a value on a boundary sets those of both.
+    A value sets the bit of its interval; if intervals are closed at both ends, one on a boundary sets those of both.
+
+    Args:
+        truthful: the probability that a bit is told as it is; e^(ε/2) / (1 + e^(ε/2)) in the paper.
+        closed: whether intervals are closed at both ends.
     """
-    truthful = exp(epsilon / 2) / (1 + exp(epsilon / 2))
-    values = [(place,) for place in range(INTERVALS)]
+    values: list[tuple[int, ...]] = [(place,) for place in range(INTERVALS)]
     if closed:
         values += [(place, place + 1) for place in range(INTERVALS - 1)]
+    told = chances(truthful, values)
+    return float((told.max(axis=1) - told.min(axis=1)).max())
+
+
+def chances(truthful: float, values: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """Logarithms of the probabilities of all reports, shape (2^K, values).
+
+    Args:
+        truthful: the probability that a bit is told as it is.
+        values: for each, the bits that it sets.
+    """
     bits = np.array([[place in value for place in range(INTERVALS)] for value in values])
     reports = np.array(list(product((False, True), repeat=INTERVALS)))
-    told = (reports[:, None, :] == bits[None, :, :]).sum(axis=2)
-    chances = told * log(truthful) + (INTERVALS - told) * log(1 - truthful)
-    return float((chances.max(axis=1) - chances.min(axis=1)).max())
+    alike = (reports[:, None, :] == bits[None, :, :]).sum(axis=2)
+    logs: np.ndarray = alike * log(truthful) + (INTERVALS - alike) * log(1 - truthful)
+    return logs
+
+
+def _of_epsilon(epsilon: float, closed: bool) -> float:
+    return loss(exp(epsilon / 2) / (1 + exp(epsilon / 2)), closed)
 
 
 def _bias(city: City) -> float:

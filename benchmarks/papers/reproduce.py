@@ -33,6 +33,7 @@ import kept
 import linkage
 import listed
 import local
+import local_costs
 import local_shapes
 import relative
 import sreb_gca
@@ -51,6 +52,7 @@ STUDIES = {
     "linkage": linkage.study,
     "local": local.study,
     "local_shapes": local_shapes.study,
+    "local_costs": local_costs.study,
 }
 HEAD = """# Which published figures hold once the algorithm is private
 
@@ -97,8 +99,9 @@ def main() -> None:
 def _times() -> str:
     """How long each study took when it was kept, with other work on the machine."""
     taken = {name: facts["takes"] for name, facts in kept.studies().items()}
-    lines = [f"  {name:<16}{one['whole']:>5} s, with --quick {one['quick']} s" for name, one in taken.items()]
-    total, quick = (sum(one[kind] for one in taken.values()) for kind in ("whole", "quick"))
+    seconds = {name: (one["whole"], one.get("quick", 0)) for name, one in taken.items()}  # a new study has no quick one
+    lines = [f"  {name:<16}{whole:>5} s, with --quick {quick} s" for name, (whole, quick) in seconds.items()]
+    total, quick = (sum(one[kind] for one in seconds.values()) for kind in (0, 1))
     return "\n".join(["seconds when they were kept, on two busy cores:", *lines, f"  all{total:>18} s, {quick} s"])
 
 

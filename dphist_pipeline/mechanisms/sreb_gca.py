@@ -7,8 +7,8 @@ Paper:    Chen, Zhou, Qiu, Xu, Zeng, Fang, Chen, Huang, Xu, Chen. A histogram pu
           group C apart. Averaging them removes the noise: |C| draws at that scale about one mean cost |C| times the
           second share. Here a group has one draw, which its cells share.
           Of its claims, held: figures 1, 2; held in part: table 2, figures 4, 5, 6; cannot be judged: figure 3; in no
-          setting: KL divergence below AHP's, all sets and ε, AHP at its default of 17/20 (table 2)
-          (docs/explanation/measured.md).
+          setting: KL divergence below AHP's, all sets and ε, AHP at its default of 17/20 (table 2: 1.12 to 4.03 times
+          AHP's) (docs/explanation/measured.md).
 Privacy:  order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group. Order and
           groups are found on noisy cells alone, which is free.
 Domain:   any number of axes, ordered or not; where a cell lies plays no part.

@@ -75,11 +75,12 @@ def test_a_card_names_every_part_of_a_figure_in_which_a_claim_fails(study, monke
     failed = [listed.Found("saves more", "fails: 0 of 5", where=f"Figure 9 ({part})") for part in "ab"]
     held = [listed.Found("falls", "holds: 1 of 1"), listed.Found("grows", "fails: 0 of 1", beside=True)]
     unjudged = listed.Item("a paper", "Figure 3", "cannot be judged", "why", claims=(held[1],))
-    figure = listed.Item("a paper", "Figure 9", "held in part", "why", claims=(*failed, *held))
+    told = [listed.Found(f"saves {length}", "fails: 0 of 5", "9" * length) for length in (80, 81)]
+    figure = listed.Item("a paper", "Figure 9", "held in part", "why", claims=(*failed, *told, *held))
     monkeypatch.setattr(listed, "items", lambda: [unjudged, figure])
     assert listed.sentence("a paper") == (
         "Of its claims, held in part: figure 9; cannot be judged: figure 3; in no setting: saves more (figure 9 (a), "
-        "figure 9 (b)) (docs/explanation/measured.md)."
+        f"figure 9 (b)); saves 80 (figure 9: {'9' * 80}); saves 81 (figure 9) (docs/explanation/measured.md)."
     )
 
 
@@ -207,6 +208,23 @@ def test_the_time_of_a_study_is_noted_beside_what_it_found(study, tmp_path, monk
     assert (after["few"], after["files"]) == ("2 releases in place of 10", ["adult.parquet"])
     kept.keep("linkage", section, "2026-11-25", quick=False, seconds=41)
     assert kept.studies()["linkage"]["takes"] == {"whole": 41, "quick": 8}
+
+
+def test_a_new_study_is_named_before_its_quick_run_was_timed(study, tmp_path, monkeypatch):
+    kept, report = study["kept"], study["report"]
+    monkeypatch.setattr(kept, "KEPT", tmp_path / "papers.json")
+    section = report.Section("a paper", "a setting", [report.Claim("Figure 9", "less", None, report.Verdict(1))])
+    kept.keep("linkage", section, "2026-11-24", quick=False, seconds=40.4)
+    assert "linkage            40 s, with --quick 0 s" in study["reproduce"]._times()
+
+
+def test_sampling_lowers_the_loss_only_where_nobody_sees_who_was_asked(study):
+    costs = study["local_costs"]
+    for epsilon in costs.EPSILONS:
+        hidden, promised = costs._hidden_loss(epsilon)
+        assert hidden == pytest.approx(promised) and promised < epsilon / 2
+        seen, promised = costs._seen_loss(epsilon)
+        assert seen == pytest.approx(epsilon) and promised < epsilon
 
 
 @pytest.mark.parametrize(

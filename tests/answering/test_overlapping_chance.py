@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
 
 WARDS = ["a", "b", "c", "d"]
@@ -44,7 +45,8 @@ def varying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBP
     by_hand.publish(public, by_hand.estimate(AXES, EXPECTED, SCALE, off=0.0), AXES, "noisy", "2026-03-02")
     source = np.random.default_rng(38)
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public))
+        create_tables(connection, list_publications(public), macros=["dph_difference", "dph_ratio", "dph_share"])
+        connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS}'")
         for table in ("dph_releases", "internals.dph_cells_noisy"):
             rows = connection.sql(f"FROM {table}").to_arrow_table().to_pylist()
             more = []

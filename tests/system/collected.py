@@ -44,7 +44,7 @@ class Collecting:
     def __init__(self, office: Office) -> None:
         self.office = office
         (office.folder / "reports").mkdir()
-        office.undecided()
+        assert office.run("init", "--store", office.store).code == 0
 
     @property
     def spec_file(self) -> Path:

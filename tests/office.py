@@ -52,6 +52,8 @@ FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.
 # Public files that are made from the published ones.
 DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv", "index.html")
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
+# The commands that make a store of each state.
+WAYS = {"undecided": (["init"],), "opened": (["init"], ["ledger", *OPEN_HEALTH])}
 
 
 def left_by_older_version(store: Path, release: str, period: str, revision: int, run: str) -> Path:
@@ -116,22 +118,36 @@ class Office:
 
         Its store and witness are a copy of those that this process made first, with the same ids; see `of_its_own`.
         """
-        if os.environ.get("DPHIST_LEDGER"):  # on a server
-            self.of_its_own()
-        else:
-            made = made_once(Operator.load_or_make().public)
-            shutil.copytree(made.store, self.store)
-            shutil.copy2(made.witness, self.witness)
+        self._made("opened")
         self.write_records()
         self.write_spec()
         return self
 
+    def undecided(self) -> Office:
+        """The office with a store in which nothing is decided: no account, no source; a copy, as in `opened`."""
+        self._made("undecided")
+        return self
+
+    def _made(self, state: str) -> None:
+        if os.environ.get("DPHIST_LEDGER"):  # on a server
+            for words in WAYS[state]:
+                self._done(*words)
+        else:
+            self._copy(made_once(Operator.load_or_make().public)[state])
+
+    def _copy(self, made: Office) -> None:
+        shutil.copytree(made.store, self.store)
+        shutil.copy2(made.witness, self.witness)
+
     def of_its_own(self) -> Office:
         """The office with a store of its own, and an account."""
-        for words in (["init"], ["ledger", *OPEN_HEALTH]):
-            ran = self.run(*words, "--store", self.store)
-            assert ran.code == 0, ran.err
+        for words in WAYS["opened"]:
+            self._done(*words)
         return self
+
+    def _done(self, *words: str) -> None:
+        ran = self.run(*words, "--store", self.store)
+        assert ran.code == 0, ran.err
 
     def release(self, *more: str) -> Ran:
         """Runs `dphist release spec.yaml`."""
@@ -202,8 +218,13 @@ class Office:
 
 
 @cache
-def made_once(operator: str) -> Office:
-    """An office with a store and an account of this operator, to be copied: to make one takes a third of a second."""
+def made_once(operator: str) -> dict[str, Office]:
+    """Offices of this operator to be copied, without and with an account: to make them takes a third of a second."""
     folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Office(folder / "office").of_its_own()
+    undecided, opened = Office(folder / "undecided"), Office(folder / "opened")
+    undecided._done("init")
+    opened._copy(undecided)
+    for words in WAYS["opened"][1:]:
+        opened._done(*words)
+    return {"undecided": undecided, "opened": opened}

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.answering.catalogue import create_tables, list_publications
 
 WARDS = ["a", "b", "c", "d"]
@@ -44,22 +45,25 @@ def varying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBP
     by_hand.publish(public, by_hand.estimate(AXES, EXPECTED, SCALE, off=0.0), AXES, "noisy", "2026-03-02")
     source = np.random.default_rng(38)
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public))
-        for table in ("dph_releases", "internals.dph_cells_noisy"):
-            rows = connection.sql(f"FROM {table}").to_arrow_table().to_pylist()
-            more = []
-            for number in range(PERIODS):
-                for row in rows:
-                    drawn = {"period": f"p{number:04}"}
-                    if "unbiased_estimate" in row:
-                        one, two = source.geometric(1 - np.exp(-1 / float(SCALE)), 2)
-                        counted = float(source.poisson(row["unbiased_estimate"]) + one - two)
-                        drawn |= {"unbiased_estimate": counted, "estimate": counted}
-                    more.append(row | drawn)
-            connection.register("more", pa.Table.from_pylist(more))
-            connection.execute(f"INSERT INTO {table} BY NAME FROM more")
-            connection.unregister("more")
+        create_tables(connection, list_publications(public), macros=["dph_difference", "dph_ratio", "dph_share"])
+        connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS}'")
+        (release,) = connection.sql("FROM dph_releases").to_arrow_table().to_pylist()
+        periods = [f"p{number:04}" for number in range(PERIODS)]
+        insert(connection, "dph_releases", pa.Table.from_pylist([release | {"period": period} for period in periods]))
+        cells = connection.sql("FROM internals.dph_cells_noisy").to_arrow_table()
+        repeated = cells.take(np.tile(np.arange(cells.num_rows), PERIODS)).to_pydict()
+        means = np.array(repeated["unbiased_estimate"])
+        one, two = source.geometric(1 - np.exp(-1 / float(SCALE)), (2, means.size))
+        counted = source.poisson(means) + one - two
+        drawn = {"period": np.repeat(periods, cells.num_rows), "unbiased_estimate": counted, "estimate": counted}
+        insert(connection, "internals.dph_cells_noisy", pa.table(repeated | drawn))
         yield connection
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    connection.register("more", rows)
+    connection.execute(f"INSERT INTO {table} BY NAME FROM more")
+    connection.unregister("more")
 
 
 def asked(connection: duckdb.DuckDBPyConnection, macro: str, first: str, second: str, more: str = "") -> np.ndarray:

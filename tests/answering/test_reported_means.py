@@ -154,15 +154,20 @@ def test_an_error_that_is_not_known_is_null_and_never_0(
             assert error is None and row["ci_lower"] is None
 
 
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Estimates from reports of whole numbers."""
+    axes = [{**reported.AGE, "whole": True}]
+    return reported.publish(tmp_path_factory.mktemp("public"), reported.estimate(axes), axes)
+
+
 @pytest.mark.parametrize(
     ("bin_", "first", "last"), [((0, 6), 0, 5), ((6, 18), 6, 17), ((60, 75), 60, 74), ((75, 90), 75, 90)]
 )
 def test_a_bin_of_whole_numbers_from_reports_reaches_from_its_first_to_its_last(
-    tmp_path: Path, bin_: tuple[int, int], first: int, last: int
+    town: Release, bin_: tuple[int, int], first: int, last: int
 ) -> None:
     """The last bin of a collection holds its upper end, too."""
-    axes = [{**reported.AGE, "whole": True}]
-    town = reported.publish(tmp_path, reported.estimate(axes), axes)
     box, half = {"age": bin_}, (last - first) / 2
     mean, total, count = town.mean("age", box=box), town.sum("age", box=box), town.answer(**box).estimate
     assert (mean.estimate, mean.ci_lower, mean.ci_upper) == (first + half, first, last)
@@ -178,9 +183,7 @@ def test_a_bin_of_whole_numbers_from_reports_reaches_from_its_first_to_its_last(
     assert [row["age"] for row in shown] == [words]
 
 
-def test_all_bins_of_whole_numbers_from_reports_have_the_mean_of_their_middles(tmp_path: Path) -> None:
-    axes = [{**reported.AGE, "whole": True}]
-    town = reported.publish(tmp_path, reported.estimate(axes), axes)
+def test_all_bins_of_whole_numbers_from_reports_have_the_mean_of_their_middles(town: Release) -> None:
     counts = town.marginal(["age"])["unbiased"].to_numpy()
     middles, halves = np.array([2.5, 11.5, 23.5, 37, 52, 67, 82.5]), np.array([2.5, 5.5, 5.5, 7, 7, 7, 7.5])
     mean, total = town.mean("age"), town.sum("age")

@@ -25,7 +25,7 @@ def beside_the_branches(tree: ast.AST) -> list[str]:
 def without_a_code(tree: ast.AST) -> list[str]:
     """Errors made of a branch, or of `DphistError`, that programs could not tell from others."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    made = [call for call in calls if ast.unparse(call.func) in {*BRANCHES, "DphistError"}]
+    made = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in {*BRANCHES, "DphistError"}]
     return [ast.unparse(call) for call in made if "code" not in {word.arg for word in call.keywords}]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -113,24 +114,28 @@ def test_a_marker_without_law_or_with_a_bound_that_is_too_large_is_refused(
         assert "bound of at most 1e-07" in "\n".join([*result.errlines, *result.outlines])
 
 
+@cache
+def calls_of_methods() -> list[tuple[str, ast.Call, ast.Attribute]]:
+    """All calls of an attribute in the tests, with their file."""
+    return [
+        (path.name, node, node.func)
+        for path in sorted(TESTS.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+
+
 def test_every_marker_names_its_law_and_a_bound_of_at_most_one_in_ten_million() -> None:
     found = []
-    for path in sorted(TESTS.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "draws":
-                if ast.unparse(node.func) != "pytest.mark.draws":
-                    continue
-                (written,) = node.args
-                assert isinstance(written, ast.Constant), (path, node.lineno)
-                found.append(law_and_bound(written.value))
+    for name, call, method in calls_of_methods():
+        if method.attr == "draws" and ast.unparse(method) == "pytest.mark.draws":
+            (written,) = call.args
+            assert isinstance(written, ast.Constant), (name, call.lineno)
+            found.append(law_and_bound(written.value))
     assert found and all(law and bound <= MOST_BOUND for law, bound in found)
 
 
 def test_no_generator_of_a_test_starts_from_a_seed_that_nobody_recorded() -> None:
-    found = [
-        (path.name, node.lineno)
-        for path in sorted(TESTS.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and not node.args and ast.unparse(node.func).endswith("random.default_rng")
-    ]
-    assert found == []
+    calls = [one for one in calls_of_methods() if one[2].attr == "default_rng"]
+    made = [one for one in calls if ast.unparse(one[2]).endswith("random.default_rng")]
+    assert made and [(name, call.lineno) for name, call, _ in made if not call.args] == []

@@ -12,6 +12,7 @@ from office import Office
 from dphist_pipeline.planning.column_readings import dates_in_words, example_of
 from dphist_pipeline.releasing.allowing import load_spec
 
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is said of columns that are read")
 LOANS = 'card,Datum,age,kind\nann,14.09.2026,"30,5",Novel\n'
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
 KIND = {"column": "kind", "values": ["Novel", "Film"], "other": True}

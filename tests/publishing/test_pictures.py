@@ -17,6 +17,7 @@ import by_hand
 import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
+from quick_pictures import really_drawn
 
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.boxes import answer_box
@@ -24,6 +25,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise
 from dphist_pipeline.estimates.reliability import reliability
+from dphist_pipeline.publishing import _vega
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
@@ -331,11 +333,19 @@ def test_a_large_grid_is_summed_before_it_is_drawn() -> None:
     assert len(drawn_rows(grid(axes))) <= 24 * 24 and len(drawn_rows(grid([INCOME]))) <= 60
 
 
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws each time anew, as the program does."""
+    monkeypatch.setattr(_vega, "_converted", really_drawn)
+
+
+@pytest.mark.usefixtures("engine")
 def test_equal_pictures_have_equal_bytes() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
         assert draw(main_picture(grid(axes))) == draw(main_picture(grid(axes)))
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
     picture = main_picture(grid([AGE]))
     drawn = draw(picture)

@@ -13,12 +13,12 @@ DRAWS = np.random.Generator(np.random.PCG64(20261126))
 
 def by_search(values: np.ndarray, total: float, deviation: float) -> np.ndarray:
     """The least of 30,000 thresholds that does not leave too much."""
-    for threshold in np.linspace(0, MOST_DEVIATIONS * deviation, 10_000):
-        line = (values - threshold) * FIRM / (FIRM - 1)
-        found = np.where(values <= threshold, 0, np.where(values >= FIRM * threshold, values, line))
-        if found.sum() <= total:
-            return found
-    return found
+    for some in np.split(np.linspace(0, MOST_DEVIATIONS * deviation, 30_000)[:, None], 300):
+        line = (values - some) * FIRM / (FIRM - 1)
+        found = np.where(values <= some, 0, np.where(values >= FIRM * some, values, line))
+        if (enough := found.sum(axis=1) <= total).any():
+            break
+    return found[enough.argmax()] if enough.any() else found[-1]
 
 
 def test_the_threshold_is_the_least_that_brings_the_sum_down() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import by_hand
 import duckdb
@@ -22,6 +24,7 @@ from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.axes import domain_of
 
+NEWER = [column.name for column in VALUE_COLUMNS if not column.is_digested]
 WEEKS = ("2026-03-02", "2026-03-09")
 QUESTIONS = ("dph_total('weekly')", "dph_band('weekly')", "dph_whole('weekly')", "dph_marginal('weekly', ['ward'])")
 
@@ -59,22 +62,53 @@ def opened(public: Path, scratch: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@pytest.mark.parametrize("column", [column.name for column in VALUE_COLUMNS if not column.is_digested])
-def test_a_store_whose_older_files_lack_a_column_opens_and_answers(column: str, tmp_path: Path) -> None:
-    answers = {}
-    for name, lacking in (("whole", ("", "")), ("older", (column, column)), ("grown", (column, ""))):
-        for week, lacks in zip(WEEKS, lacking, strict=True):
-            older(tmp_path / name, week, lacks)
-        (scratch := tmp_path / f"{name}_scratch").mkdir()
-        with opened(tmp_path / name, scratch) as connection:
-            answers[name] = [connection.execute(f"FROM {question}").fetchall() for question in QUESTIONS]
-            asked = f"SELECT count({column}) > 0 FROM weekly GROUP BY period ORDER BY period"
-            assert connection.execute(asked).fetchall() == [(not lacks,) for lacks in lacking]
-        readers = pq.ParquetFile(tmp_path / name / "weekly/latest/cells.parquet").schema_arrow.names
-        described = json.loads((tmp_path / name / "croissant.json").read_bytes())["recordSet"][0]["field"]
-        assert (column in readers) == (name != "older")
-        assert (f"weekly/{column}" in {field["name"] for field in described}) == (name != "older")
-    assert answers["older"] == answers["grown"] == answers["whole"]
+@dataclass(frozen=True)
+class Told:
+    """What two weeks tell, whose files may lack a column.
+
+    Attributes:
+        answers: the rows of each question.
+        filled: whether each week has numbers in each column.
+        read: the columns for readers of files.
+        described: the columns in `croissant.json`.
+    """
+
+    answers: list[list[tuple[Any, ...]]]
+    filled: dict[str, list[bool]]
+    read: set[str]
+    described: set[str]
+
+
+def told(folder: Path, *lacking: str) -> Told:
+    for week, lacks in zip(WEEKS, lacking, strict=True):
+        older(public := folder / "public", week, lacks)
+    (scratch := folder / "scratch").mkdir()
+    counts = ", ".join(f"count({column}) > 0" for column in NEWER)
+    with opened(public, scratch) as connection:
+        answers = [connection.execute(f"FROM {question}").fetchall() for question in QUESTIONS]
+        weeks = connection.execute(f"SELECT {counts} FROM weekly GROUP BY period ORDER BY period").fetchall()
+    read = pq.ParquetFile(public / "weekly/latest/cells.parquet").schema_arrow.names
+    described = json.loads((public / "croissant.json").read_bytes())["recordSet"][0]["field"]
+    filled = dict(zip(NEWER, map(list, zip(*weeks, strict=True)), strict=True))
+    return Told(answers, filled, set(read), {field["name"] for field in described})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return told(tmp_path_factory.mktemp("whole"), "", "")
+
+
+@pytest.mark.parametrize("column", NEWER)
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_store_whose_older_files_lack_a_column_opens_and_answers(
+    column: str, grown: bool, whole: Told, tmp_path: Path
+) -> None:
+    found = told(tmp_path, column, "" if grown else column)
+    assert found.answers == whole.answers
+    assert found.filled == {**whole.filled, column: [False, grown]}
+    assert all(all(weeks) for weeks in whole.filled.values())
+    assert (column in found.read) == (f"weekly/{column}" in found.described) == grown
+    assert column in whole.read and f"weekly/{column}" in whole.described
 
 
 def test_only_columns_of_the_first_version_are_digested() -> None:

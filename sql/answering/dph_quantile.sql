@@ -7,9 +7,11 @@
 -- `capped` tells how many rows the bound cut, where a quality table counts them.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
 -- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
-{opening},
-{bins},
+{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set apart = 'SELECT spans.grid, spans.axis FROM spans' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
 given AS (
     SELECT CAST(axis AS VARCHAR) AS axis
 ),
@@ -17,20 +19,20 @@ asked_shares AS (
     SELECT DISTINCT unnest(coalesce(TRY_CAST(written.q AS DOUBLE[]), [TRY_CAST(written.q AS DOUBLE)])) AS q
     FROM (SELECT CAST(q AS VARCHAR) AS q) AS written
 ),
-{boxes_along},
-{boxes},
+{% include 'pieces/boxes_along.sql' %},
+{% include 'pieces/boxes.sql' %},
 spans AS (
     SELECT allowed.grid, allowed.axis, allowed.stride, allowed.size, allowed.first, allowed.final
     FROM allowed JOIN given ON given.axis = allowed.axis
 ),
-{nested},
+{% include 'pieces/nested.sql' %},
 along AS (
     SELECT
         c.period, (t.cell_number // spans.stride) % spans.size AS position,
-        count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
+        count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased
     FROM conditions AS c
     JOIN spans ON spans.grid = c.grid
-    JOIN dph_cells AS t ON {inside}
+    JOIN dph_cells AS t ON {{ inside() }}
     GROUP BY c.period, position
 ),
 -- At the upper edge of each bin: the count below it, and the total. The quantile lies below if q * total is at most the count.
@@ -109,14 +111,14 @@ span_squares AS (
     JOIN edges ON edges.period = nested.period AND edges.position = l.position
 ),
 span_variances AS (
-    SELECT s.period, s.position, s.q, {sum_of_spans} AS linear_variance
+    SELECT s.period, s.position, s.q, {{ exact_sum('s.weight * s.share') }} AS linear_variance
     FROM span_squares AS s
     GROUP BY s.period, s.position, s.q
 ),
 -- For estimates from reports: the variance at each edge, and its largest change per record in the balance.
 report_variances AS (
     SELECT
-        e.period, e.position, e.q, {report_contrast} AS variance,
+        e.period, e.position, e.q, {{ report_contrast('c', '(1 - e.q)', '(-e.q)', 'e.atoms_below', 'e.unbiased_below', 'e.atoms_above', 'e.unbiased_above') }} AS variance,
         greatest(
             abs(c.gamma * (1 - e.q) + c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above))),
             abs(c.gamma * e.q - c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above)))
@@ -125,7 +127,7 @@ report_variances AS (
     WHERE c.step IS NOT NULL
 ),
 reaching AS (
-    SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {report_bound} WHEN v.variance > 0 THEN {bound} ELSE 0 END AS half_width
+    SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {{ report_reach('v', 'v.factor', 'variance') }} WHEN v.variance > 0 THEN {{ bound('v') }} ELSE 0 END AS half_width
     FROM (
         SELECT
             edges.*, chosen.revision, chosen.grid, chosen.has_bars, chosen.noise_scale, chosen.noise_variance, chosen.step,
@@ -171,8 +173,8 @@ barred AS (
     SELECT
         b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value,
         lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
-        {bin_in_words} AS bin,
-        {bins_in_words} AS ci_bins,
+        {{ ends_in_words('middle', 'middle') }} AS bin,
+        {{ ends_in_words('lowest', 'highest') }} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
     FROM bounded AS b
     JOIN given ON true
@@ -184,7 +186,7 @@ barred AS (
     LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
     LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position AND e.q = b.q
 ),
-{caps}
+{% include 'pieces/caps.sql' %}
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
@@ -222,14 +224,14 @@ SELECT
     barred.bin,
     CASE WHEN barred.has_bars THEN barred.ci_bins END AS ci_bins,
     CASE
-        WHEN barred.position IS NULL THEN '{no_whole}'
-        WHEN NOT barred.has_bars THEN '{no_interval}'
-        WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
-        WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
+        WHEN barred.position IS NULL THEN {{ notes.NO_WHOLE | literal }}
+        WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN {{ notes.SMOOTHED | literal }}
+        WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN {{ notes.OPEN_BIN | literal }}
     END AS note,
-    {capped} AS capped,
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {{ capped('caps') }} AS capped,
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period, barred.q

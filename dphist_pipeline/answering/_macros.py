@@ -1,7 +1,7 @@
 """The SQL macros of the catalogue, each rendered by Jinja2 from its file in `sql/answering/`.
 
-A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`: all becomes one text, because a
-macro of an attached catalogue cannot call another of its macros.
+A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`: all becomes one text,
+because a macro of an attached catalogue cannot call another of its macros.
 """
 
 from __future__ import annotations

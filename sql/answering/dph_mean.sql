@@ -148,7 +148,9 @@ SELECT
                 WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
             END,
-            {{ notes.MIDDLES_OF_ESTIMATE.format(what='mean') | literal }} || {{ number('(least(barred.half_bin, barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows))))', digits=3) }}
+            {{ notes.MIDDLES_OF_ESTIMATE.format(what='mean') | literal }} || {{ number('(
+                least(barred.half_bin, barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows)))
+            )', digits=3) }}
                 || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
         )
     END AS note,

@@ -16,7 +16,15 @@
     WHEN answered._cut.cut IS NOT NULL THEN {{ moved(
         'rate',
         number('(0 - least(capping.cut_upper, greatest(0, answered._cut.cut)) * per / m.population)', '+'),
-        number('(0 - least(capping.cut_upper, CASE WHEN answered._cut.cut + answered._cut.reach > 0 THEN answered._cut.cut + answered._cut.reach ELSE answered._cut.reach END) * per / m.population)', '+'),
+        number('(
+            0 - least(
+                capping.cut_upper,
+                CASE
+                    WHEN answered._cut.cut + answered._cut.reach > 0 THEN answered._cut.cut + answered._cut.reach
+                    ELSE answered._cut.reach
+                END
+            ) * per / m.population
+        )', '+'),
         number('(0 - least(capping.cut_upper, greatest(0, answered._cut.cut - answered._cut.reach)) * per / m.population)', '+')
     ) }}
 {%- endset -%}
@@ -37,10 +45,16 @@ SELECT
     answered._answer.unbiased * per / m.population AS unbiased,
     answered._answer.noise_error * per / m.population AS noise_error,
     CASE
-        WHEN {{ asked }} THEN answered._answer.unbiased - {{ with_chance(asked, '(answered._answer.unbiased - answered._answer.ci_lower)', 'greatest(0, answered._answer.unbiased) + 1') }} ELSE answered._answer.ci_lower
+        WHEN {{ asked }} THEN answered._answer.unbiased - {{ with_chance(
+            asked, '(answered._answer.unbiased - answered._answer.ci_lower)', 'greatest(0, answered._answer.unbiased) + 1'
+        ) }}
+        ELSE answered._answer.ci_lower
     END * per / m.population AS ci_lower,
     CASE
-        WHEN {{ asked }} THEN answered._answer.unbiased + {{ with_chance(asked, '(answered._answer.ci_upper - answered._answer.unbiased)', 'greatest(0, answered._answer.unbiased) + 1') }} ELSE answered._answer.ci_upper
+        WHEN {{ asked }} THEN answered._answer.unbiased + {{ with_chance(
+            asked, '(answered._answer.ci_upper - answered._answer.unbiased)', 'greatest(0, answered._answer.unbiased) + 1'
+        ) }}
+        ELSE answered._answer.ci_upper
     END * per / m.population AS ci_upper,
     answered._answer.basis AS basis,
     answered._answer.cells AS cells,

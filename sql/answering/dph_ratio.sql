@@ -20,7 +20,8 @@ CREATE OR REPLACE MACRO {{ schema }}dph_ratio(
 varying AS (
     SELECT
         d.*, d.first_alone + d.alike AS first_chance, d.second_alone + d.alike AS second_chance,
-        {{ with_chance(asked, 'd.first_reach', 'greatest(0, d.first_unbiased) + 1') }} AS first_far, {{ with_chance(asked, 'd.second_reach', 'greatest(0, d.second_unbiased) + 1') }} AS second_far
+        {{ with_chance(asked, 'd.first_reach', 'greatest(0, d.first_unbiased) + 1') }} AS first_far,
+        {{ with_chance(asked, 'd.second_reach', 'greatest(0, d.second_unbiased) + 1') }} AS second_far
     FROM box_pairs AS d
 ),
 -- The lower end is the smallest ratio r at which first - r * second is not farther above 0 than its noise goes; the upper end is

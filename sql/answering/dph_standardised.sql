@@ -18,8 +18,21 @@
     WHEN barred.cut / barred.most IS NOT NULL THEN {{ moved(
         'rate',
         number('(0 - least(capping.cut_upper, greatest(0, barred.cut / barred.most)) * barred.most)', '+'),
-        number('(0 - least(capping.cut_upper, CASE WHEN barred.cut / barred.most + barred.cut_reach / barred.most > 0 THEN barred.cut / barred.most + barred.cut_reach / barred.most ELSE barred.cut_reach / barred.most END) * barred.most)', '+'),
-        number('(0 - least(capping.cut_upper, greatest(0, barred.cut / barred.most - barred.cut_reach / barred.most)) * barred.most)', '+')
+        number('(
+            0 - least(
+                capping.cut_upper,
+                CASE
+                    WHEN barred.cut / barred.most + barred.cut_reach / barred.most > 0
+                        THEN barred.cut / barred.most + barred.cut_reach / barred.most
+                    ELSE barred.cut_reach / barred.most
+                END
+            ) * barred.most
+        )', '+'),
+        number('(
+            0 - least(
+                capping.cut_upper, greatest(0, barred.cut / barred.most - barred.cut_reach / barred.most)
+            ) * barred.most
+        )', '+')
     ) }}
 {%- endset -%}
 {% set shift -%}

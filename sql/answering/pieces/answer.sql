@@ -1,4 +1,4 @@
--- The columns of an answer, from a row of `barred`; cut_note, the first case of the note.
+-- The columns of an answer, from a row of `barred`; `cut_note`, the first case of the note; `judged_error`, what reliability judges.
 barred.estimate,
     barred.unbiased,
     barred.noise_error,

@@ -1,5 +1,5 @@
 -- The conditions of the boxes of a question, read without DuckDB's extension `json`, which not every client can load.
--- In: sources, the names of the boxes; texts, each box as text; json, whether a box is JSON text, in which `null` is no category.
+-- In: `boxes`, the arguments that give boxes, by the names of these. In a box that is JSON text, `null` is no category.
 -- `form` is a box with `s` in place of each word: {s:[s,s],s:s,s:{s:s}}. `kind` is one, list, not, or odd for another object.
 {% set given = boxes or {'box': 'CAST(NULL AS VARCHAR)'} -%}
 asked_boxes AS (
@@ -27,7 +27,10 @@ asked_boxes AS (
         regexp_replace(regexp_replace(w.text, {{ patterns.word | literal }}, 's', 'g'), '\s', '', 'g') AS form,
         CASE WHEN regexp_full_match(form, {{ patterns.form | literal }}) THEN regexp_extract_all(form, {{ patterns.shape | literal }}) END AS shapes
     FROM (
-        SELECT unnest([{{ given | map('literal') | join(', ') }}]) AS source, unnest(CAST([{% for box in given.values() %}CAST({{ box }} AS VARCHAR){{ ', ' if not loop.last }}{% endfor %}] AS VARCHAR[])) AS text, unnest([{% for box in given.values() %}typeof({{ box }}) IN ('VARCHAR', 'JSON'){{ ', ' if not loop.last }}{% endfor %}]) AS is_text
+        SELECT
+            unnest([{{ given | map('literal') | join(', ') }}]) AS source,
+            unnest(CAST([{% for box in given.values() %}CAST({{ box }} AS VARCHAR){{ ', ' if not loop.last }}{% endfor %}] AS VARCHAR[])) AS text,
+            unnest([{% for box in given.values() %}typeof({{ box }}) IN ('VARCHAR', 'JSON'){{ ', ' if not loop.last }}{% endfor %}]) AS is_text
     ) AS w
 ),
 asked_conditions AS (

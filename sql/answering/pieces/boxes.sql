@@ -1,6 +1,6 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
 -- In: boxes (source); conditions_of_boxes (source, axis, kind, members); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
--- those that lie in them entirely; more_positions, further conditions on positions; takes_any_end, whether a box may cut bins.
+-- those that lie in them entirely; `is_range`, for the positions of dph_range; `takes_any_end`, whether a box may cut bins.
 axes AS (
     SELECT
         a.*,

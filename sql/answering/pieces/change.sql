@@ -1,4 +1,5 @@
--- The columns of a change between two counts, from a row of `barred`.
+-- The columns of a change between two counts, from a row of `barred`. In: `same_records`, when two counts are
+-- of the same records.
 barred.first_estimate,
     barred.second_estimate,
     barred.estimate,
@@ -10,7 +11,8 @@ barred.first_estimate,
     barred.cells,
     {% include 'pieces/note_of_sum.sql' %} AS note,
     CASE
-        WHEN {{ same_records | default('false') }} THEN {{ notes.CHANCE_SAME | literal }} || {% if same_records is defined %}{% include 'pieces/why_revised.sql' %}{% else %}''{% endif %}
+        WHEN {{ same_records | default('false') }} THEN {{ notes.CHANCE_SAME | literal }}
+            || {% if same_records is defined %}{% include 'pieces/why_revised.sql' %}{% else %}''{% endif %}
         WHEN {{ asked }} THEN {{ notes.CHANCE_WITHIN | literal }}
         ELSE {{ chance_outside }}
     END AS chance

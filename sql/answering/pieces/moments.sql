@@ -82,8 +82,11 @@ moments AS (
             a.period, a.revision, any_value(k.least) AS least, any_value(k.most) AS most,
             any_value(k.low_span) AS low_span, any_value(k.high_span) AS high_span,
             CAST(sum(a.cells) AS BIGINT) AS cells, {{ exact_sum('a.estimate') }} AS estimated_rows, {{ exact_sum('a.unbiased') }} AS rows,
-            {{ exact_sum('a.estimate * (k.low_end + k.high_end) / 2') }} AS estimated_middles, {{ exact_sum('a.unbiased * (k.low_end + k.high_end) / 2') }} AS middles,
-            {{ exact_sum('a.unbiased * k.above_least') }} AS lows, {{ exact_sum('a.unbiased * k.below_most') }} AS highs, {{ exact_sum('a.unbiased * k.middle ** 2') }} AS squares,
+            {{ exact_sum('a.estimate * (k.low_end + k.high_end) / 2') }} AS estimated_middles,
+            {{ exact_sum('a.unbiased * (k.low_end + k.high_end) / 2') }} AS middles,
+            {{ exact_sum('a.unbiased * k.above_least') }} AS lows,
+            {{ exact_sum('a.unbiased * k.below_most') }} AS highs,
+            {{ exact_sum('a.unbiased * k.middle ** 2') }} AS squares,
             fsum(k.atoms ORDER BY a.position) AS atoms, fsum(k.atoms * k.middle ORDER BY a.position) AS middle_atoms,
             fsum(k.atoms * k.middle ** 2 ORDER BY a.position) AS square_atoms,
             bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
@@ -92,7 +95,10 @@ moments AS (
             fsum(greatest(0, coalesce(a.unbiased, a.estimate)) * (k.high_end - k.low_end) / 2 ORDER BY a.position) AS moved_sum,
             {
                 'rows': {{ chance_of('1') }},
-                'low_rows': {{ chance_of('k.above_least') }}, 'low_low': {{ chance_of('k.above_least ** 2') }}, 'high_rows': {{ chance_of('k.below_most') }}, 'high_high': {{ chance_of('k.below_most ** 2') }},
+                'low_rows': {{ chance_of('k.above_least') }},
+                'low_low': {{ chance_of('k.above_least ** 2') }},
+                'high_rows': {{ chance_of('k.below_most') }},
+                'high_high': {{ chance_of('k.below_most ** 2') }},
                 'middle_rows': {{ chance_of('k.middle') }}, 'middle_middle': {{ chance_of('k.middle ** 2') }},
                 'lower_ends': {{ chance_of('k.low_end ** 2') }}, 'upper_ends': {{ chance_of('k.high_end ** 2') }}
             } AS by_chance

@@ -1,4 +1,5 @@
 -- The note of a sum over periods or of a change between them, from a row of `barred`.
+-- In: `missing`, words on missing days; `below_zero`, a last case.
 nullif(concat_ws(
         '; ',
         {{ missing | default('NULL') }},

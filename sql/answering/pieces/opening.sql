@@ -1,6 +1,7 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision; named_periods, those that must be there; best_join, which tells for each publication the table that answers.
+-- all periods, and for the latest revision; named_periods, those that must be there; `answers`, if no better table
+-- of a family may answer: `asked` for the release's own, `family` for any. `boxes` is none for a question without boxes.
 WITH
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 dph_named AS (SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)),

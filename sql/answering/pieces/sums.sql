@@ -1,5 +1,5 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
--- In: spread, further sums over the cells, and spread_columns, their names.
+-- With `spread`, also the sums in which the rows of cut bins are spread evenly.
 variances AS (
     SELECT nested.name, nested.period, nested.revision, {{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
     FROM nested

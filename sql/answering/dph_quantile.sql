@@ -4,8 +4,9 @@
 -- all edges at once with 95 %, so all quantiles of one box hold together; it assumes nothing about the position of rows in
 -- a bin. `estimate` assumes that the rows of the bin are spread evenly; it is null if the bin is open. Rows in `other` do not
 -- count.
--- `capped` tells how many rows the bound cut, where a quality table counts them.
--- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
+-- `capped` tells how many rows the bound cut, from the quality table; without one, that the bias by the bound is not known.
+-- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers. On an axis
+-- declared `whole`, `bin_lower`, `bin_upper` and the ends of the interval are the first and last whole numbers of their bins.
 -- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set apart = 'SELECT spans.grid, spans.axis FROM spans' -%}
@@ -171,8 +172,8 @@ bounded AS (
 ),
 barred AS (
     SELECT
-        b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value,
-        lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
+        b.*, middle.first_value AS bin_lower, middle.last_value AS bin_upper,
+        lowest.first_value AS ci_lower, highest.last_value AS ci_upper,
         {{ ends_in_words('middle', 'middle') }} AS bin,
         {{ ends_in_words('lowest', 'highest') }} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
@@ -186,7 +187,7 @@ barred AS (
     LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
     LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position AND e.q = b.q
 ),
-{% include 'pieces/caps.sql' %}
+{% include 'pieces/capping.sql' %}
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
@@ -209,7 +210,7 @@ SELECT
     barred.q,
     CASE
         WHEN isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)
-            THEN barred.first_value + greatest(0, least(1, barred.within)) * (barred.last_value - barred.first_value)
+            THEN barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower)
     END AS estimate,
     CASE WHEN barred.has_bars THEN barred.ci_lower END AS ci_lower,
     CASE WHEN barred.has_bars THEN barred.ci_upper END AS ci_upper,
@@ -229,9 +230,13 @@ SELECT
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN {{ notes.SMOOTHED | literal }}
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN {{ notes.OPEN_BIN | literal }}
     END AS note,
-    {{ capped('caps') }} AS capped,
+    CASE
+        WHEN capping.is_uncapped THEN NULL
+        WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
+        ELSE {{ capped('capping') }}
+    END AS capped,
     {{ days('barred.period', end_of('barred')) }}
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
-LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period, barred.q

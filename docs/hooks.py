@@ -367,7 +367,7 @@ def _macro(text: str) -> str:
     """A macro's heading, call and opening comment."""
     opening = takewhile(lambda line: line.startswith("--"), text.splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening).replace(" In: ", "\n\nIn: ")
-    name, arguments = re.findall(r"MACRO \{schema\}(\w+)\(([^)]*)\)", text)[0]
+    name, arguments = re.findall(r"MACRO \{\{ schema \}\}(\w+)\(([^)]*)\)", text)[0]
     return f"## `{name}`\n\n{_without_html(about)}\n\n{_code(f'FROM {name}({arguments});', 'sql')}"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 # The folder is beside the package in a checkout, and inside the package in a wheel.
-_FOLDER = next(folder for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql") if folder.is_dir())
+FOLDER = next(folder for folder in (_PACKAGE / "sql", _PACKAGE.parent / "sql") if folder.is_dir())
 
 
 @cache
 def _text(name: str) -> str:
-    return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    return (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def statement(name: str, **parts: str) -> str:

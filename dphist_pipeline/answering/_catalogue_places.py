@@ -6,7 +6,6 @@ question is asked: `r.weekly` leads to `r.dph_releases` and `r.internals.dph_bin
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from dphist_pipeline.sql_files import identifier, schema_prefix
@@ -15,9 +14,6 @@ INTERNALS = "internals"
 FOR_USERS = ("dph_releases", "dph_better")  # the tables that the documentation names
 CELLS = "dph_cells_"  # the table of a release, before its name
 ASKED = "dph_asked_"  # the view that macros read, before the name of the release
-# How a macro's file names a table: what stands in place of a release's name, and how where the table lies apart.
-_BESIDE_RELEASE = re.compile(rf"'\[\^\.\]\*\$', '(?!(?:{'|'.join(FOR_USERS)})')(?=dph_)")
-_APART = rf"""'(?i)(^|\.)("?main"?\.)?[^.]*$', '\1{INTERNALS}."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,8 @@ class Places:
         """The view of a release that macros read, with its schema."""
         return self.internals + identifier(ASKED + release)
 
-    def in_macro(self, text: str) -> str:
-        """The text of a macro with the tables where they lie; its file names all of them beside the release."""
-        return _BESIDE_RELEASE.sub(lambda _: _APART, text) if self.schema is None else text
+    def beside_release(self, name: str) -> str:
+        """SQL for the last arguments of `regexp_replace`, with which the name of a release becomes that of a table."""
+        if self.schema is not None or name in FOR_USERS:
+            return f"'[^.]*$', '{name}'"
+        return rf"""'(?i)(^|\.)("?main"?\.)?[^.]*$', '\1{INTERNALS}.{name}'"""

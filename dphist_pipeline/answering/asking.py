@@ -282,8 +282,12 @@ class Publication:
         Raises:
             QuestionRefused: no period lies within, or see `chosen_cells`.
         """
+        return found_in_row(Answer, self.span(first, last, box))
+
+    def span(self, first: str | None, last: str | None, box: Box) -> dict[str, Any]:
+        """The row of `over` with the periods that it found: `first_period`, `last_period`, and how many `periods`."""
         (row,) = call_macro(self._periods, "dph_over", "*", (first, last, self._whole_bins(box))).to_pylist()
-        return found_in_row(Answer, row)
+        return dict(row)
 
     def change_since(self, earlier: Publication, box: Box) -> Answer:
         """The change of the count in a box since another publication: `dph_compare`.

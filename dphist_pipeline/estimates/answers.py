@@ -101,8 +101,8 @@ class Quantile:
         ci_upper: upper end of the interval; nan if there is no interval.
         basis: see `Answer`.
         cells: number of cells in the box.
-        bin_lower: lower end of the first bin at whose upper end the share q of the rows is reached; nan if the box is
-            estimated at 0 or below.
+        bin_lower: lower end of the first bin at whose upper end the share q of the rows is reached, its first number if
+            the axis is declared `whole`, as for all ends here; nan if the box is estimated at 0 or below.
         bin_upper: its upper end.
         note: see `Answer`.
         capped: see `Answer`.

@@ -262,13 +262,19 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
         if setting not in known:
             raise BadSetting(name, str(setting), f"no such setting. {did_you_mean(setting, known) or 'It has none.'}")
     try:
-        return _adapter(kind).validate_python(dict(settings))
+        built = _adapter(kind).validate_python(dict(settings))
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         setting = str(found[0]["loc"][0]) if found[0]["loc"] else ""
         # A setting of several kinds has a problem for each.
         problems = dict.fromkeys(one["msg"] for one in found if setting in map(str, one["loc"][:1]))
-    raise BadSetting(name, setting, "; or ".join(f"{problem[0].lower()}{problem[1:]}" for problem in problems))
+        told = "; or ".join(f"{problem[0].lower()}{problem[1:]}" for problem in problems)
+        raise BadSetting(name, setting, told) from None
+    for setting, value in settings.items():
+        # Where a number is meant, it would be taken for 1 or 0.
+        if isinstance(value, bool) and not isinstance(getattr(built, setting), bool):
+            raise BadSetting(name, setting, f"must be a number, not {str(value).lower()}")
+    return built
 
 
 def settings_of(mechanism: Mechanism) -> dict[str, object]:

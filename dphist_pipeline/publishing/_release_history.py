@@ -100,7 +100,9 @@ def number_in_words(told: Told) -> str:
     below, above = told.total - told.lower, told.upper - told.total
     if abs(below - above) <= EVEN:
         return f"{number}\u00a0±\u00a0{shown_number(max(below, above), told.decimals)}"
-    return f"{number} ({shown_number(told.lower, told.decimals)} to {shown_number(told.upper, told.decimals)})"
+    return (
+        f"{number} ({shown_number(told.lower, told.decimals)}\u00a0to\u00a0{shown_number(told.upper, told.decimals)})"
+    )
 
 
 def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Told]:

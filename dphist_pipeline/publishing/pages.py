@@ -150,11 +150,14 @@ def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.obj
 
 
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:
-    """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good."""
+    """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good.
+
+    No line breaks within brackets, where a sheet is too narrow for a row.
+    """
     texts = _texts(sums.values, sums.decimals)
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
-        texts = texts + " (" + next(ends) + " to " + next(ends) + ")"
+        texts = texts + " (" + next(ends) + "\u00a0to\u00a0" + next(ends) + ")"
         texts = texts + np.where(sums.words == "good", "", np.char.add(", ", sums.words)).astype(object)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.fields import listed, no_flag
 from dphist_pipeline.spec.figures import FiguresSpec, finest_level, read_figures
 from dphist_pipeline.spec.mistakes import mapping_of
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
@@ -25,8 +25,8 @@ EXAMPLE = "{list: [[age, sex], [state]], all: 2}"
 # Every release has assets of these names in Dagster, beside those of its tables.
 OUR_ASSETS = ("records", "cube", "sanitized", "published")
 
-Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-Target = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), BeforeValidator(no_flag)]
+Target = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False), BeforeValidator(no_flag)]
 
 
 class TablesSpec(BaseModel):

@@ -46,6 +46,17 @@ def listed(least: int = 0, most: int | None = None) -> Listed:
     return Listed(as_tuple, least=least, most=most)
 
 
+def no_flag(value: object) -> object:
+    """The value of a number's field: `true` and `false` are no numbers, though Python takes them for 1 and 0.
+
+    Raises:
+        ValueError: for one of them.
+    """
+    if isinstance(value, bool):
+        raise ValueError(f"must be a number, not {shown(value)}")
+    return value
+
+
 def whole(value: object, least: int, most: int | None = None) -> int:
     """A whole number within bounds.
 

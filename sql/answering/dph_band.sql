@@ -2,29 +2,31 @@
 -- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by a bound on the
 -- tail of the noise for linear estimates, and by Bernstein's inequality for reports, where it is somewhat wide.
 -- In: the release's table; the level; a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
+{% set answers = 'asked' -%}
+{% set columns = 't.*' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
 inside AS (
-    SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {inside}
+    SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}
 ),
 -- Along a weighted line the noise of positions differs; the largest one is taken for all.
 line_variances AS (
     SELECT p.width, max(p.variance) AS largest
     FROM (
         SELECT v.width, v.position, fsum(CASE WHEN v.node < 0 THEN 1 ELSE -1 END * v.weight ** 2 ORDER BY v.node) AS variance
-        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+        FROM {{ table('dph_lines') }} AS v
         GROUP BY v.width, v.position
     ) AS p
     GROUP BY p.width
 ),
 cell_variances AS (
-    SELECT nodes.period, {sum_of_nodes} AS linear_variance
+    SELECT nodes.period, {{ exact_sum('nodes.coefficient') }} AS linear_variance
     FROM (
         SELECT chosen.period, v.level, any_value(v.coefficient) * product(coalesce(l.largest, 1) ORDER BY v.axis) AS coefficient
-        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+        FROM {{ table('dph_covariance') }} AS v
         JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
         LEFT JOIN line_variances AS l ON l.width = v.width
         GROUP BY chosen.period, v.level
@@ -55,18 +57,18 @@ reaching AS (
         CASE
             WHEN v.noise_variance IS NULL THEN NULL
             WHEN v.linear_variance IS NULL
-                THEN {draw_reach}
+                THEN {{ draw_reach('v') }}
             -- Version 0.2 published no tail; `least` leaves null out.
-            ELSE least({bound}, ln(greatest(1, v.tail_factor / v.missed)) / v.tail_rate)
+            ELSE least({{ bound('v') }}, ln(greatest(1, v.tail_factor / v.missed)) / v.tail_rate)
         END AS half_width
     FROM sizes AS v
 ),
 -- For estimates from reports, each cell has its own half width.
 report_reaching AS (
-    SELECT v.period, v.cell_number, v.variance, {report_bound} AS half_width
+    SELECT v.period, v.cell_number, v.variance, {{ report_reach('v', 'v.factor', 'variance') }} AS half_width
     FROM (
         SELECT
-            r.period, i.cell_number, r.step, sqrt(2 * ln(2 / r.missed)) AS factor, {report_variance} AS variance,
+            r.period, i.cell_number, r.step, sqrt(2 * ln(2 / r.missed)) AS factor, {{ report_variance('r', 'bins.atoms', 'i.unbiased_estimate') }} AS variance,
             abs(r.gamma + r.delta * bins.atoms) AS slope
         FROM inside AS i
         JOIN reaching AS r ON r.period = i.period
@@ -89,7 +91,7 @@ first_problems AS (
     WHERE NOT coalesce(TRY_CAST(level AS DOUBLE) > 0 AND TRY_CAST(level AS DOUBLE) < 1, false)
 )
 SELECT
-    inside.* EXCLUDE ({value_columns}),
+    inside.* EXCLUDE ({{ value_columns }}),
     inside.estimate,
     inside.unbiased_estimate AS unbiased,
     sqrt(r.variance) AS noise_error,
@@ -101,13 +103,13 @@ SELECT
     END AS basis,
     r.cells,
     CASE
-        WHEN r.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN '{smoothed}'
-        WHEN inside.estimate < 0 THEN '{below}'
+        WHEN r.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
+        WHEN inside.estimate < 0 THEN {{ notes.BELOW | literal }}
     END AS note,
-    {days_of_inside}
-FROM ({found}) AS found LEFT JOIN (
+    {{ days('inside.period', end_of('inside')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN (
     inside JOIN answered AS r ON r.period = inside.period AND r.cell_number = inside.cell_number
 ) ON true
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY inside.period, inside.cell_number

@@ -6,6 +6,6 @@
 -- period by its first day; without it all periods.
 -- `reliability` is good if the standard deviation of the noise is at most 10 % of `unbiased`, fair up to 25 %, poor above or if the
 -- interval reaches 0, and null without an interval. Where ends cut bins, a quarter of the interval's width stands for the noise.
-CREATE OR REPLACE MACRO {schema}dph_box(release_name, box := '{}', period := NULL, revision := NULL) AS TABLE
-{opening},
-{one_box}
+CREATE OR REPLACE MACRO {{ schema }}dph_box(release_name, box := '{}', period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/one_box.sql' %}

@@ -5,16 +5,22 @@
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
-CREATE OR REPLACE MACRO {schema}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
-{change_of_two},
-{caps}
+{% set periods = '[NULL]' -%}
+{% set named_periods = '[period]' -%}
+{% set revisions = '[NULL]' -%}
+{% set written_revision = 'NULL' -%}
+{% set pairs = 'one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)' -%}
+{% set missing = missing_days('barred.missing_days', "', from ' || barred.first_end || ' on'") -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
+{% include 'pieces/change_of_two.sql' %},
+{% include 'pieces/caps.sql' %}
 first_problems AS (
     SELECT 'only one period is published; a change takes two' AS problem
     WHERE (SELECT count(*) FROM chosen) = 1
@@ -25,11 +31,12 @@ first_problems AS (
 SELECT
     barred.first_period,
     barred.second_period,
-    {change},
-    {capped_of_two},
-    {days_of_two}
-FROM ({found}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
+    {% include 'pieces/change.sql' %},
+    {% include 'pieces/capped_of_two.sql' %},
+    {{ days('barred.first_period', 'barred.first_end', 'first_') }},
+    {{ days('barred.second_period', 'barred.second_end', 'second_') }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
 LEFT JOIN caps AS one_cap ON one_cap.period = barred.first_period
 LEFT JOIN caps AS two_cap ON two_cap.period = barred.second_period
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.first_period

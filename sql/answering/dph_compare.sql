@@ -4,18 +4,24 @@
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box; a list of their two
 -- revisions, which may be of one period.
-CREATE OR REPLACE MACRO {schema}dph_compare(
+{% set periods = '[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]' -%}
+{% set revisions = 'coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]' -%}
+{% set places = '[1, 2]' -%}
+{% set written_revision = 'NULL' -%}
+{% set pairs = 'one.place = 1 AND two.place = 2' -%}
+{% set same_records = 'barred.first_period = barred.second_period' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_compare(
     release_name, first_period, second_period, box := '{}', revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
-{change_of_two},
-{caps}
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
+{% include 'pieces/change_of_two.sql' %},
+{% include 'pieces/caps.sql' %}
 first_problems AS (
     SELECT 'a comparison takes two periods, by their first days, or two revisions of one period' AS problem
     FROM asked_keys AS k
@@ -28,11 +34,12 @@ first_problems AS (
 SELECT
     barred.first_period,
     barred.second_period,
-    {change},
-    {capped_of_two},
-    {days_of_two}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {% include 'pieces/change.sql' %},
+    {% include 'pieces/capped_of_two.sql' %},
+    {{ days('barred.first_period', 'barred.first_end', 'first_') }},
+    {{ days('barred.second_period', 'barred.second_end', 'second_') }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN caps AS one_cap ON one_cap.place = 1
 LEFT JOIN caps AS two_cap ON two_cap.place = 2
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.first_period

@@ -3,21 +3,31 @@
 -- their interval is wider: ask dph_difference of a table that has both boxes, if there is one.
 -- In: the tables of two releases of one catalogue, the one that is subtracted first, as in dph_compare; a box and a period as in
 -- dph_box; a box of the second release, if its axes have other names.
-CREATE OR REPLACE MACRO {schema}dph_compare_releases(
+{% set revisions = '[NULL]' -%}
+{% set written_revision = 'NULL' -%}
+{% set pairs = 'one.place = 1 AND two.place = 2 AND two.period = one.period' -%}
+{# The same people may be in both. -#}
+{% set asked = 'false' -%}
+{% set chance_outside = notes.CHANCE_OF_RELEASES | literal -%}
+{% set release = 'first_release' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_compare_releases(
     first_release, second_release, box := '{}', period := NULL, second_box := NULL
 ) AS TABLE
-WITH first_side AS ({first_side}),
-second_side AS ({second_side}),
+WITH first_side AS ({% include 'pieces/side.sql' %}),
+{%- set release = 'second_release' %}
+{%- set boxes = {'box': 'coalesce(CAST(second_box AS VARCHAR), CAST(box AS VARCHAR))'} %}
+second_side AS ({% include 'pieces/side.sql' %}),
 summed AS (
     SELECT s.* EXCLUDE (problem) REPLACE (1 AS place) FROM first_side AS s WHERE s.period IS NOT NULL
     UNION ALL BY NAME
     SELECT s.* EXCLUDE (problem) REPLACE (2 AS place) FROM second_side AS s WHERE s.period IS NOT NULL
 ),
-{change_of_two},
+{%- set release = 'first_release' %}
+{% include 'pieces/change_of_two.sql' %},
 owners AS (
     SELECT
         lower(r.release) AS release, any_value(r.account || '''' || ' and unit ''' || r.privacy_unit) AS owner
-    FROM query_table(regexp_replace(first_release, '[^.]*$', 'dph_releases')) AS r
+    FROM {{ table('dph_releases', 'first_release') }} AS r
     GROUP BY r.release
 ),
 first_problems AS (
@@ -38,8 +48,8 @@ first_problems AS (
 )
 SELECT
     barred.first_period AS period,
-    {change},
-    {days_of_both}
+    {% include 'pieces/change.sql' %},
+    {{ days('barred.first_period', 'barred.first_end') }}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN barred ON true
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.first_period

@@ -2,12 +2,13 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out, and so does chance there.
-CREATE OR REPLACE MACRO {schema}dph_difference(
+{% set boxes = {'first': 'first_box', 'second': 'second_box'} -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_difference(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{two_boxes},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/two_boxes.sql' %},
 differing AS (
     SELECT
         b.*, CASE WHEN b.first_square IS NOT NULL THEN greatest(0, b.first_square - 2 * b.crossed + b.second_square) END
@@ -24,10 +25,10 @@ reached AS (
             WHEN NOT d.has_bars THEN NULL
             WHEN d.step IS NOT NULL THEN d.first_reach + d.second_reach
             WHEN d.draws < 1e-9 THEN 0
-            WHEN d.is_nested THEN {deviations} * sqrt(d.variance)
+            WHEN d.is_nested THEN {{ deviations('d', 'd.draws') }} * sqrt(d.variance)
             ELSE (
                 SELECT min(w.half_width)
-                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                FROM {{ table('dph_half_widths') }} AS w
                 WHERE w.noise_scale = d.noise_scale AND w.cells >= d.draws - 1e-6
             )
         END AS noise_half_width
@@ -35,7 +36,7 @@ reached AS (
 ),
 -- The same cells on both sides cancel out.
 barred AS (
-    SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {change_with_chance} END AS half_width
+    SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
     FROM reached AS d
 ),
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
@@ -56,11 +57,11 @@ SELECT
     END AS basis,
     barred.cells,
     CASE
-        WHEN barred.half_width IS NULL THEN '{no_interval}'
-        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'
+        WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
     END AS note,
-    {chance},
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE {no_problem}
+    {% include 'pieces/chance.sql' %},
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -10,12 +10,16 @@
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_mean(
+{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set shift -%}
+    ({% include 'pieces/shift_of_mean.sql' %})
+{%- endset -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_mean(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{moments},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/moments.sql' %},
 -- Both ends alike: the distance of the mean from the end of the bins is sum / rows; it may be up to `span`.
 sides AS (
     SELECT m.*, e.*
@@ -33,7 +37,7 @@ reaching AS (
         f.*, f.distance * f.rows - f.factor ** 2 * (f.crossed + f.crossed_by_chance) AS half_linear,
         f.distance ** 2 - f.factor ** 2 * (f.square + f.square_by_chance) AS fixed,
         half_linear ** 2 - fixed * (f.rows ** 2 - f.factor ** 2 * (f.rows_rows + f.by_chance.rows)) AS discriminant
-    FROM (SELECT d.*, {deviations} AS factor FROM (
+    FROM (SELECT d.*, {{ deviations('d', 'd.draws') }} AS factor FROM (
         -- The draws at the mean at which the largest weight of a draw stands out most. Of nested estimates, no draw has a
         -- weight above `span`, because none has one above 1 in a sum of cells.
         SELECT
@@ -98,14 +102,14 @@ report_ends AS (
     FROM (
         SELECT
             m.*, greatest(abs(m.least_middle - m.unbiased), abs(m.most_middle - m.unbiased)) AS span,
-            {sure_of_reports} ** 2 * (
+            {{ normal }} ** 2 * (
                 abs(m.gamma) * span + abs(m.delta * (m.middle_atoms - m.unbiased * m.atoms)) + m.step * span / 3
             ) / 2 AS half,
-            {sure_of_reports} ** 2 * (
+            {{ normal }} ** 2 * (
                 m.middle_rows + m.by_chance.middle_rows - m.unbiased * (m.rows_rows + m.by_chance.rows)
             ) AS crossed,
-            m.rows ** 2 - {sure_of_reports} ** 2 * (m.rows_rows + m.by_chance.rows) AS square,
-            {sure_of_reports} ** 2 * (
+            m.rows ** 2 - {{ normal }} ** 2 * (m.rows_rows + m.by_chance.rows) AS square,
+            {{ normal }} ** 2 * (
                 m.variance + m.by_chance.middle_middle - 2 * m.unbiased * m.by_chance.middle_rows
                     + m.unbiased ** 2 * m.by_chance.rows
             ) AS fixed
@@ -123,7 +127,7 @@ barred AS (
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
-{capping}
+{% include 'pieces/capping.sql' %}
 first_problems AS (FROM moment_problems)
 SELECT
     barred.period,
@@ -136,22 +140,24 @@ SELECT
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
     CASE
-        WHEN barred.mean IS NULL THEN '{no_mean}'
-        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
+        WHEN barred.mean IS NULL THEN {{ notes.NO_MEAN | literal }}
+        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN {{ notes.OPEN_MIDDLE | literal }}
         ELSE concat_ws(
             '; ',
             CASE
-                WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-                WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+                WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+                WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
             END,
-            '{middles_of_estimated_mean}' || {moved_mean}
-                || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+            {{ notes.MIDDLES_OF_ESTIMATE.format(what='mean') | literal }} || {{ number('(
+                least(barred.half_bin, barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows)))
+            )', digits=3) }}
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
         )
     END AS note,
-    {shifted},
-    {chance},
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {% include 'pieces/shifted.sql' %},
+    {% include 'pieces/chance.sql' %},
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

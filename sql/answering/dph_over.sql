@@ -2,14 +2,21 @@
 -- the first to the last. Noise of periods is independent. A person counts in each period anew. `note` says how many days between
 -- the first and the last are in no period: one was withdrawn, or not published yet.
 -- In: the release's table; the first and the last period by their first days, null for no limit; a box as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
+{% set periods = '[NULL]' -%}
+{% set revisions = '[NULL]' -%}
+{% set written_revision = 'NULL' -%}
+{% set missing = missing_days('barred.missing_days', "', and not in this sum'") -%}
+{% set below_zero -%}
+    WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
+{%- endset -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
 limits AS (SELECT CAST(first_period AS VARCHAR) AS first, CAST(last_period AS VARCHAR) AS last),
 taken AS (
     SELECT
@@ -32,23 +39,23 @@ together AS (
         arg_max(s.linear_variance IS NOT NULL, s.noise_variance) AS is_nested,
         CASE
             WHEN bool_and(s.has_bars) AND bool_or(s.linear_variance IS NOT NULL OR s.noise_scale <> s.one_scale)
-                THEN {sum_of_variances}
+                THEN {{ exact_sum('s.variance') }}
         END AS linear_variance,
-        CASE WHEN bool_and(s.has_bars) THEN {sum_of_variances} END AS variance,
-        {sum_of_estimates} AS estimate, CASE WHEN bool_and(s.has_bars) THEN {sum_of_unbiaseds} END AS unbiased
+        CASE WHEN bool_and(s.has_bars) THEN {{ exact_sum('s.variance') }} END AS variance,
+        {{ exact_sum('s.estimate') }} AS estimate, CASE WHEN bool_and(s.has_bars) THEN {{ exact_sum('s.unbiased') }} END AS unbiased
     FROM taken AS s
 ),
 reaching AS (
     SELECT
         summed.*, summed.variance / summed.noise_variance AS draws,
-        CASE WHEN summed.is_one_law THEN ({reach}).one END AS half_width_of_one_law
+        CASE WHEN summed.is_one_law THEN ({{ reach(release) }}).one END AS half_width_of_one_law
     FROM together AS summed
 ),
 barred AS (
     SELECT
         d.*,
         CASE WHEN d.has_bars AND NOT d.is_mixed
-            THEN coalesce(d.half_width_of_one_law, sqrt(d.variance) * {deviations}) END AS half_width
+            THEN coalesce(d.half_width_of_one_law, sqrt(d.variance) * {{ deviations('d', 'd.draws') }}) END AS half_width
     FROM reaching AS d
 ),
 first_problems AS (
@@ -72,7 +79,7 @@ SELECT
         ELSE 'linear'
     END AS basis,
     barred.cells,
-    {note_of_sum} AS note,
-    {days_of_span}
-FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE {no_problem}
+    {% include 'pieces/note_of_sum.sql' %} AS note,
+    {{ days('barred.first_period', 'barred.period_end') }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+WHERE {% include 'pieces/no_problem.sql' %}

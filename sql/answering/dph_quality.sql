@@ -7,16 +7,18 @@
 -- all lines together, and null says that nothing is known. A number above it is noise, and `poor`.
 -- In: the release's table, or the name of a family for what is told of all its tables; a period by its first day, without it all
 -- periods that have such a table; a revision.
-CREATE OR REPLACE MACRO {schema}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
-{opening},
+{% set answers = 'family' -%}
+{% set boxes = none -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_quality(release_name, period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
 bought AS (
     -- The tables of a family have the same numbers, but rows cut along an axis only where they have that axis.
     SELECT DISTINCT ON (q.period, q.revision, q.statistic, q.axis, q.position, q.category)
         q.*, sqrt(q.noise_variance) AS noise_error,
         CASE WHEN q.release <> asked.release AND q.statistic = 'cut' THEN q.axis END AS cut_axis
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q, asked
+    FROM {{ table('dph_quality_rows') }} AS q, asked
     WHERE q.release = asked.release OR q.release IN (
-        SELECT r.release FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+        SELECT r.release FROM {{ table('dph_releases') }} AS r
         WHERE r.family = asked.release
     )
     ORDER BY q.number
@@ -42,13 +44,13 @@ SELECT
     b.noise_scale,
     b.most,
     CASE
-        WHEN b.ci_lower <= 0 OR b.estimate > b.most OR b.noise_error > {most_fair} * b.estimate THEN 'poor'
-        WHEN b.noise_error > {most_good} * b.estimate THEN 'fair'
+        WHEN b.ci_lower <= 0 OR b.estimate > b.most OR b.noise_error > {{ most_fair }} * b.estimate THEN 'poor'
+        WHEN b.noise_error > {{ most_good }} * b.estimate THEN 'fair'
         ELSE 'good'
     END AS reliability,
-    {days_of_chosen}
+    {{ days('chosen.period', 'chosen.period_end') }}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     bought AS b JOIN chosen ON chosen.period = b.period AND chosen.revision = b.revision
 ) ON true
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY b.period, b.cut_axis NULLS FIRST, b.number

@@ -4,12 +4,15 @@
 -- all edges at once with 95 %, so all quantiles of one box hold together; it assumes nothing about the position of rows in
 -- a bin. `estimate` assumes that the rows of the bin are spread evenly; it is null if the bin is open. Rows in `other` do not
 -- count.
--- `capped` tells how many rows the bound cut, where a quality table counts them.
--- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers.
+-- `capped` tells how many rows the bound cut, from the quality table; without one, that the bias by the bound is not known.
+-- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers. On an axis
+-- declared `whole`, `bin_lower`, `bin_upper` and the ends of the interval are the first and last whole numbers of their bins.
 -- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
-{opening},
-{bins},
+{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set apart = 'SELECT spans.grid, spans.axis FROM spans' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
 given AS (
     SELECT CAST(axis AS VARCHAR) AS axis
 ),
@@ -17,20 +20,20 @@ asked_shares AS (
     SELECT DISTINCT unnest(coalesce(TRY_CAST(written.q AS DOUBLE[]), [TRY_CAST(written.q AS DOUBLE)])) AS q
     FROM (SELECT CAST(q AS VARCHAR) AS q) AS written
 ),
-{boxes_along},
-{boxes},
+{% include 'pieces/boxes_along.sql' %},
+{% include 'pieces/boxes.sql' %},
 spans AS (
     SELECT allowed.grid, allowed.axis, allowed.stride, allowed.size, allowed.first, allowed.final
     FROM allowed JOIN given ON given.axis = allowed.axis
 ),
-{nested},
+{% include 'pieces/nested.sql' %},
 along AS (
     SELECT
         c.period, (t.cell_number // spans.stride) % spans.size AS position,
-        count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
+        count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased
     FROM conditions AS c
     JOIN spans ON spans.grid = c.grid
-    JOIN dph_cells AS t ON {inside}
+    JOIN dph_cells AS t ON {{ inside() }}
     GROUP BY c.period, position
 ),
 -- At the upper edge of each bin: the count below it, and the total. The quantile lies below if q * total is at most the count.
@@ -109,14 +112,14 @@ span_squares AS (
     JOIN edges ON edges.period = nested.period AND edges.position = l.position
 ),
 span_variances AS (
-    SELECT s.period, s.position, s.q, {sum_of_spans} AS linear_variance
+    SELECT s.period, s.position, s.q, {{ exact_sum('s.weight * s.share') }} AS linear_variance
     FROM span_squares AS s
     GROUP BY s.period, s.position, s.q
 ),
 -- For estimates from reports: the variance at each edge, and its largest change per record in the balance.
 report_variances AS (
     SELECT
-        e.period, e.position, e.q, {report_contrast} AS variance,
+        e.period, e.position, e.q, {{ report_contrast('c', '(1 - e.q)', '(-e.q)', 'e.atoms_below', 'e.unbiased_below', 'e.atoms_above', 'e.unbiased_above') }} AS variance,
         greatest(
             abs(c.gamma * (1 - e.q) + c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above))),
             abs(c.gamma * e.q - c.delta * (e.atoms_below - e.q * (e.atoms_below + e.atoms_above)))
@@ -125,7 +128,7 @@ report_variances AS (
     WHERE c.step IS NOT NULL
 ),
 reaching AS (
-    SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {report_bound} WHEN v.variance > 0 THEN {bound} ELSE 0 END AS half_width
+    SELECT v.*, CASE WHEN v.step IS NOT NULL THEN {{ report_reach('v', 'v.factor', 'variance') }} WHEN v.variance > 0 THEN {{ bound('v') }} ELSE 0 END AS half_width
     FROM (
         SELECT
             edges.*, chosen.revision, chosen.grid, chosen.has_bars, chosen.noise_scale, chosen.noise_variance, chosen.step,
@@ -169,10 +172,10 @@ bounded AS (
 ),
 barred AS (
     SELECT
-        b.*, middle.bin_lower, middle.bin_upper, middle.first_value, middle.last_value,
-        lowest.bin_lower AS ci_lower, highest.bin_upper AS ci_upper,
-        {bin_in_words} AS bin,
-        {bins_in_words} AS ci_bins,
+        b.*, middle.first_value AS bin_lower, middle.last_value AS bin_upper,
+        lowest.first_value AS ci_lower, highest.last_value AS ci_upper,
+        {{ ends_in_words('middle', 'middle') }} AS bin,
+        {{ ends_in_words('lowest', 'highest') }} AS ci_bins,
         (b.q * b.total - e.estimate_below + a.estimate) / a.estimate AS within
     FROM bounded AS b
     JOIN given ON true
@@ -184,7 +187,7 @@ barred AS (
     LEFT JOIN along AS a ON a.period = b.period AND a.position = b.position
     LEFT JOIN edges AS e ON e.period = b.period AND e.position = b.position AND e.q = b.q
 ),
-{caps}
+{% include 'pieces/capping.sql' %}
 first_problems AS (
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
@@ -207,7 +210,7 @@ SELECT
     barred.q,
     CASE
         WHEN isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)
-            THEN barred.first_value + greatest(0, least(1, barred.within)) * (barred.last_value - barred.first_value)
+            THEN barred.bin_lower + greatest(0, least(1, barred.within)) * (barred.bin_upper - barred.bin_lower)
     END AS estimate,
     CASE WHEN barred.has_bars THEN barred.ci_lower END AS ci_lower,
     CASE WHEN barred.has_bars THEN barred.ci_upper END AS ci_upper,
@@ -222,14 +225,18 @@ SELECT
     barred.bin,
     CASE WHEN barred.has_bars THEN barred.ci_bins END AS ci_bins,
     CASE
-        WHEN barred.position IS NULL THEN '{no_whole}'
-        WHEN NOT barred.has_bars THEN '{no_interval}'
-        WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN '{smoothed}'
-        WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN '{open_bin}'
+        WHEN barred.position IS NULL THEN {{ notes.NO_WHOLE | literal }}
+        WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN {{ notes.SMOOTHED | literal }}
+        WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN {{ notes.OPEN_BIN | literal }}
     END AS note,
-    {capped} AS capped,
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
-LEFT JOIN caps ON caps.period = barred.period AND caps.revision = barred.revision
-WHERE {no_problem}
+    CASE
+        WHEN capping.is_uncapped THEN NULL
+        WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
+        ELSE {{ capped('capping') }}
+    END AS capped,
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period, barred.q

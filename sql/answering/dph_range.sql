@@ -4,10 +4,13 @@
 -- interval and the upper end of the outer interval with 95 %.
 -- In: the release's table; a binned axis and its ends, days as '2026-03-02', null for an open end; a box for the other
 -- axes and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
-{opening},
-{bins},
-{boxes_asked},
+{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set named = "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source" -%}
+{% set is_range = true -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT
@@ -34,7 +37,7 @@ ranges AS (
         GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned
     ) AS b, asked_range
 ),
-{boxes},
+{% include 'pieces/boxes.sql' %},
 covered AS (
     SELECT
         p.name, p.grid, count(*) AS bins,
@@ -45,22 +48,22 @@ covered AS (
     WHERE p.is_wanted
     GROUP BY p.name, p.grid
 ),
-{nested},
-{atoms},
-{sums},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
 sets AS (
     SELECT s.name AS id, s.period, s.revision, s.cells, s.groups FROM summed AS s
 ),
-{group_sums},
+{% include 'pieces/group_sums.sql' %},
 reaching AS (
-    SELECT summed.*, {reach} AS reach FROM summed
+    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
 ),
 barred AS (
     SELECT
         reached.*,
         min(coalesce(covered.bins, 0)) OVER one_period = max(coalesce(covered.bins, 0)) OVER one_period AS is_exact,
         covered.lower_end, covered.upper_end
-    FROM ({ends}) AS reached
+    FROM ({% include 'pieces/ends.sql' %}) AS reached
     LEFT JOIN covered ON covered.name = reached.name AND covered.grid = reached.grid
     WINDOW one_period AS (PARTITION BY reached.period)
     QUALIFY NOT is_exact OR reached.name = 'outer'
@@ -94,8 +97,8 @@ SELECT
     CASE WHEN barred.is_exact THEN 'exactly' ELSE barred.name END AS covers,
     CASE barred.lower_end WHEN '-inf' THEN 'and below' ELSE barred.lower_end END AS lower_end,
     CASE barred.upper_end WHEN 'inf' THEN 'and above' ELSE barred.upper_end END AS upper_end,
-    {answer},
-    {days_flowing}
-FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE {no_problem}
+    {% include 'pieces/answer.sql' %},
+    {{ days('barred.period', 'barred.period_end') }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period, barred.name

@@ -6,29 +6,31 @@
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; an axis or a level; a box and a period as in dph_box. The cell for `other` has a rank, too; leave it
 -- out by a box as {'ward': {'not': NULL}}.
-CREATE OR REPLACE MACRO {schema}dph_ranks(
+{% set is_inner = true -%}
+{% set axes = '[CAST(axis AS VARCHAR)]' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_ranks(
     release_name, axis, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-WITH answered AS ({marginal}),
+WITH answered AS ({% include 'pieces/marginal.sql' %}),
 noisy AS (
     SELECT
         w.*,
         CASE
             WHEN w.decay IS NULL OR w._variance IS NULL THEN NULL
             WHEN w._cells = 1 AND NOT w._is_linear
-                THEN {draw_reach_of_row}
-            ELSE {bound_of_row}
+                THEN {{ draw_reach('w') }}
+            ELSE {{ bound('w') }}
         END AS noise_half_width
     FROM (
         SELECT
             a.*, a._law.noise_scale, a._law.noise_variance, a._variance AS variance,
-            {decay_of_law} AS decay,
+            {{ decay('a._law.noise_scale') }} AS decay,
             0.05 / count(*) OVER (PARTITION BY a.period) AS missed
         FROM answered AS a
     ) AS w
 ),
 ranked AS (
-    SELECT n.*, {ranks_with_chance} AS _half_width FROM noisy AS n
+    SELECT n.*, {{ with_chance(asked, 'n.noise_half_width', 'greatest(0, n._unbiased) + 1', sure='2 * ln(2 / n.missed)') }} AS _half_width FROM noisy AS n
 ),
 counted AS (
     SELECT
@@ -52,12 +54,12 @@ SELECT
     r._answer.basis AS basis,
     r._cells AS cells,
     CASE
-        WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN '{no_law}'
-        WHEN r._half_width IS NULL THEN '{no_interval}'
-        ELSE '{ranks_together}'
+        WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN {{ notes.NO_LAW | literal }}
+        WHEN r._half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+        ELSE {{ notes.RANKS_TOGETHER | literal }}
     END AS note,
-    {chance},
-    {days_of_law}
+    {% include 'pieces/chance.sql' %},
+    {{ days('answered.period', 'answered._period_end') }}
 FROM answered
 JOIN ranked AS r ON r.period = answered.period AND r._first = answered._first
 JOIN counted ON counted.period = answered.period AND counted._first = answered._first

@@ -9,12 +9,34 @@
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
 -- axes as in dph_marginal (for a binned axis its `_lower` and `_upper`, null for an open end), and `period` if it differs; per;
 -- a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_rate(
+{% set is_inner = true -%}
+{% set axes = 'axes' -%}
+{% set is_cut_told = true -%}
+{% set measured -%}
+    WHEN answered._cut.cut IS NOT NULL THEN {{ moved(
+        'rate',
+        number('(0 - least(capping.cut_upper, greatest(0, answered._cut.cut)) * per / m.population)', '+'),
+        number('(
+            0 - least(
+                capping.cut_upper,
+                CASE
+                    WHEN answered._cut.cut + answered._cut.reach > 0 THEN answered._cut.cut + answered._cut.reach
+                    ELSE answered._cut.reach
+                END
+            ) * per / m.population
+        )', '+'),
+        number('(0 - least(capping.cut_upper, greatest(0, answered._cut.cut - answered._cut.reach)) * per / m.population)', '+')
+    ) }}
+{%- endset -%}
+{% set shift -%}
+    'each rate is too low by the rows cut there, by at most ' || {{ number('(capping.cut_upper * per / m.population)') }}
+{%- endset -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_rate(
     release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL,
     with_chance := false
 ) AS TABLE
-WITH {matched},
-{capping}
+WITH {% include 'pieces/matched.sql' %},
+{% include 'pieces/capping.sql' %}
 first_problems AS (FROM population_problems)
 SELECT
     answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _cut, _period_end),
@@ -23,21 +45,27 @@ SELECT
     answered._answer.unbiased * per / m.population AS unbiased,
     answered._answer.noise_error * per / m.population AS noise_error,
     CASE
-        WHEN {asked} THEN answered._answer.unbiased - {below_with_chance} ELSE answered._answer.ci_lower
+        WHEN {{ asked }} THEN answered._answer.unbiased - {{ with_chance(
+            asked, '(answered._answer.unbiased - answered._answer.ci_lower)', 'greatest(0, answered._answer.unbiased) + 1'
+        ) }}
+        ELSE answered._answer.ci_lower
     END * per / m.population AS ci_lower,
     CASE
-        WHEN {asked} THEN answered._answer.unbiased + {above_with_chance} ELSE answered._answer.ci_upper
+        WHEN {{ asked }} THEN answered._answer.unbiased + {{ with_chance(
+            asked, '(answered._answer.ci_upper - answered._answer.unbiased)', 'greatest(0, answered._answer.unbiased) + 1'
+        ) }}
+        ELSE answered._answer.ci_upper
     END * per / m.population AS ci_upper,
     answered._answer.basis AS basis,
     answered._answer.cells AS cells,
     answered._answer.note AS note,
     answered._answer.reliability AS reliability,
-    {shifted},
-    {chance},
-    {days_of_law}
+    {% include 'pieces/shifted.sql' %},
+    {% include 'pieces/chance.sql' %},
+    {{ days('answered.period', 'answered._period_end') }}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     answered JOIN matched AS m ON m.period = answered.period AND m._first = answered._first
 ) ON true
 LEFT JOIN capping ON capping.period = answered.period AND capping.revision = answered.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY answered.period, answered._first

@@ -9,16 +9,19 @@
 -- Of a box within the other one, the ratio with the rows cut lies between 0 and 1, as that of dph_share does.
 -- Rows in both boxes vary alike, but for estimates from reports, whose interval is wider there.
 -- In: the release's table; two boxes and a period as in dph_box. For a part of a box, dph_share is narrower.
-CREATE OR REPLACE MACRO {schema}dph_ratio(
+{% set boxes = {'first': 'first_box', 'second': 'second_box'} -%}
+{% set cut_in = {'first': 'first', 'second': 'second'} -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_ratio(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{two_boxes},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/two_boxes.sql' %},
 varying AS (
     SELECT
         d.*, d.first_alone + d.alike AS first_chance, d.second_alone + d.alike AS second_chance,
-        {first_with_chance} AS first_far, {second_with_chance} AS second_far
+        {{ with_chance(asked, 'd.first_reach', 'greatest(0, d.first_unbiased) + 1') }} AS first_far,
+        {{ with_chance(asked, 'd.second_reach', 'greatest(0, d.second_unbiased) + 1') }} AS second_far
     FROM box_pairs AS d
 ),
 -- The lower end is the smallest ratio r at which first - r * second is not farther above 0 than its noise goes; the upper end is
@@ -46,7 +49,7 @@ reaching_sides AS (
         f.*, f.above * f.below - f.factor ** 2 * (f.crossed + f.alike) AS half_linear,
         f.above ** 2 - f.factor ** 2 * f.above_square AS fixed,
         half_linear ** 2 - fixed * (f.below ** 2 - f.factor ** 2 * f.below_square) AS discriminant
-    FROM (SELECT d.*, {deviations} AS factor FROM sides AS d) AS f
+    FROM (SELECT d.*, {{ deviations('d', 'd.draws') }} AS factor FROM sides AS d) AS f
 ),
 least_ratios AS (
     SELECT
@@ -77,9 +80,9 @@ barred AS (
     LEFT JOIN least_ratios AS lower ON lower.period = b.period AND lower.revision = b.revision AND lower.side = 'lower'
     LEFT JOIN least_ratios AS upper ON upper.period = b.period AND upper.revision = b.revision AND upper.side = 'upper'
 ),
-{caps}
-{capping}
-{cut_along}
+{% include 'pieces/caps.sql' %}
+{% include 'pieces/capping.sql' %}
+{% include 'pieces/cut_along.sql' %}
 -- Whether all cells of the first box lie in the second one.
 lying AS (
     SELECT
@@ -97,7 +100,7 @@ lying AS (
 biased AS (
     SELECT
         v.period, v.revision, v.ratio, v.ratio - v.wider AS shift,
-        {sure} * sqrt(
+        {{ sure }} * sqrt(
             v.by_first ** 2 * v.first_square + 2 * v.by_first * v.by_second * v.crossed + v.by_second ** 2 * v.second_square
             + v.cut_square / v.seen ** 2 * (
                 (v.first_draws - v.both_draws) + v.wider ** 2 * (v.second_draws - v.both_draws)
@@ -144,22 +147,22 @@ SELECT
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
     CASE
-        WHEN barred.estimate IS NULL THEN '{no_ratio}'
-        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+        WHEN barred.estimate IS NULL THEN {{ notes.NO_RATIO | literal }}
+        WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
     END AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN moved.reach IS NOT NULL
-            THEN {moved}
-        WHEN capping.cut IS NULL THEN '{cap_unknown}'
-        ELSE {capped_of_release} || coalesce('; ' || {shift_of_ratio}, '')
+            THEN {{ moved('ratio', number('(moved.shift)', '+', 3), number('(moved.lower)', '+', 3), number('(moved.upper)', '+', 3)) }}
+        WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
+        ELSE {{ capped('capping') }} || coalesce('; ' || ({% include 'pieces/shift_of_ratio.sql' %}), '')
     END AS capped,
-    {chance},
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {% include 'pieces/chance.sql' %},
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 LEFT JOIN lying ON lying.period = barred.period AND lying.revision = barred.revision
 LEFT JOIN moved ON moved.period = barred.period AND moved.revision = barred.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -9,17 +9,20 @@
 -- `part_estimate` and `whole_estimate` are the two counts that are divided.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period. Written
 -- as `part := …, whole := …`, nobody takes them the other way round.
-CREATE OR REPLACE MACRO {schema}dph_share(
+{% set boxes = {'whole': 'whole', 'part': 'part'} -%}
+{% set named = "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)" -%}
+{% set cut_in = {'first': 'part', 'second': 'whole'} -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_share(
     release_name, part, whole := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{crossed},
-{atoms},
-{sums},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/crossed.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
 pairs AS (
     SELECT
         part.* EXCLUDE (name),
@@ -31,46 +34,46 @@ pairs AS (
         coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
         coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
         coalesce(c.covariance, part.cells * part.noise_variance) AS vat,
-        CASE WHEN {asked} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,
-        CASE WHEN {asked} THEN greatest(0, whole.unbiased - part.unbiased) + 1 ELSE 0 END AS other_chance
+        CASE WHEN {{ asked }} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,
+        CASE WHEN {{ asked }} THEN greatest(0, whole.unbiased - part.unbiased) + 1 ELSE 0 END AS other_chance
     FROM summed AS whole JOIN summed AS part
         ON part.period = whole.period AND part.revision = whole.revision
     LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
-    SELECT summed.*, ({reach}).two AS part_reach FROM pairs AS summed
+    SELECT summed.*, ({{ reach(release) }}).two AS part_reach FROM pairs AS summed
 ),
 others AS (
     SELECT
         r.* EXCLUDE (cells, linear_variance, slope), r.cells AS part_cells, r.linear_variance AS part_variance,
-        r.other_cells AS cells, {report_variance} AS linear_variance,
+        r.other_cells AS cells, {{ report_variance('r', 'r.other_atoms', 'r.other_unbiased') }} AS linear_variance,
         abs(r.gamma + r.delta * r.other_atoms) AS slope
     FROM reaching AS r
 ),
 reaching_others AS (
-    SELECT summed.*, ({reach}).two AS other_reach FROM others AS summed
+    SELECT summed.*, ({{ reach(release) }}).two AS other_reach FROM others AS summed
 ),
 -- `factor` is the reach of part - p * box in its standard deviations, at the p where its largest draw stands out most.
 bounds AS (
     SELECT
         summed.*,
-        greatest(0, summed.unbiased - {part_with_chance}) AS part_lower,
-        greatest(0, summed.unbiased + {part_with_chance}) AS part_upper,
-        greatest(0, summed.other_unbiased - {rest_with_chance}) AS other_lower,
-        greatest(0, summed.other_unbiased + {rest_with_chance}) AS other_upper,
+        greatest(0, summed.unbiased - {{ with_chance(asked, 'summed.part_reach', 'summed.part_chance') }}) AS part_lower,
+        greatest(0, summed.unbiased + {{ with_chance(asked, 'summed.part_reach', 'summed.part_chance') }}) AS part_upper,
+        greatest(0, summed.other_unbiased - {{ with_chance(asked, 'summed.other_reach', 'summed.other_chance') }}) AS other_lower,
+        greatest(0, summed.other_unbiased + {{ with_chance(asked, 'summed.other_reach', 'summed.other_chance') }}) AS other_upper,
         CASE
             WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
             WHEN summed.part_variance IS NOT NULL THEN (
                 SELECT max_by(w.deviations, w.draws)
-                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_linear_widths')) AS w
+                FROM {{ table('dph_linear_widths') }} AS w
                 WHERE w.noise_scale = summed.noise_scale AND w.draws <= greatest(
                     1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9)
                 )
             )
-            WHEN summed.noise_variance >= {least_variance} THEN (
+            WHEN summed.noise_variance >= {{ least_variance }} THEN (
                 SELECT max_by(w.deviations, w.cells)
-                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+                FROM {{ table('dph_half_widths') }} AS w
                 WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
             )
         END AS factor
@@ -116,22 +119,22 @@ barred AS (
             ELSE b.part_upper / (b.part_upper + b.other_lower)
         END AS ci_upper,
         CASE
-            WHEN b.step IS NOT NULL THEN sqrt({report_contrast})
+            WHEN b.step IS NOT NULL THEN sqrt({{ report_contrast('b', '(1 - sound)', '(-sound)', 'b.atoms', 'b.unbiased', 'b.other_atoms', 'b.other_unbiased') }})
             -- Rounding may bring it below 0 where the part is the whole.
             WHEN b.has_bars AND sound IS NOT NULL THEN sqrt(greatest(0, b.va - 2 * sound * b.vat + sound ** 2 * b.vt))
         END / b.whole_estimate AS noise_error,
         coalesce(b.part_variance, b.linear_variance) AS linear_variance, b.whole_unbiased AS whole
     FROM roots AS b
 ),
-{caps}
-{capping}
-{cut_along}
+{% include 'pieces/caps.sql' %}
+{% include 'pieces/capping.sql' %}
+{% include 'pieces/cut_along.sql' %}
 -- The share as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
 -- both: those by a noisy number of rows cut, and those by a noisy cell of the part and of the rest.
 shifted AS (
     SELECT
         v.period, v.revision, least(1, greatest(0, v.share)) AS share, 100 * (v.share - v.wider) AS points,
-        100 * {sure} * sqrt(
+        100 * {{ sure }} * sqrt(
             v.cut_variance
                 * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
             + coalesce(
@@ -195,22 +198,22 @@ SELECT
     END AS basis,
     barred.cells,
     CASE
-        WHEN barred.share IS NULL THEN '{no_whole}'
-        WHEN NOT barred.has_bars THEN '{no_interval}'
-        WHEN barred.share NOT BETWEEN 0 AND 1 THEN '{no_share}'
-        WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN '{smoothed}'
+        WHEN barred.share IS NULL THEN {{ notes.NO_WHOLE | literal }}
+        WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN barred.share NOT BETWEEN 0 AND 1 THEN {{ notes.NO_SHARE | literal }}
+        WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
     END AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN biased.reach < 100
-            THEN {moved}
-        WHEN capping.cut IS NULL THEN '{cap_unknown}'
-        ELSE {capped_of_release} || coalesce('; ' || {shift_of_share}, '')
+            THEN {{ moved('share', "printf('%+.2f', biased.points)", "printf('%+.2f', biased.points_lower)", "printf('%+.2f', biased.points_upper)", ' points') }}
+        WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
+        ELSE {{ capped('capping') }} || coalesce('; ' || ({% include 'pieces/shift_of_share.sql' %}), '')
     END AS capped,
-    {chance},
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {% include 'pieces/chance.sql' %},
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
 LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -10,11 +10,39 @@
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
 -- of yours as in dph_rate, with the columns of that axis and `standard`, too; per; a box and a period as in dph_box. A box without
 -- some categories of `over` leaves them out of the standard.
-CREATE OR REPLACE MACRO {schema}dph_standardised(
+{% set is_inner = true -%}
+{% set axes = 'list_append(coalesce(TRY_CAST(axes AS VARCHAR[]), []), CAST(over AS VARCHAR))' -%}
+{% set over = 'over' -%}
+{% set is_cut_told = true -%}
+{% set measured -%}
+    WHEN barred.cut / barred.most IS NOT NULL THEN {{ moved(
+        'rate',
+        number('(0 - least(capping.cut_upper, greatest(0, barred.cut / barred.most)) * barred.most)', '+'),
+        number('(
+            0 - least(
+                capping.cut_upper,
+                CASE
+                    WHEN barred.cut / barred.most + barred.cut_reach / barred.most > 0
+                        THEN barred.cut / barred.most + barred.cut_reach / barred.most
+                    ELSE barred.cut_reach / barred.most
+                END
+            ) * barred.most
+        )', '+'),
+        number('(
+            0 - least(
+                capping.cut_upper, greatest(0, barred.cut / barred.most - barred.cut_reach / barred.most)
+            ) * barred.most
+        )', '+')
+    ) }}
+{%- endset -%}
+{% set shift -%}
+    'each rate is too low by the rows cut there, by at most ' || {{ number('(capping.cut_upper * barred.most)') }}
+{%- endset -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_standardised(
     release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL,
     revision := NULL, with_chance := false
 ) AS TABLE
-WITH {matched},
+WITH {% include 'pieces/matched.sql' %},
 keyed_groups AS (
     SELECT
         m.*, m.parts[:n.groups] AS of_group, m.parts[n.groups + 1:] AS of_stratum
@@ -39,12 +67,12 @@ summed AS (
         w.period, min(w._first) AS _first, CAST(sum(w.cells) AS BIGINT) AS cells, sum(w.population) AS population,
         bool_or(w.is_nested) AS is_nested, any_value(w.noise_scale) AS noise_scale,
         any_value(w.noise_variance) AS noise_variance,
-        {sum_of_weighted} AS estimate,
-        CASE WHEN bool_and(w.unbiased IS NOT NULL) THEN {sum_of_weighted_unbiased} END AS unbiased,
+        {{ exact_sum('w.weight * w.estimate') }} AS estimate,
+        CASE WHEN bool_and(w.unbiased IS NOT NULL) THEN {{ exact_sum('w.weight * w.unbiased') }} END AS unbiased,
         CASE
             WHEN NOT bool_and(w.variance IS NOT NULL) THEN NULL
-            WHEN bool_or(w.is_nested) THEN ({sum_of_errors}) ** 2
-            ELSE {sum_of_weighted_variances}
+            WHEN bool_or(w.is_nested) THEN ({{ exact_sum('w.weight * sqrt(w.variance)') }}) ** 2
+            ELSE {{ exact_sum('w.weight ** 2 * w.variance') }}
         END AS variance,
         max(w.weight) AS most,
         -- Rows cut, with the weights of the rates; their noise is independent.
@@ -59,9 +87,9 @@ barred AS (
         h.*, h.unbiased - h.half_width AS ci_lower, h.unbiased + h.half_width AS ci_upper, sqrt(h.variance) AS noise_error,
         CASE WHEN h.half_width IS NULL THEN 'noise_only' ELSE 'linear' END AS basis, false AS has_sums
     FROM (
-        SELECT d.*, {change_with_chance} AS half_width
+        SELECT d.*, {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} AS half_width
         FROM (
-            SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {deviations} END AS noise_half_width
+            SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {{ deviations('d', 'd.draws') }} END AS noise_half_width
             FROM (
                 SELECT s.*, CASE WHEN s.is_nested THEN 1 ELSE s.variance / s.noise_variance / s.most ** 2 END AS draws
                 FROM summed AS s
@@ -69,7 +97,7 @@ barred AS (
         ) AS d
     ) AS h
 ),
-{capping}
+{% include 'pieces/capping.sql' %}
 first_problems AS (
     FROM population_problems
     UNION ALL
@@ -101,10 +129,10 @@ first_problems AS (
 SELECT
     shown.* EXCLUDE (_first),
     barred.population,
-    {answer},
-    {shifted},
-    {chance},
-    {days_of_shown}
+    {% include 'pieces/answer.sql' %},
+    {% include 'pieces/shifted.sql' %},
+    {% include 'pieces/chance.sql' %},
+    {{ days('shown.period', '(SELECT max(a._period_end) FROM answered AS a WHERE a.period = shown.period)') }}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     (
         SELECT COLUMNS(
@@ -115,5 +143,5 @@ FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT J
     ) AS shown JOIN barred ON barred.period = shown.period AND barred._first = shown._first
 ) ON true
 LEFT JOIN capping ON capping.period = shown.period AND capping.revision = shown.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY shown.period, shown._first

@@ -7,12 +7,16 @@
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
-CREATE OR REPLACE MACRO {schema}dph_sum(
+{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set shift -%}
+    ({% include 'pieces/shift_of_sum.sql' %})
+{%- endset -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_sum(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{opening},
-{bins},
-{moments},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/moments.sql' %},
 sides AS (
     SELECT m.*, e.*, e.square / m.noise_variance / nullif(e.largest ** 2, 0) AS draws
     FROM moments AS m, LATERAL (
@@ -38,13 +42,13 @@ sides AS (
     ) AS e
 ),
 reaching AS (
-    SELECT d.period, d.revision, d.side, d.total, coalesce({deviations}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
+    SELECT d.period, d.revision, d.side, d.total, coalesce({{ deviations('d', 'd.draws') }}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
     FROM sides AS d
     WHERE d.noise_scale IS NOT NULL
 ),
 -- From reports: all rows `off` the middles of their bins. No bin is wider than twice that.
 report_reaching AS (
-    SELECT r.period, r.revision, r.off < 0 AS is_lower, r.total, {report_reach_of_sum} AS half_width
+    SELECT r.period, r.revision, r.off < 0 AS is_lower, r.total, {{ report_reach('r', normal, 'variance') }} AS half_width
     FROM (
         SELECT
             m.period, m.revision, m.off, m.middles + m.off * m.rows AS total,
@@ -69,7 +73,7 @@ barred AS (
     LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
 ),
-{capping}
+{% include 'pieces/capping.sql' %}
 first_problems AS (
     FROM moment_problems
     UNION ALL
@@ -86,22 +90,22 @@ SELECT
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
     CASE
-        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN '{open_middle}'
+        WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN {{ notes.OPEN_MIDDLE | literal }}
         ELSE concat_ws(
             '; ',
             CASE
-                WHEN barred.ci_lower IS NULL THEN '{no_interval}'
+                WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
                 WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
-                    THEN '{smoothed}'
+                    THEN {{ notes.SMOOTHED | literal }}
             END,
-            '{middles_of_estimated_sum}' || {moved_sum}
-                || CASE WHEN barred.ci_lower IS NOT NULL THEN '{middles_covered}' ELSE '' END
+            {{ notes.MIDDLES_OF_ESTIMATE.format(what='sum') | literal }} || {{ number('(barred.moved_sum)', digits=3) }}
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
         )
     END AS note,
-    {shifted},
-    {chance},
-    {days_of_barred}
-FROM ({found}) AS found LEFT JOIN barred ON true
+    {% include 'pieces/shifted.sql' %},
+    {% include 'pieces/chance.sql' %},
+    {{ days('barred.period', end_of('barred')) }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -3,17 +3,20 @@
 -- theirs; setting negative estimates to 0 would make sums too large. They have no intervals; `dph_distances` tells how far
 -- their sums are from the unbiased ones.
 -- In: the release's table; a period by its first day; without it all periods.
-CREATE OR REPLACE MACRO {schema}dph_whole(release_name, period := NULL, revision := NULL) AS TABLE
-{opening},
+{% set answers = 'asked' -%}
+{% set boxes = none -%}
+{% set columns = 't.*' -%}
+CREATE OR REPLACE MACRO {{ schema }}dph_whole(release_name, period := NULL, revision := NULL) AS TABLE
+{% include 'pieces/opening.sql' %},
 first_problems AS (FROM period_problems)
 SELECT
-    t.* EXCLUDE ({value_columns}),
+    t.* EXCLUDE ({{ value_columns }}),
     t.whole_count,
     t.estimate,
-    {days_of_chosen}
+    {{ days('chosen.period', 'chosen.period_end') }}
 FROM (SELECT min(f.problem) AS problem FROM first_problems AS f) AS found LEFT JOIN (
     dph_cells AS t JOIN chosen
         ON chosen.period = t.period AND chosen.revision = t.revision AND t.cell_number < chosen.cells
 ) ON true
-WHERE {no_problem}
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY t.period, t.cell_number

@@ -133,6 +133,10 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
     (total,) = facts(store, "cells", "--over", "2026-03-02,2026-03-02")["rows"]
     assert total["unbiased"] == facts(store, "cells")["unbiased"]
+    assert (total["first_period"], total["last_period"], total["periods"]) == ("2026-03-02", "2026-03-02", 1)
+    head, line, *_ = answered(store, "cells", "--over", "2026-03-01,2026-12-07").stdout.splitlines()
+    assert head.split()[:4] == ["first_period", "last_period", "periods", "unbiased"]
+    assert line.split()[:3] == ["2026-03-02", "2026-03-02", "1"]
     assert "only one period is published" in str(answered(store, "cells", "--changes").exception)
 
 

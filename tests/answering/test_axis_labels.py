@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.answering._asked_boxes import piece
+from dphist_pipeline.answering._macros import macro_files
 from dphist_pipeline.answering.catalogue_rows import bin_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
@@ -64,17 +64,18 @@ def test_macros_say_a_range_of_bins_as_tables_do(kind: str, closed: bool) -> Non
     rows = bin_rows({"axes": [AXES[kind]], "model": "local" if closed else "central"})
     day = "strftime(DATE '1970-01-01' + TRY_CAST({} AS INTEGER), '%Y-%m-%d')"
     written = ", ".join(f"{day.format(f'bin_{end}')} AS {end}_end" for end in ("lower", "upper"))
+    words = macro_files(None).from_string("{{ ends_in_words('low', 'high') }}").render()
     with duckdb.connect() as connection:
         connection.register("rows", rows)
         found = connection.execute(
             f"WITH bins AS (SELECT *, {written} FROM rows) "
-            f"SELECT low.position, high.position, {piece('ends_in_words', low='low', high='high')} "
+            f"SELECT low.position, high.position, {words} "
             "FROM bins AS low JOIN bins AS high ON low.position <= high.position WHERE high.bin_upper IS NOT NULL"
         ).fetchall()
     assert len(found) == len(ends) * (len(ends) + 1) / 2
-    for low, high, words in found:
+    for low, high, said in found:
         both = ends[low][0], ends[high][1]
-        assert words == ("all" if np.isinf(both).all() else range_in_words(axis, *both, closed)[0])
+        assert said == ("all" if np.isinf(both).all() else range_in_words(axis, *both, closed)[0])
 
 
 def test_open_ends_compare_and_other_is_last() -> None:

@@ -368,7 +368,7 @@ def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDB
 
 def test_without_a_quality_table_a_share_says_that_the_caps_bias_is_unknown(tmp_path: Path) -> None:
     made = published(tmp_path, quality=False)
-    assert made.quantile("stay").capped == ""
+    assert made.quantile("stay").capped == notes.CAP_UNKNOWN
     told = made.share({"readmitted": "yes"}), made.mean("stay"), made.ratio({"readmitted": "yes"}, {"readmitted": "no"})
     assert {one.capped for one in (*told, made.sum("stay"))} == {notes.CAP_UNKNOWN}
     people = pa.table({"readmitted": ["yes", "no"], "population": [1e5, 1e5]})

@@ -103,6 +103,11 @@ def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Pat
         release.mean("los", None, 2 + first, {"los": (3, None)})
     quantile = release.quantile("los", 0.6)
     assert (quantile.estimate, quantile.bin) == (pytest.approx(first + 1.4), f"{first + 1} to {first + 2}")
+    assert (quantile.bin_lower, quantile.bin_upper) == (first + 1, first + 2)
+    assert (quantile.ci_lower, quantile.ci_upper, quantile.ci_bins) == (first + 1, first + 2, quantile.bin)
+    least, most = (release.quantile("los", share) for share in (0.2, 0.9))
+    assert (least.ci_lower, least.ci_upper, least.ci_bins) == (first, first, str(first))
+    assert (most.ci_lower, most.ci_upper) == (first + 3, np.inf)
 
 
 def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:

@@ -123,10 +123,10 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/pieces/reach.sql",
+        "sql/answering/pieces/expressions.sql",
         SQL,
         (
-            Mutation("SELECT max_by(", "SELECT min_by(", "the width of one draw"),
+            Mutation("SELECT max_by(\n                {", "SELECT min_by(\n                {", "the width of one draw"),
             Mutation("THEN {'one': 0.0, 'two': 0.0}", "THEN NULL", "no interval of nothing"),
             Mutation("w.noise_scale = summed.noise_scale AND w.cells", "w.cells", "the width of another release"),
         ),
@@ -207,9 +207,9 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/pieces/draw_reach.sql",
+        "sql/answering/pieces/expressions.sql",
         ("answering/test_catalogue.py::test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be", BANDS),
-        (Mutation("/ {row}.decay - 1 + 1e-9", "/ {row}.decay - 2 + 1e-9", "one too narrow"),),
+        (Mutation("/ {{ row }}.decay - 1 + 1e-9", "/ {{ row }}.decay - 2 + 1e-9", "one too narrow"),),
     ),
     Part(
         "sql/answering/pieces/one_box.sql",
@@ -275,14 +275,14 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/pieces/weight.sql",
+        "sql/answering/pieces/expressions.sql",
         ("answering/test_cut_boxes.py", *SQL),
         (Mutation("WHEN k.final THEN k.final_share", "WHEN k.final THEN k.first_share", "another share of a bin"),),
     ),
     Part(
-        "sql/answering/pieces/exact_sum.sql",
+        "sql/answering/pieces/expressions.sql",
         (*SQL,),
-        (Mutation("- floor(({number}) * 1048576) / 1048576", "", "fractions are added twice"),),
+        (Mutation("- floor(({{ number }}) * 1048576) / 1048576", "", "fractions are added twice"),),
     ),
     Part(
         "sql/answering/dph_range.sql",
@@ -310,8 +310,8 @@ ANSWERS = (
             ),
             Mutation("CASE WHEN b.root > 1 AND", "CASE WHEN b.root > 2 AND", "shares outside of both roots"),
             Mutation(
-                "SELECT summed.*, ({reach}).two AS part_reach",
-                "SELECT summed.*, ({reach}).one AS part_reach",
+                "SELECT summed.*, ({{ reach(release) }}).two AS part_reach",
+                "SELECT summed.*, ({{ reach(release) }}).one AS part_reach",
                 "95 % twice",
             ),
         ),
@@ -412,7 +412,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/dph_marginal.sql",
+        "sql/answering/pieces/marginal.sql",
         (MARGINALS, "answering/test_reported_answers.py"),
         (
             Mutation("AND kinds.slope IS NOT DISTINCT FROM l.slope", "", "rows come twice, with another's interval"),
@@ -425,8 +425,8 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/pieces/report_variance.sql",
+        "sql/answering/pieces/expressions.sql",
         (*REPORTED,),
-        (Mutation("gamma * greatest(0, {count})", "gamma * {count}", "negative estimates lower the variance"),),
+        (Mutation("gamma * greatest(0, {{ count }})", "gamma * {{ count }}", "negative estimates lower the variance"),),
     ),
 )

@@ -167,6 +167,16 @@ def test_an_unknown_mechanism_or_setting_names_the_near_ones():
         mechanisms.build("geometric", {"penalty": "bic"})
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_no_setting_takes_true_or_false_for_a_number(written):
+    for name in mechanisms.names():
+        for setting in mechanisms.settings(name):
+            with pytest.raises(mechanisms.BadSetting):
+                mechanisms.build(name, {setting.name: written})
+    with pytest.raises(mechanisms.BadSetting, match="must be a number, not true"):
+        mechanisms.build("ihp", {"depth": True})
+
+
 def half_left(counts, budget):
     share, _ = budget.split(half="1/2", rest="1/2")
     noisy = counts.noisy_cells(share)

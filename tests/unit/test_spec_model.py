@@ -109,6 +109,12 @@ def test_weights_and_sums_are_refused_with_what_to_do_instead(field: str) -> Non
     assert "Make the amount an axis" in refusal(axes=[{**AGE, field: "hours"}])[f"axes[0].{field}"]
 
 
+@pytest.mark.parametrize("field", ["weights", "targets"])
+def test_true_is_no_weight_and_no_target_of_a_table(field: str) -> None:
+    wrong = refusal(mechanism="tables", tables={"list": [["age"]], field: {"age": True}})
+    assert wrong == {f"tables.{field}.age": "must be a number, not true"}
+
+
 @pytest.mark.parametrize("field", ["renews"])
 def test_fields_of_the_design_that_are_not_built_yet_say_so(field: str) -> None:
     assert "not supported yet" in refusal(**{field: "x"})[field]

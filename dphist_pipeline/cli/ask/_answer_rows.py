@@ -160,6 +160,8 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
 
 
 def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
+    from dphist_pipeline.estimates.answers import Answer, found_in_row
+
     match asked.question:
         case "by" | "standardise":
             return _rows(_by_axes(publication, asked, box))
@@ -183,7 +185,10 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             return _rows(publication.changes(box))
         case _:
             first, last = [*(name or None for name in names_of(asked.over)), None][:2]
-            return [answer_as_json(publication.over(first, last, box))]
+            row = publication.span(first, last, box)
+            # Days that were asked for need not be in a published period.
+            periods = {name: row[name] for name in ("first_period", "last_period", "periods")}
+            return [periods | answer_as_json(found_in_row(Answer, row))]
 
 
 def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:

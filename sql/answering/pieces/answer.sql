@@ -1,4 +1,4 @@
--- The columns of an answer, from a row of `barred`; cut_note, the first case of the note.
+-- The columns of an answer, from a row of `barred`; `cut_note`, the first case of the note; `judged_error`, what reliability judges.
 barred.estimate,
     barred.unbiased,
     barred.noise_error,
@@ -7,14 +7,14 @@ barred.estimate,
     barred.basis,
     barred.cells,
     CASE
-        {cut_note}WHEN barred.ci_lower IS NULL AND barred.has_sums THEN '{cuts_group}'
-        WHEN barred.ci_lower IS NULL THEN '{no_interval}'
-        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN '{smoothed}'
-        WHEN barred.estimate < 0 THEN '{below}'
+        {{ cut_note | default('') }}WHEN barred.ci_lower IS NULL AND barred.has_sums THEN {{ notes.CUTS_GROUP | literal }}
+        WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN {{ notes.SMOOTHED | literal }}
+        WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
     END AS note,
     CASE
         WHEN barred.ci_lower IS NULL THEN NULL
-        WHEN barred.ci_lower <= 0 OR {judged_error} > {most_fair} * barred.unbiased THEN 'poor'
-        WHEN {judged_error} > {most_good} * barred.unbiased THEN 'fair'
+        WHEN barred.ci_lower <= 0 OR {{ judged_error | default('barred.noise_error') }} > {{ most_fair }} * barred.unbiased THEN 'poor'
+        WHEN {{ judged_error | default('barred.noise_error') }} > {{ most_good }} * barred.unbiased THEN 'fair'
         ELSE 'good'
     END AS reliability

@@ -1,17 +1,18 @@
 -- The conditions of the boxes of a question, read without DuckDB's extension `json`, which not every client can load.
--- In: sources, the names of the boxes; texts, each box as text; json, whether a box is JSON text, in which `null` is no category.
+-- In: `boxes`, the arguments that give boxes, by the names of these. In a box that is JSON text, `null` is no category.
 -- `form` is a box with `s` in place of each word: {s:[s,s],s:s,s:{s:s}}. `kind` is one, list, not, or odd for another object.
+{% set given = boxes or {'box': 'CAST(NULL AS VARCHAR)'} -%}
 asked_boxes AS (
     SELECT
         w.source, w.text,
         list_transform(
-            regexp_extract_all(w.text, {word}),
+            regexp_extract_all(w.text, {{ patterns.word | literal }}),
             lambda x: CASE
                 WHEN trim(x) = 'NULL' OR (w.is_text AND trim(x) = 'null') THEN NULL
                 WHEN x[1] NOT IN ('"', '''') THEN trim(x)
                 WHEN NOT contains(x, '\') THEN x[2:-2]
                 ELSE array_to_string(list_transform(
-                    regexp_extract_all(x[2:-2], {escape}),
+                    regexp_extract_all(x[2:-2], {{ patterns.escape | literal }}),
                     lambda e: CASE
                         WHEN e[1] <> '\' THEN e
                         WHEN len(e) = 12 THEN chr(
@@ -23,10 +24,13 @@ asked_boxes AS (
                 ), '')
             END
         ) AS words,
-        regexp_replace(regexp_replace(w.text, {word}, 's', 'g'), '\s', '', 'g') AS form,
-        CASE WHEN regexp_full_match(form, {form}) THEN regexp_extract_all(form, {shape}) END AS shapes
+        regexp_replace(regexp_replace(w.text, {{ patterns.word | literal }}, 's', 'g'), '\s', '', 'g') AS form,
+        CASE WHEN regexp_full_match(form, {{ patterns.form | literal }}) THEN regexp_extract_all(form, {{ patterns.shape | literal }}) END AS shapes
     FROM (
-        SELECT unnest([{sources}]) AS source, unnest(CAST([{texts}] AS VARCHAR[])) AS text, unnest([{json}]) AS is_text
+        SELECT
+            unnest([{{ given | map('literal') | join(', ') }}]) AS source,
+            unnest(CAST([{% for box in given.values() %}CAST({{ box }} AS VARCHAR){{ ', ' if not loop.last }}{% endfor %}] AS VARCHAR[])) AS text,
+            unnest([{% for box in given.values() %}typeof({{ box }}) IN ('VARCHAR', 'JSON'){{ ', ' if not loop.last }}{% endfor %}]) AS is_text
     ) AS w
 ),
 asked_conditions AS (

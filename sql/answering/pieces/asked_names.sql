@@ -6,8 +6,8 @@ SELECT {
                     }
                     FROM (
                         SELECT
-                            coalesce(TRY_CAST({by} AS VARCHAR[]), []) AS asked_by,
-                            list_concat({along}, (SELECT list(c.axis) FROM asked_conditions AS c)) AS boxed
+                            coalesce(TRY_CAST({{ by | default('[]') }} AS VARCHAR[]), []) AS asked_by,
+                            list_concat({{ along | default('CAST([] AS VARCHAR[])') }}, (SELECT list(c.axis) FROM asked_conditions AS c)) AS boxed
                         -- The release's own table refuses an odd box.
                         WHERE NOT EXISTS (FROM odd_boxes)
                     ) AS w

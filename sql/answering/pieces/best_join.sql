@@ -4,10 +4,10 @@ JOIN (
             SELECT
                 n.period, n.revision, n.is_latest,
                 coalesce(b.best, n.release) AS release, coalesce(b.first_number, 0) AS first_number
-            FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS n
-            LEFT JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_better')) AS b
+            FROM {{ table('dph_releases', release) }} AS n
+            LEFT JOIN {{ table('dph_better', release) }} AS b
                 ON b.release = n.release AND b.period = n.period AND b.revision = n.revision AND b.names = (
-                    {asked_names}
+                    {% if boxes == {} %}{'by': CAST([] AS VARCHAR[]), 'boxed': CAST([] AS VARCHAR[])}{% else %}{% include 'pieces/asked_names.sql' %}{% endif %}
                 )
             WHERE n.release = (SELECT asked.release FROM asked)
         ) AS o ON o.release = r.release AND o.period = r.period AND o.revision = r.revision

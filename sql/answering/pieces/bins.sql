@@ -10,6 +10,6 @@ bins AS (
             THEN strftime(DATE '1970-01-01' + TRY_CAST(b.bin_upper AS INTEGER), '%Y-%m-%d')
             ELSE CAST(b.bin_upper AS VARCHAR)
         END AS upper_end
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_bins')) AS b
+    FROM {{ table('dph_bins', release) }} AS b
     WHERE b.grid IN (SELECT chosen.grid FROM chosen)
 )

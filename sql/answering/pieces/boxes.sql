@@ -1,6 +1,6 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
 -- In: boxes (source); conditions_of_boxes (source, axis, kind, members); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
--- those that lie in them entirely; more_positions, further conditions on positions; takes_any_end, whether a box may cut bins.
+-- those that lie in them entirely; `is_range`, for the positions of dph_range; `takes_any_end`, whether a box may cut bins.
 axes AS (
     SELECT
         a.*,
@@ -89,7 +89,7 @@ meant AS (
         )
     )
 ),
-named AS ({named}),
+named AS ({{ named | default("SELECT 'box' AS name, 'box' AS source") }}),
 -- The positions that lie within every axis or level that has a condition, and those that overlap it.
 asked_positions AS (
     SELECT
@@ -130,7 +130,7 @@ positions AS (
     FROM (
         SELECT named.name, asked_positions.* EXCLUDE (source)
         FROM asked_positions JOIN named ON named.source = asked_positions.source
-        {more_positions}
+        {% if is_range is defined %}{% include 'pieces/range_positions.sql' %}{% endif %}
     ) AS p
     GROUP BY p.name, p.grid, p.level_of, p.stride, p.size, p.position
 ),
@@ -204,7 +204,7 @@ problems AS (
         END
         || coalesce('; did you mean ' || meant.range || '?', '')
     FROM cuts LEFT JOIN meant ON meant.grid = cuts.grid AND meant.axis = cuts.axis
-    WHERE NOT ({takes_any_end} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
+    WHERE NOT ({{ takes_any_end | default('false') }} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
     UNION ALL
     SELECT 'axis ' || axes.axis || ' takes categories, or all but some as {''not'': [''surgery'']}'
     FROM axes

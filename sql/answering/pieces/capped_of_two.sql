@@ -3,13 +3,13 @@
 CASE
         WHEN one_cap.cut IS NOT NULL OR two_cap.cut IS NOT NULL THEN
             CASE
-                WHEN {same_records}
+                WHEN {{ same_records | default('false') }}
                     THEN 'in revision ' || (SELECT c.revision FROM chosen AS c ORDER BY c.place LIMIT 1) || ' '
-                ELSE '{first_period}'
-            END || coalesce({first_capped}, '{count_is}{cap_unknown}')
+                ELSE {{ notes.FIRST_PERIOD | literal }}
+            END || coalesce({{ capped('one_cap') }}, {{ (notes.COUNT_IS ~ notes.CAP_UNKNOWN) | literal }})
             || CASE
-                WHEN {same_records}
+                WHEN {{ same_records | default('false') }}
                     THEN '. In revision ' || (SELECT c.revision FROM chosen AS c ORDER BY c.place DESC LIMIT 1) || ' '
-                ELSE '{second_period}'
-            END || coalesce({second_capped}, '{count_is}{cap_unknown}')
+                ELSE {{ notes.SECOND_PERIOD | literal }}
+            END || coalesce({{ capped('two_cap') }}, {{ (notes.COUNT_IS ~ notes.CAP_UNKNOWN) | literal }})
     END AS capped

@@ -2,10 +2,10 @@
 capping AS (
     SELECT
         r.period, r.revision, bool_or(r.privacy_unit = 'row' OR r.step IS NOT NULL) AS is_uncapped,
-        {cut_of_all}
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
-    LEFT JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q
+        {{ cut_of_all('q') }}
+    FROM {{ table('dph_releases') }} AS r
+    LEFT JOIN {{ table('dph_quality_rows') }} AS q
         ON q.release = r.release AND q.period = r.period AND q.revision = r.revision
-    WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
+    WHERE r.release = lower(trim(split_part({{ release }}, '.', -1), '"'))
     GROUP BY r.period, r.revision
 ),

@@ -1,4 +1,5 @@
--- The columns of a change between two counts, from a row of `barred`.
+-- The columns of a change between two counts, from a row of `barred`. In: `same_records`, when two counts are
+-- of the same records.
 barred.first_estimate,
     barred.second_estimate,
     barred.estimate,
@@ -8,9 +9,10 @@ barred.first_estimate,
     barred.unbiased + barred.half_width AS ci_upper,
     barred.basis,
     barred.cells,
-    {note_of_sum} AS note,
+    {% include 'pieces/note_of_sum.sql' %} AS note,
     CASE
-        WHEN {same_records} THEN '{chance_same}' || {why_revised}
-        WHEN {asked} THEN '{chance_within}'
-        ELSE '{chance_outside}'
+        WHEN {{ same_records | default('false') }} THEN {{ notes.CHANCE_SAME | literal }}
+            || {% if same_records is defined %}{% include 'pieces/why_revised.sql' %}{% else %}''{% endif %}
+        WHEN {{ asked }} THEN {{ notes.CHANCE_WITHIN | literal }}
+        ELSE {{ chance_outside }}
     END AS chance

@@ -9,23 +9,23 @@ inside_positions AS (
         ON p.name = names.name AND p.grid = a.grid AND p.axis = a.axis AND p.position = a.position
     WHERE coalesce(p.is_wanted, true)
 ),
-weights AS ({weights}),
+weights AS ({{ weights }}),
 -- Independent noise is one level, of nodes of one cell each.
 noise_levels AS (
     SELECT c.period, c.revision, c.grid, v.level, v.axis, v.width, v.coefficient
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    FROM {{ table('dph_covariance') }} AS v
     JOIN chosen AS c ON c.release = v.release AND c.period = v.period AND c.revision = v.revision
     UNION ALL
     SELECT c.period, c.revision, c.grid, 0, a.axis, 1, c.noise_variance
     FROM chosen AS c
     JOIN (SELECT DISTINCT bins.grid, bins.level_of AS axis FROM bins) AS a ON a.grid = c.grid
     WHERE c.noise_scale IS NOT NULL AND NOT EXISTS (
-        FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+        FROM {{ table('dph_covariance') }} AS v
         WHERE v.release = c.release AND v.period = c.period AND v.revision = c.revision
     )
 ),
 weighted_nodes AS (
-    SELECT w.name, w.grid, w.axis, l.width, w.position // l.width AS node, 1 AS sign, {sum_of_weights} AS weight
+    SELECT w.name, w.grid, w.axis, l.width, w.position // l.width AS node, 1 AS sign, {{ exact_sum('w.weight') }} AS weight
     FROM weights AS w
     JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
     WHERE l.width > 0
@@ -37,19 +37,19 @@ weighted_nodes AS (
         CASE WHEN v.node < 0 THEN 1 ELSE -1 END AS sign, fsum(w.weight * v.weight ORDER BY v.position) AS weight
     FROM weights AS w
     JOIN (SELECT DISTINCT n.grid, n.axis, n.width FROM noise_levels AS n) AS l ON l.grid = w.grid AND l.axis = w.axis
-    JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+    JOIN {{ table('dph_lines') }} AS v
         ON v.width = l.width AND v.position = w.position
     GROUP BY ALL
 ),
 node_products AS (
     SELECT one.name AS first_name, two.name AS second_name, one.grid, one.axis, one.width,
-        {sum_of_products} AS product
+        {{ exact_sum('one.sign * one.weight * two.weight') }} AS product
     FROM weighted_nodes AS one JOIN weighted_nodes AS two
         ON two.grid = one.grid AND two.axis = one.axis AND two.width = one.width AND two.node = one.node
     GROUP BY one.name, two.name, one.grid, one.axis, one.width
 ),
 covariances AS (
-    SELECT l.first_name, l.second_name, l.period, l.revision, {sum_of_levels} AS covariance
+    SELECT l.first_name, l.second_name, l.period, l.revision, {{ exact_sum('l.coefficient * l.product') }} AS covariance
     FROM (
         SELECT
             pairs.first_name, pairs.second_name, n.period, n.revision, n.level, any_value(n.coefficient) AS coefficient,

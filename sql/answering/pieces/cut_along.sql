@@ -23,9 +23,9 @@ cut_along AS (
         JOIN chosen AS c ON c.period = b.period AND c.revision = b.revision
         JOIN one_axis AS o ON o.grid = c.grid AND o.axis = b.axis
         LEFT JOIN positions AS one
-            ON one.name = '{first}' AND one.grid = o.grid AND one.axis = o.axis AND one.position = b.position
+            ON one.name = '{{ cut_in.first }}' AND one.grid = o.grid AND one.axis = o.axis AND one.position = b.position
         LEFT JOIN positions AS two
-            ON two.name = '{second}' AND two.grid = o.grid AND two.axis = o.axis AND two.position = b.position
+            ON two.name = '{{ cut_in.second }}' AND two.grid = o.grid AND two.axis = o.axis AND two.position = b.position
         WHERE b.statistic = 'cut'
     ) AS k
     GROUP BY k.period, k.revision

@@ -21,7 +21,7 @@ cut_of_rows AS (
     LEFT JOIN rolled
         ON rolled.grid = o.grid AND rolled.axis = o.axis AND rolled.first = (g._first // o.stride) % o.size
     LEFT JOIN positions AS p ON NOT o.is_asked AND p.grid = o.grid AND p.axis = o.axis AND p.is_wanted
-    JOIN query_table(regexp_replace(release_name, '[^.]*$', 'dph_quality_rows')) AS q
+    JOIN {{ table('dph_quality_rows') }} AS q
         ON q.release = o.release AND q.period = o.period AND q.revision = o.revision AND q.statistic = 'cut'
             AND q.axis IS NOT DISTINCT FROM o.axis
             AND q.position IS NOT DISTINCT FROM coalesce(rolled.position, p.position, (g._first // o.stride) % o.size)

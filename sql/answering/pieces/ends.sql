@@ -1,4 +1,4 @@
--- The ends of the intervals of {rows}, which have `reach`, `unbiased` and the law of their noise. Where noisy cells and sums of
+-- The ends of the intervals of `rows`, which have `reach`, `unbiased` and the law of their noise. Where noisy cells and sums of
 -- groups answer, each holds with 97.5 %, so their intersection holds with 95 %; if they are disjoint, the interval spans both.
 SELECT
         e.* EXCLUDE (unbiased, own_unbiased, own_variance, group_unbiased, group_variance, own_ends, group_ends, draws),
@@ -42,9 +42,9 @@ SELECT
                 WHEN r.has_bars THEN [g.unbiased - g.reach.two, g.unbiased + g.reach.two]
                 ELSE [g.unbiased - g.reach.one, g.unbiased + g.reach.one]
             END AS group_ends
-        FROM {rows} AS r
+        FROM {{ rows | default('reaching') }} AS r
         LEFT JOIN group_sums AS g
-            ON g.id = r.{id} AND g.period = r.period AND g.revision = r.revision AND g.cells = r.cells
+            ON g.id = r.{{ id | default('name') }} AND g.period = r.period AND g.revision = r.revision AND g.cells = r.cells
         LEFT JOIN (SELECT DISTINCT n.period, n.revision FROM noisy_sums AS n) AS s
             ON s.period = r.period AND s.revision = r.revision
     ) AS e

@@ -5,7 +5,7 @@
 -- whether a set is a union of whole groups may depend on their noise; there, only the sum of all cells is answered by both.
 noisy_sums AS (
     SELECT g.* EXCLUDE (release), c.cells AS all_cells, c.has_bars
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_groups')) AS g
+    FROM {{ table('dph_groups') }} AS g
     JOIN chosen AS c ON c.release = g.release AND c.period = g.period AND c.revision = g.revision
 ),
 whole_sums AS (
@@ -37,7 +37,7 @@ group_sums AS (
         g.*,
         (
             SELECT min_by({'one': CAST(w.half_width AS DOUBLE), 'two': CAST(w.half_width_of_two AS DOUBLE)}, w.cells)
-            FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_half_widths')) AS w
+            FROM {{ table('dph_half_widths') }} AS w
             WHERE w.noise_scale = g.noise_scale AND w.cells >= g.draws
         ) AS reach
     FROM (

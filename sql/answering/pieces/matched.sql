@@ -3,17 +3,17 @@
 -- The table is read first, so no part of this query can hide it; nor has this part a name that a table has, which would be read
 -- as itself where there is no such table.
 dph_people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
-answered AS ({marginal}),
+answered AS ({% include 'pieces/marginal.sql' %}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
     SELECT
         DISTINCT k.key_column, b.binned AND NOT b.calendar AS is_number,
-        b.axis IS NOT DISTINCT FROM CAST({over} AS VARCHAR) AS is_over
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_bins')) AS b, LATERAL (
+        b.axis IS NOT DISTINCT FROM CAST({{ over | default('NULL') }} AS VARCHAR) AS is_over
+    FROM {{ table('dph_bins') }} AS b, LATERAL (
         SELECT unnest(CASE WHEN b.binned THEN [b.axis || '_lower', b.axis || '_upper'] ELSE [b.axis] END) AS key_column
     ) AS k
-    WHERE list_contains(CAST({axes} AS VARCHAR[]), b.axis) AND b.grid IN (
-        SELECT r.grid FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+    WHERE list_contains(CAST({{ axes }} AS VARCHAR[]), b.axis) AND b.grid IN (
+        SELECT r.grid FROM {{ table('dph_releases') }} AS r
         WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
     )
     UNION ALL
@@ -57,7 +57,7 @@ matched AS (
     WHERE k.period IS NOT NULL AND NOT EXISTS (
         SELECT 1
         FROM key_columns AS c
-        GROUP BY regexp_replace(c.key_column, CASE WHEN list_contains(CAST({axes} AS VARCHAR[]), c.key_column) THEN '$^' ELSE '_(lower|upper)$' END, '')
+        GROUP BY regexp_replace(c.key_column, CASE WHEN list_contains(CAST({{ axes }} AS VARCHAR[]), c.key_column) THEN '$^' ELSE '_(lower|upper)$' END, '')
         HAVING bool_and(k.line[c.key_column] IS NULL)
     )
 ),

@@ -2,13 +2,22 @@
 -- of bins of whole numbers are their first and their last one. An end that is open is closed by `low` or `high`, within which all
 -- values lie. For estimates from reports, variances and covariances are those of the middles,
 -- at the estimated counts. `by_chance` has the variances and covariances of chance, if the question asks for it.
+{% set weights -%}
+    SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
+    FROM inside_positions AS i JOIN given ON true
+    LEFT JOIN closed AS k ON k.grid = i.grid AND k.axis = i.axis AND k.position = i.position, LATERAL (
+        SELECT
+            unnest(['rows', 'low', 'high', 'middle']) AS name,
+            unnest([1, k.above_least, k.below_most, (k.low_end + k.high_end) / 2]) AS weight
+    ) AS v
+{%- endset -%}
 given AS (
     SELECT
         CAST(axis AS VARCHAR) AS axis,
         CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high
 ),
-{boxes_along},
-{boxes},
+{% include 'pieces/boxes_along.sql' %},
+{% include 'pieces/boxes.sql' %},
 -- The selected bins with two ends each; `least` and `most` are the ends of all of them together.
 closed AS (
     SELECT
@@ -36,14 +45,14 @@ closed AS (
     ) AS ends
     WINDOW one_grid AS (PARTITION BY ends.grid)
 ),
-{covariances},
+{% include 'pieces/covariances.sql' %},
 along AS (
     SELECT
         c.period, c.revision, (t.cell_number // line.stride) % line.size AS position,
-        count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased
+        count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased
     FROM conditions AS c
     JOIN (SELECT DISTINCT closed.grid, closed.stride, closed.size FROM closed) AS line ON line.grid = c.grid
-    JOIN dph_cells AS t ON {inside}
+    JOIN dph_cells AS t ON {{ inside() }}
     GROUP BY c.period, c.revision, position
 ),
 moments AS (
@@ -72,9 +81,12 @@ moments AS (
         SELECT
             a.period, a.revision, any_value(k.least) AS least, any_value(k.most) AS most,
             any_value(k.low_span) AS low_span, any_value(k.high_span) AS high_span,
-            CAST(sum(a.cells) AS BIGINT) AS cells, {sum_of_rows} AS estimated_rows, {sum_of_unbiased_rows} AS rows,
-            {sum_of_middles} AS estimated_middles, {sum_of_unbiased_middles} AS middles,
-            {sum_of_lows} AS lows, {sum_of_highs} AS highs, {sum_of_squares} AS squares,
+            CAST(sum(a.cells) AS BIGINT) AS cells, {{ exact_sum('a.estimate') }} AS estimated_rows, {{ exact_sum('a.unbiased') }} AS rows,
+            {{ exact_sum('a.estimate * (k.low_end + k.high_end) / 2') }} AS estimated_middles,
+            {{ exact_sum('a.unbiased * (k.low_end + k.high_end) / 2') }} AS middles,
+            {{ exact_sum('a.unbiased * k.above_least') }} AS lows,
+            {{ exact_sum('a.unbiased * k.below_most') }} AS highs,
+            {{ exact_sum('a.unbiased * k.middle ** 2') }} AS squares,
             fsum(k.atoms ORDER BY a.position) AS atoms, fsum(k.atoms * k.middle ORDER BY a.position) AS middle_atoms,
             fsum(k.atoms * k.middle ** 2 ORDER BY a.position) AS square_atoms,
             bool_and(isfinite(k.bin_lower) AND isfinite(k.bin_upper)) AS has_middles,
@@ -82,10 +94,13 @@ moments AS (
             max(k.high_end - k.low_end) / 2 AS half_bin,
             fsum(greatest(0, coalesce(a.unbiased, a.estimate)) * (k.high_end - k.low_end) / 2 ORDER BY a.position) AS moved_sum,
             {
-                'rows': {chance_rows},
-                'low_rows': {chance_low}, 'low_low': {chance_low_low}, 'high_rows': {chance_high}, 'high_high': {chance_high_high},
-                'middle_rows': {chance_middle}, 'middle_middle': {chance_middle_middle},
-                'lower_ends': {chance_lower_ends}, 'upper_ends': {chance_upper_ends}
+                'rows': {{ chance_of('1') }},
+                'low_rows': {{ chance_of('k.above_least') }},
+                'low_low': {{ chance_of('k.above_least ** 2') }},
+                'high_rows': {{ chance_of('k.below_most') }},
+                'high_high': {{ chance_of('k.below_most ** 2') }},
+                'middle_rows': {{ chance_of('k.middle') }}, 'middle_middle': {{ chance_of('k.middle ** 2') }},
+                'lower_ends': {{ chance_of('k.low_end ** 2') }}, 'upper_ends': {{ chance_of('k.high_end ** 2') }}
             } AS by_chance
         FROM along AS a
         JOIN chosen ON chosen.period = a.period AND chosen.revision = a.revision

@@ -1,15 +1,15 @@
 -- For linear estimates: the nested nodes in which two cells share noise, and the number of selected positions in each node; or the
 -- weighted lines that were measured, whose numbers in place of a width are below 0. The axes in `apart` are handled elsewhere.
 -- Other estimates have no nodes.
-apart AS ({apart}),
+apart AS ({{ apart | default('SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false') }}),
 levels AS (
     SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_covariance')) AS v
+    FROM {{ table('dph_covariance', release) }} AS v
     JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
 ),
 lines AS (
     SELECT v.width, v.node, v.position, v.weight
-    FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_lines')) AS v
+    FROM {{ table('dph_lines', release) }} AS v
     WHERE v.width IN (SELECT levels.width FROM levels)
 ),
 widths AS (

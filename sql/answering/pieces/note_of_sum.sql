@@ -1,9 +1,10 @@
 -- The note of a sum over periods or of a change between them, from a row of `barred`.
+-- In: `missing`, words on missing days; `below_zero`, a last case.
 nullif(concat_ws(
         '; ',
-        {missing},
+        {{ missing | default('NULL') }},
         CASE
-            WHEN barred.half_width IS NULL THEN '{no_interval}'
-            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN '{smoothed}'{below_zero}
+            WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
+            WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}{{ below_zero | default('') }}
         END
     ), '')

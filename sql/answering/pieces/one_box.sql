@@ -1,20 +1,35 @@
 -- The rest of a macro that answers for one box: one row for each publication. If the box cuts bins, the estimate spreads
 -- their rows evenly, and the interval runs from the lower end for the bins within the box to the upper end for those around it.
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
+{% set named -%}
+    SELECT 'around' AS name, 'box' AS source
+    UNION ALL
+    SELECT 'inner' AS name, 'box' AS source WHERE EXISTS (FROM cuts)
+{%- endset -%}
+{% set takes_any_end = 'true' -%}
+{% set spread = true -%}
+{% set cut_note -%}
+    {% set before, after = notes.CUT.split('{axes}') -%}
+    WHEN barred.cut_axes IS NOT NULL THEN {{ before | literal }} || barred.cut_axes || {{ after | literal }}
+            || coalesce('; did you mean ' || barred.meant || '?', '')
+        {% endset -%}
+{% set judged_error -%}
+    {% include 'pieces/judged_error.sql' %}
+{%- endset -%}
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
 sets AS (
     SELECT s.name AS id, s.period, s.revision, s.cells, s.groups FROM summed AS s
 ),
-{group_sums},
+{% include 'pieces/group_sums.sql' %},
 reaching AS (
-    SELECT summed.*, {reach} AS reach FROM summed
+    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
 ),
 reached AS (
-    {ends}
+    {% include 'pieces/ends.sql' %}
 ),
 barred AS (
     SELECT
@@ -44,8 +59,8 @@ first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT
     barred.period,
     barred.revision,
-    {answer_of_cut},
-    {days_flowing}
-FROM ({found}) AS found LEFT JOIN barred ON true
-WHERE {no_problem}
+    {% include 'pieces/answer.sql' %},
+    {{ days('barred.period', 'barred.period_end') }}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -1,36 +1,45 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision; named_periods, those that must be there; best_join, which tells for each publication the table that answers.
+-- all periods, and for the latest revision; named_periods, those that must be there; `answers`, if no better table
+-- of a family may answer: `asked` for the release's own, `family` for any. `boxes` is none for a question without boxes.
 WITH
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
-dph_named AS (SELECT count(*) FROM (FROM query_table(release_name) LIMIT 0)),
+dph_named AS (SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)),
 -- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
 -- parts read it, DuckDB makes a copy of all cells first. Of a family's table, other tables that may answer follow its cells,
 -- each from its `first_number` on.
 dph_cells AS (
-    SELECT {columns} FROM query_table(
-        regexp_replace(release_name, '[^.]*$', 'dph_asked_' || lower(trim(split_part(release_name, '.', -1), '"')))
+    SELECT {{ columns | default(summed_columns) }} FROM query_table(
+        regexp_replace({{ release }}, {{ beside('dph_asked_') }} || lower(trim(split_part({{ release }}, '.', -1), '"')))
     ) AS t
 ),
-{asked_boxes}asked AS (
-    SELECT lower(trim(split_part(release_name, '.', -1), '"')) AS release
+{% if boxes is not none %}{% include 'pieces/asked_boxes.sql' %},
+{% endif %}asked AS (
+    SELECT lower(trim(split_part({{ release }}, '.', -1), '"')) AS release
 ),
 asked_keys AS (
     SELECT
-        unnest(CAST({periods} AS VARCHAR[])) AS period,
-        unnest(CAST({revisions} AS BIGINT[])) AS revision,
-        unnest({places}) AS place
+        unnest(CAST({{ periods | default('[period]') }} AS VARCHAR[])) AS period,
+        unnest(CAST({{ revisions | default('[TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT)]') }} AS BIGINT[])) AS revision,
+        unnest({{ places | default('[1]') }}) AS place
 ),
 published AS (
     SELECT
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
         r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge, r.reason,
         r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
-        {decay} AS decay,
-        {best_columns}
+        {{ decay('r.noise_scale') }} AS decay,
+        {{ 'r.is_latest, 0 AS first_number' if answers is defined else 'o.is_latest, o.first_number' }}
     FROM
-        dph_named, query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
-        {best_join}
+        dph_named, {{ table('dph_releases', release) }} AS r
+        {% if answers is not defined -%}
+    {% include 'pieces/best_join.sql' %}
+    {%- elif answers == 'asked' -%}
+    WHERE r.release = (SELECT asked.release FROM asked)
+    {%- else -%}
+    WHERE (SELECT asked.release FROM asked) IN (r.release, r.family)
+    QUALIFY row_number() OVER (PARTITION BY r.period, r.revision ORDER BY r.release) = 1
+    {%- endif %}
 ),
 chosen AS (
     SELECT published.*, k.place
@@ -44,7 +53,7 @@ period_problems AS (
                 || ' in all; others were not published, or were withdrawn)'
             FROM published
         ) AS problem
-    FROM (SELECT unnest(CAST({named_periods} AS VARCHAR[])) AS period) AS k
+    FROM (SELECT unnest(CAST({{ named_periods | default(periods) | default('[period]') }} AS VARCHAR[])) AS period) AS k
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL
     SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '
@@ -56,13 +65,13 @@ period_problems AS (
     WHERE k.revision IS NOT NULL AND k.place NOT IN (SELECT chosen.place FROM chosen)
     UNION ALL
     SELECT 'a revision is a whole number, as in revision := 1, not ' || w.revision
-    FROM (SELECT {written_revision} AS revision) AS w
+    FROM (SELECT {{ written_revision | default('CAST(revision AS VARCHAR)') }} AS revision) AS w
     WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
     UNION ALL
     SELECT 'a macro takes the name of a release; ' || asked.release || coalesce(
             (
                 SELECT ' is a family of tables; name one of them: ' || string_agg(DISTINCT r.release, ', ' ORDER BY r.release)
-                FROM query_table(regexp_replace(release_name, '[^.]*$', 'dph_releases')) AS r
+                FROM {{ table('dph_releases', release) }} AS r
                 WHERE r.family = asked.release
             ),
             ' is a view of every revision; ask for ' || regexp_replace(asked.release, '_all$', '')

@@ -1,5 +1,13 @@
 -- How far all rows that the bound cut, wherever they fell, would move a ratio: in words; null where it is not known.
-CASE WHEN barred.first_unbiased >= 0 AND barred.second_unbiased > 0
-        AND (barred.first_unbiased <= barred.second_unbiased OR NOT lying.is_part) THEN
-    'with them this ratio would be from ' || {least_ratio} || ' to ' || {most_ratio} || ' at most'
+CASE
+    WHEN
+        barred.first_unbiased >= 0 AND barred.second_unbiased > 0
+        AND (barred.first_unbiased <= barred.second_unbiased OR NOT lying.is_part)
+        THEN
+            'with them this ratio would be from '
+            || {{ number('(barred.first_unbiased / (barred.second_unbiased + capping.cut_upper))') }} || ' to '
+            || {{ number('(
+                (barred.first_unbiased + capping.cut_upper)
+                / (barred.second_unbiased + CASE WHEN lying.is_part THEN capping.cut_upper ELSE 0 END)
+            )') }} || ' at most'
 END

@@ -1,11 +1,11 @@
 -- The rows of `summed` for one box of one release, and the problem of the question, if there is any.
-{opening},
-{bins},
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
 first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
 SELECT found.problem, summed.* EXCLUDE (groups)
-FROM ({found}) AS found LEFT JOIN summed ON found.problem IS NULL
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN summed ON found.problem IS NULL

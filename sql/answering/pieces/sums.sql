@@ -1,14 +1,14 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
--- In: spread, further sums over the cells, and spread_columns, their names.
+-- With `spread`, also the sums in which the rows of cut bins are spread evenly.
 variances AS (
-    SELECT nested.name, nested.period, nested.revision, {variance} AS linear_variance
+    SELECT nested.name, nested.period, nested.revision, {{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
     FROM nested
     GROUP BY nested.name, nested.period, nested.revision
 ),
 summed AS (
     SELECT
         s.* EXCLUDE (nested_variance),
-        coalesce(s.nested_variance, {report_variance}) AS linear_variance,
+        coalesce(s.nested_variance, {{ report_variance('s', 's.atoms', 's.unbiased') }}) AS linear_variance,
         abs(s.gamma + s.delta * s.atoms) AS slope
     FROM (
         SELECT
@@ -18,14 +18,18 @@ summed AS (
             coalesce(inside.cells, 0) AS cells,
             inside.groups,
             coalesce(inside.estimate, 0) AS estimate,
-            coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased{spread_columns}
+            coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased{% if spread is defined %},
+            inside.spread_estimate,
+            inside.spread_unbiased{% endif %}
         FROM conditions AS c
         LEFT JOIN (
             SELECT
                 c.name, c.period, c.revision,
-                count(*) AS cells, {estimate} AS estimate, {unbiased} AS unbiased{spread},
+                count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased{% if spread is defined %},
+                {{ exact_sum('t.estimate * ' ~ weight()) }} AS spread_estimate,
+                {{ exact_sum('t.unbiased_estimate * ' ~ weight()) }} AS spread_unbiased{% endif %},
                 histogram(t.group_id) FILTER (t.unbiased_estimate IS NULL) AS groups
-            FROM conditions AS c JOIN dph_cells AS t ON {inside}
+            FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}
             GROUP BY c.name, c.period, c.revision
         ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
         LEFT JOIN variances

@@ -1,13 +1,20 @@
 -- Two boxes of each publication, `first_box` and `second_box`, with the covariance of their noise: rows of `box_pairs`. Variances by
 -- chance, if the question asks for it, are those of the rows in the first box alone, in the second one alone and in both.
-{boxes_asked},
-{boxes},
-{nested},
-{atoms},
-{sums},
-{covariances},
+{# The rows of cells that lie in both boxes vary alike. -#}
+{% set named -%}
+    SELECT unnest(['first', 'second']) AS name, name AS source
+    UNION ALL
+    SELECT 'both', unnest(['first', 'second']) WHERE {{ asked }}
+{%- endset -%}
+{% set weights = 'SELECT i.*, 1 AS weight FROM inside_positions AS i' -%}
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+{% include 'pieces/sums.sql' %},
+{% include 'pieces/covariances.sql' %},
 reaching AS (
-    SELECT summed.*, {reach} AS reach FROM summed
+    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
 ),
 box_pairs AS (
     SELECT

@@ -1,0 +1,199 @@
+-- The rows of dph_marginal, whole or, with `is_inner`, with what the macros around it read. In: axes, SQL for the list of names.
+{% set by = axes -%}
+{% set columns = 't.*' -%}
+{% set id = '_first' -%}
+{% set apart = 'SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked' -%}
+{% include 'pieces/opening.sql' %},
+{% include 'pieces/bins.sql' %},
+{% include 'pieces/boxes_asked.sql' %},
+{% include 'pieces/boxes.sql' %},
+wanted_axes AS (
+    SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
+    FROM axes AS a LEFT JOIN (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS name) AS w ON w.name = a.axis
+),
+-- For an axis of which only levels are selected: the group of each position, by the first selected position of the group. Along
+-- weighted lines, where the noise of positions differs, every selected axis is such an axis.
+dph_weighted AS (
+    SELECT DISTINCT chosen.grid
+    FROM {{ table('dph_covariance') }} AS v
+    JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
+    WHERE v.width < 0
+),
+rolled AS (
+    SELECT
+        g.grid, g.axis, g.stride, g.size, g.position,
+        min(g.position) OVER (PARTITION BY g.grid, g.axis, g.categories) AS first
+    FROM (
+        SELECT
+            b.grid, b.level_of AS axis, b.stride, b.size, b.position,
+            list(
+                CASE WHEN b.axis = b.level_of THEN b.position || '' ELSE coalesce('=' || b.category, 'other') END ORDER BY b.axis
+            ) AS categories
+        FROM bins AS b
+        JOIN wanted_axes AS w ON w.grid = b.grid AND w.axis = b.axis AND w.is_asked
+        WHERE NOT EXISTS (
+            FROM wanted_axes AS itself
+            WHERE itself.grid = b.grid AND itself.axis = b.level_of AND itself.is_asked
+        ) OR EXISTS (FROM dph_weighted AS v WHERE v.grid = b.grid)
+        GROUP BY b.grid, b.level_of, b.stride, b.size, b.position
+    ) AS g
+    ANTI JOIN positions
+        ON positions.grid = g.grid AND positions.axis = g.axis AND positions.position = g.position
+            AND NOT positions.is_wanted
+),
+rolled_axes AS (
+    SELECT DISTINCT rolled.grid, rolled.axis, rolled.stride, rolled.size FROM rolled
+),
+{% include 'pieces/nested.sql' %},
+{% include 'pieces/atoms.sql' %},
+rolled_squares AS (
+    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, sum(CAST(nodes.cells AS DOUBLE) ** 2) AS squares
+    FROM (
+        SELECT w.grid, w.axis, w.width, rolled.first, rolled.position // w.width AS node, count(*) AS cells
+        FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
+        WHERE w.width > 0
+        GROUP BY w.grid, w.axis, w.width, rolled.first, node
+    ) AS nodes
+    GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
+    UNION ALL
+    SELECT nodes.grid, nodes.axis, nodes.width, nodes.first, fsum(nodes.squares ORDER BY nodes.node) AS squares
+    FROM (
+        SELECT
+            w.grid, w.axis, w.width, rolled.first, l.node,
+            CASE
+                WHEN l.node < 0 THEN fsum(l.weight ** 2 ORDER BY l.position)
+                ELSE -(fsum(l.weight ORDER BY l.position) ** 2)
+            END AS squares
+        FROM widths AS w JOIN rolled ON rolled.grid = w.grid AND rolled.axis = w.axis
+        JOIN lines AS l ON l.width = w.width AND l.position = rolled.position
+        GROUP BY w.grid, w.axis, w.width, rolled.first, l.node
+    ) AS nodes
+    GROUP BY nodes.grid, nodes.axis, nodes.width, nodes.first
+),
+inside AS (
+    SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}
+),
+-- No axis can have the name of a column that begins with an underscore.
+grouped AS MATERIALIZED (
+    SELECT
+        COLUMNS(
+            lambda c: c IN ('period', 'revision')
+                OR list_contains(TRY_CAST({{ axes }} AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
+                OR list_contains(TRY_CAST({{ axes }} AS VARCHAR[]), c)
+        ),
+        min(cell_number) AS _first, count(*) AS _cells, {{ exact_sum('estimate') }} AS _estimate, {{ exact_sum('unbiased_estimate') }} AS _unbiased,
+        histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups
+    FROM inside
+    GROUP BY ALL
+),
+-- For linear estimates: the variance of each row, if levels are summed.
+row_variances AS (
+    SELECT v.period, v._first, {{ exact_sum('v.coefficient * v.squares') }} AS linear_variance
+    FROM (
+        SELECT
+            g.period, g._first, nested.level,
+            any_value(nested.coefficient) AS coefficient,
+            any_value(nested.squares) * product(rolled_squares.squares ORDER BY rolled_squares.axis) AS squares
+        FROM grouped AS g
+        JOIN nested ON nested.period = g.period
+        JOIN rolled_axes AS a ON a.grid = nested.grid
+        JOIN levels ON levels.period = g.period AND levels.level = nested.level AND levels.axis = a.axis
+        JOIN rolled_squares
+            ON rolled_squares.grid = a.grid AND rolled_squares.axis = a.axis AND rolled_squares.width = levels.width
+                AND rolled_squares.first = (g._first // a.stride) % a.size
+        GROUP BY g.period, g._first, nested.level
+    ) AS v
+    GROUP BY v.period, v._first
+),
+variances AS (
+    SELECT nested.period, {{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
+    FROM nested
+    GROUP BY nested.period
+),
+-- For estimates from reports: the variance of each row, which is one cell or the box.
+report_variances AS (
+    SELECT
+        l.period, l._first, {{ report_variance('l', 'l.atoms', 'l.unbiased') }} AS linear_variance, abs(l.gamma + l.delta * l.atoms) AS slope
+    FROM (
+        SELECT
+            g.period, g._first, g._unbiased AS unbiased, c.* EXCLUDE (period),
+            CASE WHEN g._cells = 1 THEN bins.atoms ELSE a.atoms END AS atoms
+        FROM grouped AS g
+        JOIN chosen AS c ON c.period = g.period
+        JOIN bins ON bins.grid = c.grid AND bins.position = g._first AND bins.atoms IS NOT NULL
+        JOIN atoms AS a ON a.period = g.period
+    ) AS l
+),
+-- The half width is computed once for each kind of row; there are few kinds.
+kinds AS (
+    SELECT summed.*, {{ reach(release) }} AS reach
+    FROM (
+        SELECT DISTINCT
+            c.period, c.noise_scale, c.noise_variance, c.has_bars, c.step, g._cells AS cells,
+            coalesce(r.linear_variance, v.linear_variance, l.linear_variance) AS linear_variance, l.slope
+        FROM grouped AS g
+        JOIN chosen AS c ON c.period = g.period
+        LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
+        LEFT JOIN variances AS v ON v.period = g.period
+        LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
+    ) AS summed
+),
+sets AS (
+    SELECT g._first AS id, g.period, g.revision, g._cells AS cells, g._groups AS groups FROM grouped AS g
+),
+{% include 'pieces/group_sums.sql' %},
+reaching AS (
+    SELECT
+        g.period, g.revision, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
+    FROM grouped AS g
+    LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
+    LEFT JOIN variances AS v ON v.period = g.period
+    LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
+    JOIN kinds
+        ON kinds.period = g.period AND kinds.cells = g._cells AND kinds.slope IS NOT DISTINCT FROM l.slope
+            AND kinds.linear_variance
+                IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance, l.linear_variance)
+),
+barred AS (
+    {% include 'pieces/ends.sql' %}
+),
+{% if is_cut_told is defined %}{% include 'pieces/cut_of_rows.sql' %}
+{% endif %}first_problems AS (
+    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
+        || (
+            SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
+            FROM wanted_axes AS w WHERE w.grid = chosen.grid
+        ) AS problem
+    FROM chosen, (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS axis) AS unknown
+    WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+    UNION ALL
+    SELECT 'the axes are a list of names, as [''' || CAST({{ axes }} AS VARCHAR) || '''], not ' || CAST({{ axes }} AS VARCHAR)
+    WHERE {{ axes }} IS NOT NULL AND TRY_CAST({{ axes }} AS VARCHAR[]) IS NULL
+    UNION ALL
+    SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
+    FROM wanted_axes AS w JOIN wanted_axes AS alike ON alike.grid = w.grid
+    WHERE w.is_asked AND NOT alike.is_asked
+        AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') IN (w.axis)
+)
+SELECT
+    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
+    {% if is_inner is defined -%}
+    barred._first, barred.cells AS _cells,
+    CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
+        AS _variance,
+    barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
+    {'noise_scale': barred.noise_scale, 'noise_variance': barred.noise_variance} AS _law,
+    (SELECT a FROM (SELECT {% include 'pieces/answer.sql' %}) AS a) AS _answer,
+    {%- if is_cut_told is defined %}
+    (SELECT k FROM cut_of_rows AS k WHERE k.period = grouped.period AND k._first = grouped._first) AS _cut,
+    {%- endif %}
+    {{ end_of('grouped') }} AS _period_end
+    {%- else -%}
+    {% include 'pieces/answer.sql' %},
+    {{ days('grouped.period', end_of('grouped')) }}
+    {%- endif %}
+FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN (
+    grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
+) ON true
+WHERE {% include 'pieces/no_problem.sql' %}
+ORDER BY grouped.period, grouped._first

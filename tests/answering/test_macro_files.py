@@ -1,0 +1,32 @@
+"""The files of macros: each is listed, each piece is read, and a name that nobody sets is no empty text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from jinja2 import UndefinedError
+
+from dphist_pipeline.answering._macros import MACROS, macro_files
+from dphist_pipeline.sql_files import FOLDER
+
+
+def test_each_file_is_a_macro_of_the_list_and_each_piece_is_read() -> None:
+    folder = FOLDER / "answering"
+    assert sorted(path.stem for path in folder.glob("*.sql")) == sorted(MACROS)
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.rglob("*.sql")}
+    included = {name for text in texts.values() for name in re.findall(r"include 'pieces/(\w+)\.sql'", text)}
+    assert included == texts.keys() - {*MACROS, "expressions"}
+    without = [name for name, text in texts.items() if not text.startswith("-- ")]
+    assert without == []  # every file says first what it gives
+
+
+def test_each_expression_is_called_by_some_file() -> None:
+    every = "".join(path.read_text(encoding="utf-8") for path in (FOLDER / "answering").rglob("*.sql"))
+    names = re.findall(r"\{% macro (\w+)\(", every)
+    assert [name for name in names if len(re.findall(rf"\b(?<!% macro ){name}\(", every)) == 0] == []
+
+
+def test_a_name_that_no_file_sets_is_refused_and_not_left_out() -> None:
+    with pytest.raises(UndefinedError, match="'nobody' is undefined"):
+        macro_files(None).from_string("SELECT {{ nobody }}").render()

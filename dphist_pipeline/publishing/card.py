@@ -35,7 +35,7 @@ from dphist_pipeline.publishing.formatting import (
     shown_number,
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
-from dphist_pipeline.publishing.picture_sums import Grid, Reals
+from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
@@ -137,7 +137,7 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
         }
     few = axis.bins <= MOST_NAMED
-    ends = [written_end(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
+    ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
     widths = np.diff(axis.edges)
     return facts | {
         "kind": "calendar" if isinstance(axis, CalendarAxis) else "bins",
@@ -278,7 +278,11 @@ def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _scale_text(scale: str | None) -> str:
-    return epsilon_text(Fraction(scale)) if scale else "no noise: no budget was left for this step"
+    return (
+        (f"{int(scale):,}" if scale.isdigit() else epsilon_text(Fraction(scale)))
+        if scale
+        else "no noise: no budget was left for this step"
+    )
 
 
 def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:

@@ -26,6 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
+from dphist_pipeline.publishing.card_cover import Surroundings, cover_facts
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -41,6 +42,7 @@ from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
+ALONE = Surroundings()
 MOST_NAMED, ASKED_AXES = 12, 2
 LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)
@@ -48,7 +50,13 @@ LENGTHS = (2, 10, 100, 1000)
 _MECHANISMS = Path(__file__).parents[1] / "mechanisms"
 
 
-def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None = None, rendered: str = "") -> str:
+def release_card(
+    estimate: Estimate,
+    audit: Mapping[str, Any],
+    rows: Rows | None = None,
+    rendered: str = "",
+    around: Surroundings = ALONE,
+) -> str:
     """The card of a publication, as HTML.
 
     Args:
@@ -56,6 +64,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
         audit: its facts with charges and versions; digests of files need not be in it.
         rows: of its quality table; those of the estimate by default.
         rendered: when and by which version the card was rendered anew; empty for the first one.
+        around: the publisher, and the period before.
     """
     rows = list(rows_of(estimate.quality)) if rows is None else rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
@@ -82,8 +91,18 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
             "file": literal("histogram.parquet"),
         },
         rendered=rendered,
+        cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
+
+
+def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | None) -> dict[str, Any]:
+    """What the cover of a card shows.
+
+    Args:
+        total: the answer for all cells; None where the number of reports is told in its place.
+    """
+    return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
 
 def smoothed(estimate: Estimate) -> bool:

@@ -53,7 +53,13 @@ NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whos
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 
-def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
+def write_release(
+    estimate: Estimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    staging: Path,
+    release: Path | None = None,
+) -> None:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
     Args:
@@ -61,18 +67,28 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
+        release: the public folder of the release, by which the card tells the publisher and the period before.
     """
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing.card import release_card, smoothed
+    from dphist_pipeline.publishing.card_cover import Surroundings
     from dphist_pipeline.publishing.deployment import deployment_yaml
 
     known = _write_tables(estimate, scales, facts, staging)
-    (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
+    (staging / "card.html").write_text(
+        release_card(estimate, known, around=Surroundings.of(release, known)), encoding="utf-8"
+    )
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
     _seal(known, staging)
 
 
-def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
+def write_family(
+    family: FamilyEstimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    staging: Path,
+    release: Path | None = None,
+) -> None:
     """Writes the files of a family of tables: a folder for each table, and what they have in common.
 
     A table's folder is a publication of its own, without pages; its name is that of the release and its own.
@@ -83,6 +99,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         staging: an empty folder on the file system of the public store.
     """
     from dphist_pipeline.estimates.whole_families import fit_population
+    from dphist_pipeline.publishing.card_cover import Surroundings
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 
@@ -116,7 +133,9 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         "charges": _charge_facts(charges),
     }
     known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
-    (staging / "card.html").write_text(family_card(family, known), encoding="utf-8")
+    (staging / "card.html").write_text(
+        family_card(family, known, around=Surroundings.of(release, known)), encoding="utf-8"
+    )
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
     _seal(known, staging)
     sync_folder(staging / TABLES_OF_FAMILY)

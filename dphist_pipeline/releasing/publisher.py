@@ -126,9 +126,9 @@ def publish(
         staging = scratch / "published"
         staging.mkdir()
         if isinstance(estimate, FamilyEstimate):
-            write_family(estimate, scales, facts, staging)
+            write_family(estimate, scales, facts, staging, store.published(key).parents[1])
         else:
-            write_release(estimate, scales, facts, staging)
+            write_release(estimate, scales, facts, staging, store.published(key).parents[1])
         record()
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}

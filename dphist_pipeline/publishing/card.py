@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
-from dphist_pipeline.publishing.card_cover import Surroundings, cover_facts
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -42,7 +42,6 @@ from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
-ALONE = Surroundings()
 MOST_NAMED, ASKED_AXES = 12, 2
 LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)

@@ -12,7 +12,7 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.reliability import LEGEND, cells_by_reliability, reliability_in_words
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.publishing import card
-from dphist_pipeline.publishing.card_cover import Surroundings
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -27,7 +27,7 @@ def family_card(
     audit: Mapping[str, Any],
     rows: card.Rows | None = None,
     rendered: str = "",
-    around: Surroundings = card.ALONE,
+    around: Surroundings = ALONE,
 ) -> str:
     """The card of a family, as HTML.
 

@@ -23,6 +23,7 @@ from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -58,7 +59,7 @@ def write_release(
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    release: Path | None = None,
+    around: Surroundings = ALONE,
 ) -> None:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
@@ -67,17 +68,14 @@ def write_release(
         scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
-        release: the public folder of the release, by which the card tells the publisher and the period before.
+        around: see `release_card`.
     """
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing.card import release_card, smoothed
-    from dphist_pipeline.publishing.card_cover import Surroundings
     from dphist_pipeline.publishing.deployment import deployment_yaml
 
     known = _write_tables(estimate, scales, facts, staging)
-    (staging / "card.html").write_text(
-        release_card(estimate, known, around=Surroundings.of(release, known)), encoding="utf-8"
-    )
+    (staging / "card.html").write_text(release_card(estimate, known, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
     _seal(known, staging)
 
@@ -87,7 +85,7 @@ def write_family(
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    release: Path | None = None,
+    around: Surroundings = ALONE,
 ) -> None:
     """Writes the files of a family of tables: a folder for each table, and what they have in common.
 
@@ -99,7 +97,6 @@ def write_family(
         staging: an empty folder on the file system of the public store.
     """
     from dphist_pipeline.estimates.whole_families import fit_population
-    from dphist_pipeline.publishing.card_cover import Surroundings
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 
@@ -133,9 +130,7 @@ def write_family(
         "charges": _charge_facts(charges),
     }
     known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
-    (staging / "card.html").write_text(
-        family_card(family, known, around=Surroundings.of(release, known)), encoding="utf-8"
-    )
+    (staging / "card.html").write_text(family_card(family, known, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
     _seal(known, staging)
     sync_folder(staging / TABLES_OF_FAMILY)

@@ -20,7 +20,6 @@ from dphist_pipeline.answering.quality_tables import read_rows
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing.card import release_card, smoothed
-from dphist_pipeline.publishing.card_cover import Surroundings
 from dphist_pipeline.publishing.deployment import deployment_yaml
 from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing.public_files import publications
@@ -39,6 +38,7 @@ from dphist_pipeline.publishing.published_pages import (
     renderings,
     without_marks,
 )
+from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.releasing.approvals import note_if_out
 from dphist_pipeline.releasing.publisher import refresh_catalogue
 from dphist_pipeline.releasing.store import Key, Store
@@ -138,23 +138,24 @@ class _Published:
     audit: Mapping[str, Any]
     estimate: Estimate | FamilyEstimate
     rows: list[dict[str, Any]]
-    around: Surroundings
+    folder: Path
 
     @classmethod
     def read(cls, folder: Path, audit: Mapping[str, Any]) -> _Published:
         """Reads the Parquet files of a publication."""
         read = published_family if "tables" in audit else published_estimate
-        return cls(audit, read(folder, audit), read_rows(folder), Surroundings.of(folder.parents[1], audit))
+        return cls(audit, read(folder, audit), read_rows(folder), folder)
 
     def pages(self, last: Rendering | None) -> dict[str, str]:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""
         rendered = f"on {last.day} by dphist-pipeline {last.version}" if last is not None else ""
         audit, made = self.audit, self.estimate
+        around = surroundings_of(self.folder.parents[1], audit)
         if isinstance(made, Estimate):
-            card = release_card(made, audit, self.rows, rendered, self.around)
+            card = release_card(made, audit, self.rows, rendered, around)
             return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}
         pages = {
-            CARD: family_card(made, audit, self.rows, rendered, self.around),
+            CARD: family_card(made, audit, self.rows, rendered, around),
             "deployment.yaml": deployment_yaml(audit, smoothed=False),
         }
         of_tables = pages_of_tables(made, audit, rendered)

@@ -14,16 +14,14 @@ from carded import FACTS, HOSTILE, Read, noisy
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.publishing._about_publisher import About
-from dphist_pipeline.publishing._release_history import Told
+from dphist_pipeline.publishing._card_cover import Before, Surroundings, when_in_words
 from dphist_pipeline.publishing.card import release_card
-from dphist_pipeline.publishing.card_cover import Surroundings, when_in_words
 from dphist_pipeline.publishing.release_files import write_release
+from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.spec.axes import domain_of
 
 AXES = [AGE, WARD]
-BEFORE = Told(
-    "2026-02-23", 2, "d", "2026-02-23", "2026-03-02", "2026-03-05", total=15_000.0, lower=14_950.0, upper=15_050.0
-)
+BEFORE = Before("2026-02-23 to 2026-03-01", "period=2026-02-23/revision=2", "15,000 ± 50", 15e3, 14_950.0, 15_050.0)
 
 
 def cover(total: float, around: Surroundings, **changes: Any) -> str:
@@ -98,9 +96,9 @@ def test_the_period_before_is_read_from_public_files_and_must_count_the_same(tmp
     folder.mkdir(parents=True)
     write_release(made, {"counts": Fraction(6)}, week, folder)
     facts = {**FACTS, "axes": AXES}
-    found = Surroundings.of(release, facts)
+    found = surroundings_of(release, facts)
     assert found.before is not None and found.before.total == 1500.0 and found.is_alike
-    assert not Surroundings.of(release, {**facts, "max_rows_per_unit": 4}).is_alike
-    assert not Surroundings.of(release, {**facts, "axes": AXES[:1]}).is_alike
-    assert Surroundings.of(release, {**facts, "period_start": "2026-03-09T00:00:00+01:00"}).before is None
-    assert Surroundings.of(tmp_path / "new", facts) == Surroundings()
+    assert not surroundings_of(release, {**facts, "max_rows_per_unit": 4}).is_alike
+    assert not surroundings_of(release, {**facts, "axes": AXES[:1]}).is_alike
+    assert surroundings_of(release, {**facts, "period_start": "2026-03-09T00:00:00+01:00"}).before is None
+    assert surroundings_of(tmp_path / "new", facts) == Surroundings()

@@ -11,19 +11,36 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing._about_publisher import About, link_of
-from dphist_pipeline.publishing._release_history import Told, days_in_words, number_in_words, told_before
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 from dphist_pipeline.publishing.told_numbers import ERRORS_WIDE, told_number
 
 SURE = 1.96  # standard deviations
 WEEK = 7  # days
 NOBODY = About()
-ALIKE = ("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model")
+
+
+@dataclass(frozen=True)
+class Before:
+    """The publication of the period before, in its latest revision that stands.
+
+    Attributes:
+        days: its first and last one, in words.
+        place: its folder below that of the release.
+        number: its total with the interval, as text; empty if nothing tells it.
+        total: of all cells; None if nothing tells it.
+        lower: lower end of its 95 % interval.
+        upper: upper end.
+    """
+
+    days: str
+    place: str
+    number: str = ""
+    total: float | None = None
+    lower: float | None = None
+    upper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -37,51 +54,18 @@ class Surroundings:
     """
 
     about: About = NOBODY
-    before: Told | None = None
+    before: Before | None = None
     is_alike: bool = False
 
-    @classmethod
-    def of(cls, release: Path | None, facts: Mapping[str, Any]) -> Surroundings:
-        """Reads what stands around a publication; nothing fails here.
 
-        Args:
-            release: the public folder of the release, which need not be there yet; None for a card by itself.
-            facts: of the publication's audit.
-        """
-        if release is None:
-            return cls()
-        before = told_before(release, str(facts.get("period_start") or "")[:10])
-        return cls(About.of(release.parent), before, before is not None and _is_alike(release / before.place, facts))
-
-
-def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:
-    """Whether the counts of two publications are of the same kind, over as many days."""
-    with suppress(PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError):
-        audit = read_audit(published)
-        return _days(audit) == _days(facts) and all(_kind(audit, name) == _kind(facts, name) for name in ALIKE)
-    return False
-
-
-def _kind(audit: Mapping[str, Any], name: str) -> object:
-    """A fact of an audit; of axes and tables their columns' names and cells alone, without words that may change."""
-    fact = audit.get(name)
-    if name == "tables" and isinstance(fact, Mapping):
-        return {table: _kind(facts, "axes") for table, facts in fact.items()}
-    if name == "axes" and isinstance(fact, list):
-        return [{key: part for key, part in axis.items() if key not in ("label", "labels")} for axis in fact]
-    return fact
-
-
-def _ends(audit: Mapping[str, Any]) -> tuple[date, date] | None:
+def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
     """The first day of a period and the first one after it; None without a period."""
     with suppress(KeyError, TypeError, ValueError):
         return date.fromisoformat(audit["period_start"][:10]), date.fromisoformat(audit["period_end"][:10])
     return None
 
 
-def _days(audit: Mapping[str, Any]) -> int:
-    ends = _ends(audit)
-    return (ends[1] - ends[0]).days if ends is not None else 0
+ALONE = Surroundings()
 
 
 def cover_facts(
@@ -99,10 +83,8 @@ def cover_facts(
         "counted": str(audit.get("counted") or "rows"),
         "when": when_in_words(audit),
         "compared": compared,
-        "before": None
-        if before is None
-        else {"days": days_in_words(before), "place": f"../../{before.place}/card.html"},
-        "before_total": number_in_words(before) if before is not None and compared else "",
+        "before": None if before is None else {"days": before.days, "place": f"../../{before.place}/card.html"},
+        "before_total": before.number if before is not None and compared else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
         "next_release": str(audit.get("next_release") or ""),
         "about": asdict(about),
@@ -113,7 +95,7 @@ def cover_facts(
 
 def when_in_words(audit: Mapping[str, Any]) -> str:
     """The period as it stands in a sentence, such as "in the week of 5 January 2026"; empty without one."""
-    ends = _ends(audit)
+    ends = ends_of(audit)
     if ends is None:
         return ""
     first, after = ends
@@ -135,7 +117,7 @@ def _day(day: date) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def _compared(audit: Mapping[str, Any], total: Answer, before: Told | None) -> str:
+def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
     """How a total stands to the one of the period before: noise and chance of both are allowed for.
 
     The sum of independent persons, each with at most m rows, has a variance of at most about m times itself. Counts

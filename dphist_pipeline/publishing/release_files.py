@@ -68,7 +68,7 @@ def write_release(
         scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
-        around: see `release_card`.
+        around: what the cover of the card tells: the publisher, and the period before.
     """
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing.card import release_card, smoothed

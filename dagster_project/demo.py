@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -47,6 +48,8 @@ FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NU
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 REVISED, WHY_REVISED = WEEK_KEYS[-2], "the demo shows a revision; its records are the same, its noise is new"
 
+NOTICE = "These people are invented: this is the demo of the program."
+
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -85,6 +88,7 @@ def open_store() -> Store:
     if (root / "store.json").exists():
         return Store.open(root)
     store = Store.create(root)
+    (root / "about.json").write_text(json.dumps({"notice": NOTICE}), encoding="utf-8")
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
     for release, terms in (

@@ -145,6 +145,28 @@ def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
     return sorted(found, key=lambda told: (told.period, told.revision), reverse=True)
 
 
+def told_before(release: Path, first: str) -> Told | None:
+    """The publication of the period that ends where another begins, in its latest revision that stands; None without.
+
+    Args:
+        release: its public folder, which need not be there.
+        first: the first day of the other period, as ISO text; empty for a release without periods.
+    """
+    earlier = [folder for folder in revisions(release) if folder.parent.name.removeprefix("period=") < first]
+    nearest = max((folder.parent for folder in earlier), default=None)
+    made = [_revision(folder) for folder in earlier if folder.parent == nearest]
+    for number in sorted(made, reverse=True):
+        folder = release / f"{nearest.name if nearest else ''}/revision={number}"
+        told = _told(folder, folder.parent.name.removeprefix("period="), number, stated_digest(folder))
+        if told.stands and told.after == first:
+            return told
+    return None
+
+
+def _revision(folder: Path) -> int:
+    return int(folder.name.removeprefix("revision="))
+
+
 def revisions(release: Path) -> list[Path]:
     """The folders of the publications of a release; folders that were renamed are none.
 

@@ -26,6 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -35,7 +36,7 @@ from dphist_pipeline.publishing.formatting import (
     shown_number,
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
-from dphist_pipeline.publishing.picture_sums import Grid, Reals
+from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.sql_files import literal
@@ -48,7 +49,13 @@ LENGTHS = (2, 10, 100, 1000)
 _MECHANISMS = Path(__file__).parents[1] / "mechanisms"
 
 
-def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None = None, rendered: str = "") -> str:
+def release_card(
+    estimate: Estimate,
+    audit: Mapping[str, Any],
+    rows: Rows | None = None,
+    rendered: str = "",
+    around: Surroundings = ALONE,
+) -> str:
     """The card of a publication, as HTML.
 
     Args:
@@ -56,6 +63,7 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
         audit: its facts with charges and versions; digests of files need not be in it.
         rows: of its quality table; those of the estimate by default.
         rendered: when and by which version the card was rendered anew; empty for the first one.
+        around: the publisher, and the period before.
     """
     rows = list(rows_of(estimate.quality)) if rows is None else rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
@@ -82,8 +90,18 @@ def release_card(estimate: Estimate, audit: Mapping[str, Any], rows: Rows | None
             "file": literal("histogram.parquet"),
         },
         rendered=rendered,
+        cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
+
+
+def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | None) -> dict[str, Any]:
+    """What the cover of a card shows.
+
+    Args:
+        total: the answer for all cells; None where the number of reports is told in its place.
+    """
+    return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
 
 def smoothed(estimate: Estimate) -> bool:
@@ -137,7 +155,7 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
         }
     few = axis.bins <= MOST_NAMED
-    ends = [written_end(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
+    ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
     widths = np.diff(axis.edges)
     return facts | {
         "kind": "calendar" if isinstance(axis, CalendarAxis) else "bins",
@@ -278,7 +296,11 @@ def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _scale_text(scale: str | None) -> str:
-    return epsilon_text(Fraction(scale)) if scale else "no noise: no budget was left for this step"
+    return (
+        (f"{int(scale):,}" if scale.isdigit() else epsilon_text(Fraction(scale)))
+        if scale
+        else "no noise: no budget was left for this step"
+    )
 
 
 def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:

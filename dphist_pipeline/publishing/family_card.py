@@ -12,6 +12,7 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.reliability import LEGEND, cells_by_reliability, reliability_in_words
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.publishing import card
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -22,13 +23,18 @@ MOST_LISTED, MOST_ON_CARD = 200, 6
 
 
 def family_card(
-    family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows | None = None, rendered: str = ""
+    family: FamilyEstimate,
+    audit: Mapping[str, Any],
+    rows: card.Rows | None = None,
+    rendered: str = "",
+    around: Surroundings = ALONE,
 ) -> str:
     """The card of a family, as HTML.
 
     Args:
         family: what is published.
         audit: its facts with charges and versions; digests of files need not be in it.
+        around: the publisher, and the period before.
     """
     rows = list(rows_of(family.quality)) if rows is None else rows
     name, first = next(iter(family.tables.items()))
@@ -48,6 +54,7 @@ def family_card(
         pictures=[picture_facts(_picture(table, made)) for table, made in drawn.items()],
         left_out=0,
         rendered=rendered,
+        cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
         reliability=reliability_in_words(made.unbiased for made in family.tables.values()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from shlex import quote
 from typing import Any
 
@@ -60,6 +61,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
                 "spent": as_text(statement.spent),
                 "spent_ever": as_text(statement.spent_ever),
                 "left": as_text(statement.left),
+                "spent_percent": float(100 * statement.spent / statement.total),
                 "allowed": [f"{made.kind} {told_of(made)}" for made in statement.decisions],
                 "shared_with": [other.account.name for other in statement.shared],
                 "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
@@ -70,6 +72,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     return {
         "ledger": ledger.id,
         "year": year,
+        "as_of": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         "operators": sorted(ledger.operators().values()),
         "general": [_decided(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
         "accounts": accounts,

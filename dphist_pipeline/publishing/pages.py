@@ -39,6 +39,7 @@ def _environment() -> Environment:
     )
     found.filters["bdi"] = _isolated
     found.filters["columns"] = _columns
+    found.filters["unbroken"] = _unbroken
     found.filters["in_css"] = _in_css
     found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
     return found
@@ -57,6 +58,11 @@ def _compiled(folder: Path) -> FileSystemBytecodeCache | None:
 def _isolated(text: object) -> Markup:
     """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
     return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
+
+
+def _unbroken(text: str) -> str:
+    """A text whose lines break neither before a percent sign nor behind ±."""
+    return re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
 
 
 def _in_css(text: str) -> Markup:
@@ -157,8 +163,9 @@ def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     texts = _texts(sums.values, sums.decimals)
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
+        # A line may break before the brackets, and nowhere within them.
         texts = texts + " (" + next(ends) + "\u00a0to\u00a0" + next(ends) + ")"
-        texts = texts + np.where(sums.words == "good", "", np.char.add(", ", sums.words)).astype(object)
+        texts = texts + np.where(sums.words == "good", "", np.char.add(",\u00a0", sums.words)).astype(object)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:
         texts, first, second = np.swapaxes(texts, 0, 1), second, first

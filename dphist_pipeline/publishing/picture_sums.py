@@ -286,7 +286,7 @@ def range_in_words(
         return "other", "other"
     if isinstance(axis, CalendarAxis):
         return _days_in_words(day_of(lower), day_of(upper))
-    low, high = (_written(axis, end, separated) for end in (lower, upper))
+    low, high = (end_in_words(axis, end, separated) for end in (lower, upper))
     left = axis.closed == "left"
     if math.isinf(lower):
         return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
@@ -296,7 +296,7 @@ def range_in_words(
         return f"{low} to {high}", f"{low}–{high}"
     if axis.whole:
         first, last = axis.values_between(lower, upper)
-        low, high = (_written(axis, end, separated) for end in (first, last))
+        low, high = (end_in_words(axis, end, separated) for end in (first, last))
         return (low, low) if first == last else (f"{low} to {high}", f"{low}–{high}")
     single = left and upper == lower + 1 and lower == int(lower)
     if left:
@@ -330,8 +330,13 @@ def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = F
     return words
 
 
-def _written(axis: BinnedAxis, end: float, separated: bool) -> str:
-    """An end of a bin; with commas if some end of the axis is long, so that years have none."""
+def end_in_words(axis: BinnedAxis, end: float, separated: bool = True) -> str:
+    """An end of a bin; with commas if some end of the axis is long, so that years have none.
+
+    Args:
+        end: in axis units, or days since 1970-01-01.
+        separated: whether commas are wanted at all.
+    """
     text = written_end(axis, end)
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, point, decimals = digits.partition(".")

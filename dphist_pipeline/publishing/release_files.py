@@ -23,6 +23,7 @@ from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
+from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -53,7 +54,13 @@ NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whos
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 
-def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
+def write_release(
+    estimate: Estimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    staging: Path,
+    around: Surroundings = ALONE,
+) -> None:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
     Args:
@@ -61,18 +68,25 @@ def write_release(estimate: Estimate, scales: Mapping[str, Fraction], facts: dic
         scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
         staging: an empty folder on the file system of the public store.
+        around: what the cover of the card tells: the publisher, and the period before.
     """
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing.card import release_card, smoothed
     from dphist_pipeline.publishing.deployment import deployment_yaml
 
     known = _write_tables(estimate, scales, facts, staging)
-    (staging / "card.html").write_text(release_card(estimate, known), encoding="utf-8")
+    (staging / "card.html").write_text(release_card(estimate, known, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
     _seal(known, staging)
 
 
-def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: dict[str, Any], staging: Path) -> None:
+def write_family(
+    family: FamilyEstimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    staging: Path,
+    around: Surroundings = ALONE,
+) -> None:
     """Writes the files of a family of tables: a folder for each table, and what they have in common.
 
     A table's folder is a publication of its own, without pages; its name is that of the release and its own.
@@ -116,7 +130,7 @@ def write_family(family: FamilyEstimate, scales: Mapping[str, Fraction], facts: 
         "charges": _charge_facts(charges),
     }
     known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
-    (staging / "card.html").write_text(family_card(family, known), encoding="utf-8")
+    (staging / "card.html").write_text(family_card(family, known, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
     _seal(known, staging)
     sync_folder(staging / TABLES_OF_FAMILY)

@@ -38,6 +38,7 @@ from dphist_pipeline.publishing.published_pages import (
     renderings,
     without_marks,
 )
+from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.releasing.approvals import note_if_out
 from dphist_pipeline.releasing.publisher import refresh_catalogue
 from dphist_pipeline.releasing.store import Key, Store
@@ -132,27 +133,29 @@ def _as_they_are(folder: Path, pages: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True)
 class _Published:
-    """What the pages of a publication are made from: its audit, its estimates and the rows of its quality table."""
+    """What the pages of a publication are made from, with the publisher and the period before."""
 
     audit: Mapping[str, Any]
     estimate: Estimate | FamilyEstimate
     rows: list[dict[str, Any]]
+    folder: Path
 
     @classmethod
     def read(cls, folder: Path, audit: Mapping[str, Any]) -> _Published:
         """Reads the Parquet files of a publication."""
         read = published_family if "tables" in audit else published_estimate
-        return cls(audit, read(folder, audit), read_rows(folder))
+        return cls(audit, read(folder, audit), read_rows(folder), folder)
 
     def pages(self, last: Rendering | None) -> dict[str, str]:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""
         rendered = f"on {last.day} by dphist-pipeline {last.version}" if last is not None else ""
         audit, made = self.audit, self.estimate
+        around = surroundings_of(self.folder.parents[1], audit)
         if isinstance(made, Estimate):
-            card = release_card(made, audit, self.rows, rendered)
+            card = release_card(made, audit, self.rows, rendered, around)
             return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}
         pages = {
-            CARD: family_card(made, audit, self.rows, rendered),
+            CARD: family_card(made, audit, self.rows, rendered, around),
             "deployment.yaml": deployment_yaml(audit, smoothed=False),
         }
         of_tables = pages_of_tables(made, audit, rendered)

@@ -119,7 +119,7 @@ def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means
     bars = page[page.index("<nav") :]
     assert re.search(r'<td class="n">(poor|fair|good)</td>', bars)
     # No line breaks between the ends of an interval.
-    assert re.search(r"\([−0-9]+\u00a0to\u00a0[−0-9]+\), poor", bars) and not re.search(r"\([−0-9]+ to [−0-9]+\)", bars)
+    assert re.search(r"\([−0-9]+\u00a0to\u00a0[−0-9]+\),\u00a0poor", bars) and not re.search(r"\([−0-9]+ to [−0-9]+\)", bars)
 
 
 def test_days_levels_and_labels_are_told_as_such() -> None:
@@ -176,6 +176,23 @@ def test_ways_without_a_part_in_the_estimate_are_one_sentence() -> None:
 def test_no_day_breaks_across_lines() -> None:
     page = card([AGE])
     assert '<span class="one">2026-03-02</span> to <span class="one">2026-03-08</span>, revision' in page
+
+
+def test_no_interval_no_percent_and_no_error_breaks_across_lines() -> None:
+    page = card([AGE, WARD], noisy([AGE, WARD], np.full((5, 3), 11_853.0), Fraction(60)))
+    assert re.search(r"11,853 \(11,[0-9]+\u00a0to\u00a012,[0-9]+\)", page)
+    total = re.search(r'<span class="one">([^<]*)</span> \(95&nbsp;%\)', page)
+    assert total is not None and total[1].startswith("177,795\u00a0±\u00a0")
+    words = re.sub('aria-label="[^"]*"', "", page[page.index("<body") :])
+    assert not re.search(r"\d %", words) and "± " not in words.replace("± records", "")
+
+
+def test_long_ends_of_bins_and_scales_have_commas() -> None:
+    income = {"column": "income", "edges": [0, 10_000, 250_000, 1_000_000]}
+    charges = [{"step": "counts", "epsilon": "1/2", "noise_scale": "2000"}]
+    text = Read(card([income], charges=charges)).text
+    assert "ends at 0, 10,000, 250,000, 1,000,000" in text and "counts 0.5 2,000" in text
+    assert "ends at 1990, 2000, 2010" in Read(card([{"column": "born", "edges": [1990, 2000, 2010]}])).text
 
 
 def test_the_errors_are_those_of_the_law_of_the_noise() -> None:

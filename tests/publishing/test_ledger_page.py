@@ -30,12 +30,21 @@ CHARGE = {
 ACCOUNT = {
     **{"account": "health", "protects": "patient (add_remove)", "signatures": 1, "total": "26", "renews": True},
     **{"spent": "1/2", "spent_ever": "5/2", "left": "51/2", "allowed": ["source a.csv"], "shared_with": ["school"]},
+    "spent_percent": 100 / 52,
     **{"decisions": [DECISION], "held": {"published": 2, "rejected": 1}, "charges": [CHARGE]},
 }
 
 
 def report(**changes: Any) -> dict[str, Any]:
-    return {"ledger": "l-1", "year": 2026, "operators": ["Ada"], "general": [], "accounts": [ACCOUNT], **changes}
+    return {
+        "ledger": "l-1",
+        "year": 2026,
+        "as_of": "2026-03-20 06:00",
+        "operators": ["Ada"],
+        "general": [],
+        "accounts": [ACCOUNT],
+        **changes,
+    }
 
 
 def test_it_says_what_was_decided_spent_and_left() -> None:
@@ -43,11 +52,12 @@ def test_it_says_what_was_decided_spent_and_left() -> None:
     for said in (
         *(
             "Privacy budget of 2026",
-            "Ledger l-1 ; operators: Ada",
+            "Ledger l-1 , as of 2026-03-20 06:00 UTC; operators: Ada",
             "Total 26 each calendar year",
             "Spent 1/2 this year",
         ),
         *("Left 51/2 this year", "Spent ever 5/2", "Reads source a.csv", "Shares people with school"),
+        "1.9 % of the total is spent this year.",
         "Held for a person to decide: 2 published, 1 rejected.",
         *("allowed a source a.csv a start", "a late file approved: fine; withdrawn: wrong"),
     ):
@@ -62,7 +72,7 @@ def test_an_empty_ledger_says_that_no_account_is_open() -> None:
 def test_every_text_of_the_ledger_is_shown_and_none_is_markup() -> None:
     decision, charge = dict.fromkeys(DECISION, HOSTILE), {**dict.fromkeys(CHARGE, HOSTILE), "notes": [HOSTILE]}
     account = {**dict.fromkeys(ACCOUNT, HOSTILE), "allowed": [HOSTILE], "shared_with": [HOSTILE]}
-    account |= {"decisions": [decision], "held": {}, "charges": [charge]}
+    account |= {"decisions": [decision], "held": {}, "charges": [charge], "spent_percent": 2.0}
     page = ledger_page(report(ledger=HOSTILE, operators=[HOSTILE], general=[decision], accounts=[account]))
     assert_fetches_and_runs_nothing(page)
     assert Read(page).text.count(SHOWN_HOSTILE) == 30

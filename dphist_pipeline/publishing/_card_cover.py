@@ -1,0 +1,134 @@
+"""The cover of a card: a sentence in words of the subject, who publishes, dates, and where the files are.
+
+It is made from the publication, from the one of the period before, and from what the operator wrote about the
+publisher: public files and `about.json` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.publishing._about_publisher import About, link_of
+from dphist_pipeline.publishing.told_numbers import ERRORS_WIDE, told_number
+
+SURE = 1.96  # standard deviations
+WEEK = 7  # days
+NOBODY = About()
+
+
+@dataclass(frozen=True)
+class Before:
+    """The publication of the period before, in its latest revision that stands.
+
+    Attributes:
+        days: its first and last one, in words.
+        place: its folder below that of the release.
+        number: its total with the interval, as text; empty if nothing tells it.
+        total: of all cells; None if nothing tells it.
+        lower: lower end of its 95 % interval.
+        upper: upper end.
+    """
+
+    days: str
+    place: str
+    number: str = ""
+    total: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What stands around a publication; nothing by default.
+
+    Attributes:
+        about: the publisher.
+        before: the publication of the period that ends where this one begins, in its latest revision that stands.
+        is_alike: whether the two count the same: same unit, bound, axes and number of days.
+    """
+
+    about: About = NOBODY
+    before: Before | None = None
+    is_alike: bool = False
+
+
+def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
+    """The first day of a period and the first one after it; None without a period."""
+    with suppress(KeyError, TypeError, ValueError):
+        return date.fromisoformat(audit["period_start"][:10]), date.fromisoformat(audit["period_end"][:10])
+    return None
+
+
+ALONE = Surroundings()
+
+
+def cover_facts(
+    audit: Mapping[str, Any], around: Surroundings, total: Answer | None, holds_zero: bool = False
+) -> dict[str, Any]:
+    """What the cover shows.
+
+    Args:
+        total: the answer for all cells; None where cells do not add up to a number that people look for.
+        holds_zero: the interval of the total does, so that records may be missing: nothing is compared.
+    """
+    about, before = around.about, around.before
+    compared = "" if total is None or holds_zero or not around.is_alike else _compared(audit, total, before)
+    return {
+        "counted": str(audit.get("counted") or "rows"),
+        "when": when_in_words(audit),
+        "compared": compared,
+        "before": None if before is None else {"days": before.days, "place": f"../../{before.place}/card.html"},
+        "before_total": before.number if before is not None and compared else "",
+        "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
+        "next_release": str(audit.get("next_release") or ""),
+        "about": asdict(about),
+        "license_link": link_of(about.license),
+        "contact_link": link_of(about.contact),
+    }
+
+
+def when_in_words(audit: Mapping[str, Any]) -> str:
+    """The period as it stands in a sentence, such as "in the week of 5 January 2026"; empty without one."""
+    ends = ends_of(audit)
+    if ends is None:
+        return ""
+    first, after = ends
+    last = after - timedelta(days=1)
+    if first == last:
+        return f"on {_day(first)}"
+    if (after - first).days == WEEK:
+        return f"in the week of {_day(first)}"
+    if first.day == after.day == 1:
+        months = 12 * (after.year - first.year) + after.month - first.month
+        if months == 1:
+            return f"in {first:%B %Y}"
+        if months == 12 and first.month == 1:
+            return f"in {first.year}"
+    return f"from {_day(first)} to {_day(last)}"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
+
+
+def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
+    """How a total stands to the one of the period before: noise and chance of both are allowed for.
+
+    The sum of independent persons, each with at most m rows, has a variance of at most about m times itself. Counts
+    are not taken to differ where noise and this much chance explain the difference 19 times out of 20.
+    """
+    told = told_number(vars(total))
+    if before is None or before.total is None or before.lower is None or before.upper is None or math.isnan(told.lower):
+        return ""
+    noise = ((told.upper - told.lower) / ERRORS_WIDE) ** 2 + ((before.upper - before.lower) / ERRORS_WIDE) ** 2
+    chance = int(audit.get("max_rows_per_unit") or 1) * max(0.0, told.value + before.total)
+    difference = told.value - before.total
+    if abs(difference) <= SURE * math.sqrt(noise + chance):
+        return "alike"
+    return "more" if difference > 0 else "fewer"

@@ -1,0 +1,52 @@
+"""What stands around a publication, read from public files and `about.json`: the publisher, and the period before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.publishing._about_publisher import About
+from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
+from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_before
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
+
+ALIKE = ("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model")
+
+
+def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
+    """The publisher of a publication and the period before it; nothing fails here.
+
+    Args:
+        release: the public folder of the release, which need not be there yet.
+        facts: as its audit has them, or will have.
+    """
+    about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
+    if told is None:
+        return Surroundings(about)
+    before = Before(days_in_words(told), told.place, number_in_words(told), told.total, told.lower, told.upper)
+    return Surroundings(about, before, _is_alike(release / told.place, facts))
+
+
+def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:
+    """Whether the counts of two publications are of the same kind, over as many days."""
+    with suppress(PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError):
+        audit = read_audit(published)
+        return _days(audit) == _days(facts) and all(_kind(audit, name) == _kind(facts, name) for name in ALIKE)
+    return False
+
+
+def _kind(audit: Mapping[str, Any], name: str) -> object:
+    """A fact of an audit; axes without words that may change, and of tables their axes alone."""
+    fact = audit.get(name)
+    if name == "tables" and isinstance(fact, Mapping):
+        return {table: _kind(of_table, "axes") for table, of_table in fact.items()}
+    if name == "axes" and isinstance(fact, list):
+        return [{key: part for key, part in axis.items() if key != "labels"} for axis in fact]
+    return fact
+
+
+def _days(audit: Mapping[str, Any]) -> int:
+    ends = ends_of(audit)
+    return (ends[1] - ends[0]).days if ends is not None else 0

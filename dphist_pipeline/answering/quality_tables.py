@@ -26,15 +26,14 @@ FILE = "quality.parquet"
 Row = Mapping[str, Any]
 
 
-class NoQualityTable(Refused):
+def no_quality_table(audit: Row) -> Refused:
     """The release was published without a quality table."""
-
-    def __init__(self, audit: Row) -> None:
-        self.release = str(audit["release"])
-        super().__init__(
-            f"release '{self.release}', period {audit['period']} has no quality table: `quality` was not in its spec. "
-            "Add it there; it pays for the next period, or for a revision"
-        )
+    return Refused(
+        f"release '{audit['release']}', period {audit['period']} has no quality table: `quality` was not in its spec. "
+        "Add it there; it pays for the next period, or for a revision",
+        code="no_quality_table",
+        release=str(audit["release"]),
+    )
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
@@ -57,11 +56,11 @@ def read_quality(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
         Refused: the publication was withdrawn.
-        NoQualityTable: its spec declared none.
+        Refused: its spec declared none.
     """
     audit, rows = audit_in_force(folder), read_rows(folder)
     if not rows:
-        raise NoQualityTable(audit)
+        raise no_quality_table(audit)
     return audit, rows
 
 

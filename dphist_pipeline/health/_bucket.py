@@ -6,7 +6,7 @@ import hashlib
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
-from dphist_pipeline.publishing.bucket_copy import found_in, is_finished, lacking, unsent
+from dphist_pipeline.publishing.bucket_copy import behind, found_in
 from dphist_pipeline.publishing.manifest import VERSIONS
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.releasing.hosts import publisher_of
@@ -46,18 +46,13 @@ def bucket(seen: Examined) -> Finding:
                 f"the server of {address} ignores the conditions of writes, so two publishers could undo each other's",
                 "Publish to a server that honours If-Match: dphist store publish --to s3://BUCKET/PREFIX",
             )
-        finished = is_finished(objects, there)
+        state = behind(objects, there, seen.store.public)
     except DphistError as error:
         return told(check, error)
-    try:
-        late = unsent(seen.store.public, there)
-    except DphistError as error:
-        return told(check, error)
-    lost = lacking(seen.store.public, there)
-    if lost:
-        return fault(check, f"{address} names what the public folder does not have: {listed(lost)}", LOST)
-    if late or not finished:
-        said = f": {listed(late)}" if late else "; a copy was cut short"
+    if state.lost:
+        return fault(check, f"{address} names what the public folder does not have: {listed(state.lost)}", LOST)
+    if state.late or not state.finished:
+        said = f": {listed(state.late)}" if state.late else "; a copy was cut short"
         return warning(check, f"{address} is not as the public folder is{said}", PUBLISH)
     return ok(check, f"{address} has all {len(there.publications())} publications, in generation {there.generation}")
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import Halted, first_of
+from dphist_pipeline.errors import first_of
 from dphist_pipeline.publishing.manifest import (
     CATALOGUE,
     INDEX,
@@ -36,6 +36,7 @@ from dphist_pipeline.publishing.public_files import AUDIT, derived_files, expect
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, digest_of, read_audit, stated_digest
 
 MOST_NAMED = 5
+TRIES = 5
 AT_ONCE = 8  # uploads
 LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
@@ -43,29 +44,63 @@ Thing = TypeVar("Thing")
 Result = TypeVar("Result")
 
 
-class BelongsToAnother(Halted):
+def belongs_to_another(address: str, of_ledger: bool = True) -> ObjectStoreFailed:
     """A prefix that another ledger's releases, or those of another host of this ledger, are copied to."""
+    whose = "another ledger. Give each ledger" if of_ledger else "another host of this ledger. Give each host"
+    gone = "" if of_ledger else f" If that host is gone, delete {NAME} there first."
+    return ObjectStoreFailed(
+        address,
+        f"holds the releases of {whose} a bucket or prefix of its own.{gone} Nothing was changed there.",
+        code="belongs_to_another",
+    )
 
-    def __init__(self, address: str, of_ledger: bool = True) -> None:
-        self.address = address
-        whose = "another ledger. Give each ledger" if of_ledger else "another host of this ledger. Give each host"
-        gone = "" if of_ledger else f" If that host is gone, delete {NAME} there first."
-        super().__init__(
-            f"{address} holds the releases of {whose} a bucket or prefix of its own.{gone} Nothing was changed there."
-        )
 
-
-class NotInPublicFolder(Halted):
+def not_in_public_folder(address: str, places: Sequence[str]) -> ObjectStoreFailed:
     """Publications that a bucket's manifest names, and the public folder does not have."""
+    return ObjectStoreFailed(
+        address,
+        f"names publications that the public folder does not have: {first_of(places, MOST_NAMED)}. "
+        "Either the folder lost them: put it back from a backup, or run `dphist release` for their periods again, "
+        "which makes the same files from the journal. Or somebody else wrote to the bucket: `dphist store publish "
+        "--drop` takes them out of its manifest. Nothing was changed there.",
+        code="not_in_public_folder",
+    )
 
-    def __init__(self, address: str, places: Sequence[str]) -> None:
-        self.address, self.places = address, tuple(places)
-        super().__init__(
-            f"{address} names publications that the public folder does not have: {first_of(self.places, MOST_NAMED)}. "
-            "Either the folder lost them: put it back from a backup, or run `dphist release` for their periods again, "
-            "which makes the same files from the journal. Or somebody else wrote to the bucket: `dphist store publish "
-            "--drop` takes them out of its manifest. Nothing was changed there."
-        )
+
+@dataclass(frozen=True)
+class Origin:
+    """The public folder that a bucket is a copy of, and what a copy asks of its store.
+
+    Attributes:
+        public: the folder.
+        ledger: id of the ledger that pays for what lies there.
+        publisher: id of the host; see `publisher_id`.
+        locked: while it is held, nobody else changes the folder.
+        catalogued: gives the digests of the audits in the catalogue.
+        read: checks a publication, by its folder; raises PublishedFilesDamaged.
+    """
+
+    public: Path
+    ledger: str
+    publisher: str
+    locked: Callable[[], AbstractContextManager[None]]
+    catalogued: Callable[[], frozenset[str]]
+    read: Callable[[Path], object] = read_audit
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a call did.
+
+    Attributes:
+        address: of the bucket and prefix.
+        sent: paths in the public folder that were uploaded.
+        dropped: publications that the manifest named and the public folder lacks, and that it names no more.
+    """
+
+    address: str
+    sent: tuple[str, ...]
+    dropped: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -97,17 +132,99 @@ def found_in(objects: ObjectStore, ledger: str, publisher: str) -> Found:
         publisher: id of the host that wants to write there; see `publisher_id`.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed: it cannot be written to.
+        ManifestDamaged, ObjectStoreFailed: it cannot be written to, or belongs to another publisher.
     """
     stored = objects.read(NAME)
     if stored is None:
         return Found(Manifest(ledger, 0, publisher=publisher), None)
     manifest = read_manifest(stored.content, objects.address)
     if manifest.ledger != ledger:
-        raise BelongsToAnother(objects.address)
+        raise belongs_to_another(objects.address)
     if manifest.publisher not in ("", publisher):
-        raise BelongsToAnother(objects.address, of_ledger=False)
+        raise belongs_to_another(objects.address, of_ledger=False)
     return Found(replace(manifest, publisher=publisher), stored.etag)
+
+
+def bring_up_to_date(
+    objects: ObjectStore,
+    origin: Origin,
+    scratch: Path,
+    progress: Callable[[str], None],
+    *,
+    check: bool = False,
+    drop: bool = False,
+) -> Copied:
+    """Brings a bucket to the state of a public folder; one call of a machine at a time.
+
+    Args:
+        scratch: an empty folder on the public folder's file system.
+        progress: told the name of the step, if there is something to send.
+        check: read every object, and send again what is missing or altered.
+        drop: take publications that the public folder lacks out of the bucket's manifest.
+
+    Raises:
+        ManifestDamaged, ObjectStoreFailed: it cannot be written to, belongs to another publisher, or names what the
+            public folder lacks.
+        PublishedFilesDamaged: a file in the public folder is missing, altered, a link, or not what `origin` reads.
+    """
+    sent: set[str] = set()
+    dropped: set[str] = set()
+    for number in range(TRIES):
+        found = found_in(objects, origin.ledger, origin.publisher)
+        lost = _lacking(origin.public, found.manifest)
+        if lost and not drop:
+            raise not_in_public_folder(objects.address, lost)
+        altered = damaged(objects, found.manifest) if check else set()
+        whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
+        there = replace(found.manifest, files=whole)
+        was_finished = not altered and _is_finished(objects, found.manifest)
+        links = scratch / f"links_{number}"
+        links.mkdir()
+        with origin.locked():
+            planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
+        is_changed = bool(planned.sources) or planned.files != found.manifest.files
+        if not is_changed and was_finished:
+            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
+        if not number:
+            progress(f"copying to {objects.address}")
+        now: Found | None = found
+        if is_changed:
+            files = send(objects, planned, there)
+            sent |= planned.sources.keys()
+            now = commit(objects, found, files, datetime.now(UTC))
+        if now is None:  # somebody else wrote there meanwhile
+            continue
+        dropped |= set(lost)
+        finish(objects, now.manifest, planned.sources if was_finished else now.manifest.files)
+        stored = objects.read(NAME)
+        if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
+            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
+    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.", True)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How far a bucket is behind a public folder.
+
+    Attributes:
+        late: places of publications, and paths of files made from them, that the bucket does not have as they are now.
+        lost: places of the publications that the bucket names and the public folder lacks.
+        finished: whether the last copy went to its end.
+    """
+
+    late: list[str]
+    lost: list[str]
+    finished: bool
+
+
+def behind(objects: ObjectStore, manifest: Manifest, public: Path) -> Behind:
+    """Compares a bucket's manifest with a public folder, by its audits, its cards and the files made from them."""
+    finished = _is_finished(objects, manifest)
+    late = [place for place, folder in publications(public) if not _is_there(public, folder, manifest)]
+    for path, source in derived_files(public):
+        named = manifest.files.get(path)
+        late += [path] if named is None or named.sha256 != digest_of(source) else []
+    return Behind(late, _lacking(public, manifest), finished)
 
 
 def damaged(objects: ObjectStore, manifest: Manifest) -> set[str]:
@@ -186,25 +303,8 @@ def _is_there(public: Path, folder: Path, manifest: Manifest) -> bool:
     return True
 
 
-def unsent(public: Path, manifest: Manifest) -> list[str]:
-    """Places of publications, and paths of files made from them, that a bucket does not have as they are now.
-
-    Args:
-        public: the store's public folder, of which audits, cards and the files made from them are read.
-    """
-    found = [place for place, folder in publications(public) if not _is_there(public, folder, manifest)]
-    for path, source in derived_files(public):
-        named = manifest.files.get(path)
-        found += [path] if named is None or named.sha256 != digest_of(source) else []
-    return found
-
-
-def lacking(public: Path, manifest: Manifest) -> list[str]:
-    """Places of the publications that a manifest names and a public folder lacks, in order.
-
-    Args:
-        public: the store's public folder.
-    """
+def _lacking(public: Path, manifest: Manifest) -> list[str]:
+    """Places of the publications that a manifest names and a public folder lacks, in order."""
     return sorted(place for place in manifest.publications() if not (public / place / AUDIT).is_file())
 
 
@@ -273,7 +373,7 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
     return Found(after, etag)
 
 
-def is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
+def _is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
     """Whether the files of a manifest are there under their plain names too; those that are copied last tell."""
     last = [(path, manifest.files[path].sha256) for path in LAST if path in manifest.files]
     return all(objects.digest(path) == sha256 for path, sha256 in last)

@@ -61,9 +61,9 @@ def bucket_refused(given: str) -> Halted:
 class ObjectStoreFailed(Halted):
     """A bucket that cannot be reached, read or written; `try_again` where nothing need be mended."""
 
-    def __init__(self, address: str, problem: str, try_again: bool = False) -> None:
+    def __init__(self, address: str, problem: str, try_again: bool = False, code: str = "") -> None:
         self.address, self.problem, self.try_again = address, problem, try_again
-        super().__init__(f"{address} {problem}")
+        super().__init__(f"{address} {problem}", code=code)
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dphist_pipeline.answering.past_periods import Compared, compare_estimate
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._audit_facts import audit_facts
 from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing.doubted import keep_doubted
-
-if TYPE_CHECKING:
-    from dphist_pipeline.releasing.release import Attempt, Paid
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"

@@ -16,14 +16,12 @@ from typing import Any
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import AfterCharge, Refused
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
-from dphist_pipeline.ledger.errors import Rejected
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
-from dphist_pipeline.releasing.publisher import Withdrawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouched_audit
@@ -67,25 +65,6 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
         "stays as it is.",
         code="withdrawn_otherwise",
     )
-
-
-def refuse_withdrawn(ledger: Ledger, charge: Charge, key: Key) -> None:
-    """Raises Withdrawn where the ledger says so."""
-    note = ledger.notes(charge).get("withdrawn")
-    if note is not None:
-        raise Withdrawn(key, note.made_at, note.text)
-
-
-def refuse_rejected(store: Store, ledger: Ledger, charge: Charge) -> None:
-    """Raises Rejected where the ledger says so, and leaves nothing that was drawn for it.
-
-    Args:
-        store: where the journal of that release is.
-    """
-    note = ledger.notes(charge).get("rejected")
-    if note is not None:
-        finish_rejections(store, ledger)
-        raise Rejected(charge=charge, note=note)
 
 
 def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:

@@ -15,14 +15,13 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 
 
-class LookRefused(Refused):
+def look_refused(release: str) -> Refused:
     """Records that `dphist look` cannot show as the release would read them."""
-
-    def __init__(self, release: str) -> None:
-        super().__init__(
-            f"release '{release}' is counted by Spark, and a look reads by DuckDB on this machine. Look with a tool of "
-            "the server that holds the records. Nothing was read, noted or spent."
-        )
+    return Refused(
+        f"release '{release}' is counted by Spark, and a look reads by DuckDB on this machine. Look with a tool of "
+        "the server that holds the records. Nothing was read, noted or spent.",
+        code="look_refused",
+    )
 
 
 def look(
@@ -44,7 +43,7 @@ def look(
 
     Raises:
         NoTerminal: the output is no terminal; nothing was read or noted.
-        LookRefused: another engine counts the release.
+        Refused: another engine counts the release.
     """
     with nothing_charged():
         terminal = Terminal(descriptor)
@@ -53,7 +52,7 @@ def look(
         request = request_of(spec, store.id, chosen.key)
         decisions = ledger.allowed(request)
         if any(made.server is not None for made in decisions):
-            raise LookRefused(spec.release)
+            raise look_refused(spec.release)
         with store.run(Key(spec.release, chosen.key, 0)) as folder:
             plan = plan_of(spec, chosen, decisions[0].reading)
             with as_file(plan, None, folder) as opened:

@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
-from dphist_pipeline.publishing.bucket_copy import (
-    BelongsToAnother,
-    Found,
-    NotInPublicFolder,
-    commit,
-    damaged,
-    finish,
-    found_in,
-    is_finished,
-    lacking,
-    plan,
-    send,
-)
+from dphist_pipeline.publishing.bucket_copy import Copied, Origin, bring_up_to_date, found_in
 from dphist_pipeline.publishing.manifest import NAME, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
 from dphist_pipeline.releasing.vouching import vouching_reader
-
-TRIES = 5
 
 
 def no_address(root: Path) -> Refused:
@@ -56,21 +41,6 @@ class NotCopied(Halted):
         )
 
 
-@dataclass(frozen=True)
-class Copied:
-    """What a call did.
-
-    Attributes:
-        address: of the bucket and prefix.
-        sent: paths in the public folder that were uploaded.
-        dropped: publications that the manifest named and the public folder lacks, and that it names no more.
-    """
-
-    address: str
-    sent: tuple[str, ...]
-    dropped: tuple[str, ...]
-
-
 def refuse_taken(address: str) -> str:
     """Refuses, before a store is made, a bucket that cannot be read or that others publish to.
 
@@ -81,7 +51,7 @@ def refuse_taken(address: str) -> str:
         The address as it is kept.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
+        ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     if os.environ.get("DPHIST_LEDGER"):
@@ -102,7 +72,7 @@ def with_bucket(store: Store, address: str) -> Store:
         address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
-        BelongsToAnother, ManifestDamaged, ObjectStoreFailed, Halted, StoreUnusable: what is wrong, and the mend.
+        ManifestDamaged, ObjectStoreFailed, Halted, StoreUnusable: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     found_in(objects, store.ledger_id, publisher_of(store))
@@ -137,51 +107,21 @@ def copy_to_bucket(
     try:
         objects = ObjectStore(store.public_address)
         with store.run(key) as scratch, locked_folder(store.confidential):
-            return _copied(store, objects, scratch, progress, check, drop)
-    except (BelongsToAnother, ManifestDamaged, NotInPublicFolder, ObjectStoreFailed) as error:
+            origin = Origin(
+                store.public,
+                store.ledger_id,
+                publisher_of(store),
+                store.building,
+                lambda: _catalogued(store.public),
+                vouching_reader(store),
+            )
+            return bring_up_to_date(objects, origin, scratch, progress, check=check, drop=drop)
+    except (ManifestDamaged, ObjectStoreFailed) as error:
         problem, passes = str(error), error.try_again
     except OSError as error:
         passes = False
         problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
     raise NotCopied(problem, passes)
-
-
-def _copied(
-    store: Store, objects: ObjectStore, scratch: Path, progress: Callable[[str], None], check: bool, drop: bool
-) -> Copied:
-    sent: set[str] = set()
-    dropped: set[str] = set()
-    for number in range(TRIES):
-        found = found_in(objects, store.ledger_id, publisher_of(store))
-        lost = lacking(store.public, found.manifest)
-        if lost and not drop:
-            raise NotInPublicFolder(objects.address, lost)
-        altered = damaged(objects, found.manifest) if check else set()
-        whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
-        there = replace(found.manifest, files=whole)
-        was_finished = not altered and is_finished(objects, found.manifest)
-        links = scratch / f"links_{number}"
-        links.mkdir()
-        with store.building():
-            planned = plan(store.public, links, there, _catalogued(store.public), vouching_reader(store))
-        is_changed = bool(planned.sources) or planned.files != found.manifest.files
-        if not is_changed and was_finished:
-            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
-        if not number:
-            progress(f"copying to {objects.address}")
-        now: Found | None = found
-        if is_changed:
-            files = send(objects, planned, there)
-            sent |= planned.sources.keys()
-            now = commit(objects, found, files, datetime.now(UTC))
-        if now is None:  # somebody else wrote there meanwhile
-            continue
-        dropped |= set(lost)
-        finish(objects, now.manifest, planned.sources if was_finished else now.manifest.files)
-        stored = objects.read(NAME)
-        if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
-            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
-    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.", True)
 
 
 def _catalogued(public: Path) -> frozenset[str]:

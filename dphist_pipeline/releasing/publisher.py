@@ -29,7 +29,7 @@ from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouching_reader
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.public_copy import Copied
+    from dphist_pipeline.publishing.bucket_copy import Copied
 
 Progress = Callable[[str], None]
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NoReturn
@@ -26,8 +25,7 @@ from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
-from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
-from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
+from dphist_pipeline.estimates.estimate import with_quality
 from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -35,7 +33,10 @@ from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import approvals, engines, publisher
+from dphist_pipeline.releasing._attempts import Attempt as Attempt
+from dphist_pipeline.releasing._attempts import Paid
 from dphist_pipeline.releasing._plausibility import facts_if_approved
+from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
@@ -43,11 +44,8 @@ from dphist_pipeline.releasing.approvals import (
     finish_withdrawals,
     note_if_out,
     nothing_to_decide,
-    refuse_rejected,
-    refuse_withdrawn,
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
-from dphist_pipeline.releasing.hosts import refuse_other_host
 from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -118,46 +116,6 @@ class CubeMissing(Halted):
             f"release '{key.release}', period {key.period}: it was not drawn yet, or not to its end, so nothing is "
             "published. Run the whole release: its job, or all of its assets together."
         )
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One call for one release and period: what it asks, and what pays for it.
-
-    Attributes:
-        charge: the charge that pays, if it was made before.
-        request: what to ask the ledger for if not.
-        progress: told the name of each step as it begins.
-    """
-
-    spec: ReleaseSpec
-    store: Store
-    ledger: Ledger
-    period: Period
-    key: Key
-    charge: Charge | None
-    request: ChargeRequest
-    progress: Progress = lambda step: None
-
-    @property
-    def path(self) -> Path:
-        """Where the release is, or will be, published."""
-        return self.store.published(self.key)
-
-
-@dataclass(frozen=True)
-class Paid:
-    """An estimate, the charge that paid for it, each step's noise, and whether it had been published before."""
-
-    charge: Charge
-    estimate: AnyEstimate
-    scales: dict[str, Fraction]
-    published: bool
-
-    @property
-    def remark(self) -> str:
-        """What whoever approves it should know; mostly nothing."""
-        return failed_nearly_all(list(rows_of(self.estimate.quality)))
 
 
 @dataclass(frozen=True)
@@ -268,12 +226,13 @@ def begin(
     charge, request = _charge_or_request(spec, store, ledger, period, reason, revision)
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
-    if charge is not None:
-        refuse_rejected(store, ledger, charge)
     key = Key(spec.release, period.key, request.revision)
+    attempt = Attempt(spec, store, ledger, period, key, charge, request, progress)
+    if charge is not None:
+        refuse_overtaken(attempt, Race.REJECTED_BEFORE)
     tables = spec.family.names if spec.family is not None else ()
     publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
-    return Attempt(spec, store, ledger, period, key, charge, request, progress)
+    return attempt
 
 
 def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
@@ -335,7 +294,7 @@ def replayed(attempt: Attempt) -> Release | None:
     """The release as it was published, after checking its files against the ledger; None when it is not there."""
     if attempt.charge is None:
         return None
-    refuse_withdrawn(attempt.ledger, attempt.charge, attempt.key)
+    refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
         vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
@@ -366,7 +325,7 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
         frame: the records, where the spec's source is one.
     """
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
-    decisions = attempt.ledger.allowed(attempt.request)
+    decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
     with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 
@@ -393,16 +352,14 @@ def charge(attempt: Attempt, load: Load) -> Charged:
         attempt.progress("charging the account")
         keep_spec(store, attempt.spec)
         made = ledger.charge(attempt.request)
-        # Another host may have charged the same period since `begin` asked: it draws, this one does not.
-        refuse_other_host(store, made, published=False)
+        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, made)
         if made.reason != attempt.request.reason:
             raise revised_meanwhile(made)
         # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
         return Charged(made, None, once)
     published, adopted = ledger.published_digest(made), ledger.adopted_at()
     if published is not None or made.number > adopted:
-        # Charged by another host, which draws; or published there, and its files are not here.
-        refuse_other_host(store, made, published is not None)
+        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)
     if published is not None:
         return Charged(made, published, _refusing(answers_lost(attempt.key)))
     if made.number < adopted:
@@ -411,8 +368,7 @@ def charge(attempt: Attempt, load: Load) -> Charged:
 
     def still_allowed() -> Counts:
         exact = once()
-        # Asked again, after a count that took its time, or that another process left: a decision may be taken back.
-        ledger.allowed(attempt.request)
+        refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)
         return exact
 
     return Charged(made, None, still_allowed)
@@ -425,8 +381,8 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         load: gives the exact counts; called before the charge, or after it for a door that has no answer yet.
         scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
     """
-    spec, store, ledger = attempt.spec, attempt.store, attempt.ledger
-    witness = store.witness(ledger)  # before the charge: one that cannot be asked stops here
+    spec, store = attempt.spec, attempt.store
+    witness = store.witness(attempt.ledger)  # before the charge: one that cannot be asked stops here
     charged = charge(attempt, load)
     if charged.published is None:
         _vouch(attempt, witness)
@@ -443,14 +399,12 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon, spec.family)
         quality = buy_quality(spec, cache(lambda: _observed_rows(charged.load, scratch)), journal)
     except (FileNotFoundError, AnswerDrawnElsewhere):
-        # Rejected meanwhile, and its answers were deleted under this call: that is why, not a missing file.
-        refuse_rejected(store, ledger, charged.charge)
+        refuse_overtaken(attempt, Race.REJECTED_IN_A_DOOR, charged.charge)
         raise
     made = with_quality(made, quality)
     if charged.published is not None and charged.published != values_digest(made):
         raise values_differ(attempt.key)
-    # Whoever rejected it meanwhile deleted the answers, and a door may have drawn anew: that leads nowhere.
-    refuse_rejected(store, ledger, charged.charge)
+    refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)
     store.forget_kept_runs(attempt.key)
     scales = {step: scale for one in counts for step, scale in one.scales.items()}
     scales |= {table.step: table.scale for table in quality}
@@ -527,9 +481,8 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
         # Whatever gets lost after that, what somebody may have read is never drawn again.
         record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),
     )
-    # Whoever withdrew it before it was in place found nothing to mark.
     finish_withdrawals(attempt.store, attempt.ledger)
-    refuse_withdrawn(attempt.ledger, paid.charge, attempt.key)
+    refuse_overtaken(attempt, Race.WITHDRAWN_WHILE_PUBLISHING, paid.charge)
     return replace(made, replayed=paid.published)
 
 

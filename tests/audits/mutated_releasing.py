@@ -66,7 +66,7 @@ RELEASING = (
                 "a cut ledger charges",
             ),
             Mutation(
-                "        ledger.allowed(attempt.request)\n        return exact",
+                "        refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)\n        return exact",
                 "        return exact",
                 "drawn though the source was disallowed during the count",
             ),
@@ -109,7 +109,7 @@ RELEASING = (
                 "another revision is approved than named",
             ),
             Mutation(
-                "    refuse_rejected(store, ledger, charged.charge)\n    store.forget",
+                "    refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)\n    store.forget",
                 "    store.forget",
                 "what was rejected while a door drew goes on",
             ),

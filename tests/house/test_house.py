@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from office import Office
 
 import dphist_pipeline as dph
 from dphist_pipeline.ledger.clock import BUILT
+from dphist_pipeline.releasing._races import Race
 from dphist_pipeline.releasing.engine_versions import SUITE
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -151,3 +153,9 @@ def test_names_of_tests_are_sentences_of_at_most_80_characters():
     named = [name for file in committed(".py") for name in re.findall(r"def (test_\w+)", file.read_text("utf-8"))]
     assert [name for name in named if len(name) > 80] == []
     assert len(named) > 1_000
+
+
+def test_a_release_asks_once_about_each_race() -> None:
+    code = ast.parse((PROJECT / "dphist_pipeline/releasing/release.py").read_text(encoding="utf-8"))
+    names = [node for node in ast.walk(code) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Race"]
+    assert sorted(node.attr for node in names) == sorted(Race.__members__)

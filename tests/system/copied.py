@@ -16,6 +16,7 @@ from object_server import ObjectServer, running_object_server
 from office import OPEN_HEALTH, Office
 
 from dphist_pipeline.publishing import object_store
+from dphist_pipeline.publishing.bucket_copy import Copied
 from dphist_pipeline.publishing.fetching import fetch
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest, read_manifest
 from dphist_pipeline.releasing import public_copy
@@ -121,7 +122,7 @@ def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "_client", cache(object_store._client))
 
 
-def copy(store: Store, address: str) -> public_copy.Copied:
+def copy(store: Store, address: str) -> Copied:
     return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1))
 
 

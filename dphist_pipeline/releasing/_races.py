@@ -1,0 +1,80 @@
+"""What may overtake a release between two of its steps, and is refused: `release` asks at nine places.
+
+Every place closes a race of its own. A call of `refuse_overtaken` goes only when another one is proved to close its
+race.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from dphist_pipeline.ledger.decisions import Decision
+from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.ledger.errors import Rejected
+from dphist_pipeline.releasing._attempts import Attempt
+from dphist_pipeline.releasing.approvals import finish_rejections
+from dphist_pipeline.releasing.hosts import refuse_other_host
+from dphist_pipeline.releasing.publisher import Withdrawn
+
+
+class By(Enum):
+    """Who or what overtakes a call."""
+
+    REJECTION = auto()
+    WITHDRAWAL = auto()
+    DISALLOWANCE = auto()
+    OTHER_HOST = auto()
+
+
+class Race(Enum):
+    """The nine races; each says who overtakes the call, and what would come of it if nobody asked there."""
+
+    REJECTED_BEFORE = By.REJECTION, "A rejection that was killed halfway leaves answers, which this call would publish."
+    REJECTED_IN_A_DOOR = By.REJECTION, "The answers vanish under a door, and the error would tell of a missing file."
+    REJECTED_WHILE_DRAWING = By.REJECTION, "A door finds no answer and draws anew, for what nobody may publish."
+    WITHDRAWN_BEFORE = (
+        By.WITHDRAWAL,
+        "Files that were taken back, here or elsewhere, would be given as published.",
+    )
+    WITHDRAWN_WHILE_PUBLISHING = By.WITHDRAWAL, "Who withdrew before the files were in place found none to mark."
+    DISALLOWED_BEFORE_READING = By.DISALLOWANCE, "The charge was made while the source was allowed; it would be read."
+    DISALLOWED_WHILE_COUNTING = By.DISALLOWANCE, "A count takes its time, or another process left it; doors would draw."
+    CHARGED_BY_ANOTHER_SINCE = By.OTHER_HOST, "Two hosts ask the ledger at once, which charges once; both would draw."
+    CHARGED_BY_ANOTHER_BEFORE = (
+        By.OTHER_HOST,
+        "The host that charged draws, or has published; this one would draw.",
+    )
+
+    def __init__(self, by: By, closes: str) -> None:
+        self.by, self.closes = by, closes
+
+
+def refuse_overtaken(
+    attempt: Attempt, race: Race, charge: Charge | None = None, published: bool = False
+) -> tuple[Decision, ...]:
+    """Asks the ledger whether somebody overtook a call, and stops it then.
+
+    Args:
+        charge: that pays, where the attempt began without it.
+        published: whether the ledger knows that values of this charge are out; only another host's are asked for that.
+
+    Returns:
+        The decisions by which the source may still be read, where the race is about those.
+
+    Raises:
+        Rejected: and what was drawn for it is deleted.
+        Withdrawn, NotAllowed, AfterCharge, ChargedElsewhere: somebody was first.
+    """
+    store, ledger, paid = attempt.store, attempt.ledger, charge or attempt.charge
+    if race.by is By.DISALLOWANCE:
+        return ledger.allowed(attempt.request)
+    assert paid is not None, "the other races are about a charge"
+    notes = ledger.notes(paid)
+    if race.by is By.REJECTION and "rejected" in notes:
+        finish_rejections(store, ledger)
+        raise Rejected(charge=paid, note=notes["rejected"])
+    if race.by is By.WITHDRAWAL and "withdrawn" in notes:
+        raise Withdrawn(attempt.key, notes["withdrawn"].made_at, notes["withdrawn"].text)
+    if race.by is By.OTHER_HOST:
+        refuse_other_host(store, paid, published)
+    return ()

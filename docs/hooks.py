@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, get_type_hints
 
+from card_prose import in_prose
 from claims_page import classifier_accuracy, paper_claims, paper_contenders
 from hook_tables import shown, table
 from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
@@ -52,6 +53,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def spec_example() -> str:
     """The example of a spec, without the descriptions that the table of its fields has."""
     return _example("spec.yaml")
+
+
+def short_spec() -> str:
+    """A spec with the required fields and few others, from the file that a test checks."""
+    return _code((PROJECT / "docs/reference/short_spec.yaml").read_text(encoding="utf-8").rstrip(), "yaml")
 
 
 def spec_fields() -> str:
@@ -90,7 +96,15 @@ def command_line() -> str:
     command = [sys.executable, "-m", "typer", "dphist_pipeline.cli.app", "utils", "docs", "--name", "dphist"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     _, commands = html.unescape(done.stdout).split("\n## ", 1)
-    return _without_html("## " + commands)
+    told = _without_html("## " + commands)
+    return f"{_commands(told)}\n\n{told}"
+
+
+def _commands(told: str) -> str:
+    """A table of the commands in a text, with the first sentence on each and a link to its section."""
+    found = re.findall(r"^##+ `(dphist [^`]+)`\n+(.+(?:\n.+)*)", told, re.MULTILINE)
+    rows = ((f"[`{name}`](#{name.replace(' ', '-')})", re.split(r"(?<=\.)\s", words)[0]) for name, words in found)
+    return table(("command", "what it does"), rows)
 
 
 def python_api() -> str:
@@ -105,7 +119,7 @@ def python_api() -> str:
 
 def mechanism_cards() -> str:
     """The card of every mechanism in the registry."""
-    return "\n\n".join(f"## `{name}`\n\n{dph.mechanisms.reference(name)}" for name in dph.mechanisms())
+    return "\n\n".join(f"## `{name}`\n\n{in_prose(dph.mechanisms.reference(name))}" for name in dph.mechanisms())
 
 
 def measured() -> str:
@@ -296,7 +310,16 @@ def start_up() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
-        *(spec_example, spec_fields, row_functions, collection_example, collection_fields, value_columns, sql_macros),
+        *(
+            short_spec,
+            spec_example,
+            spec_fields,
+            row_functions,
+            collection_example,
+            collection_fields,
+            value_columns,
+            sql_macros,
+        ),
         *(
             command_line,
             python_api,

@@ -12,6 +12,7 @@ SCHEMA = "golden/test_published_schema.py"
 QUALITY = "publishing/test_quality_published.py"
 CURRENT = "publishing/test_current_files.py"
 CARD = "publishing/test_card.py"
+INDEX = "publishing/test_index_pages.py"
 RENDERED = "publishing/test_rendered_pages.py"
 APPROVALS = "system/test_approvals.py"
 
@@ -183,6 +184,32 @@ PUBLISHING = (
         "dphist_pipeline/publishing/published_pages.py",
         (RENDERED,),
         (Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),),
+    ),
+    Part(
+        "dphist_pipeline/publishing/index_pages.py",
+        (INDEX,),
+        (
+            Mutation("one.stands and current[one.period] != one for one", "False for one", "nothing was superseded"),
+            Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
+            Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
+            Mutation(
+                "listed, sorted(audits)]", "listed]", "a withdrawn revision that is not the latest changes no page"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/_release_history.py",
+        (INDEX,),
+        (
+            Mutation('    if "tables" in audit:', "    if False:", "a family has no total"),
+            Mutation("if abs(below - above) <= EVEN:", "if True:", "an uneven interval is told as ±"),
+            Mutation("total = {} if withdrawn else", "total =", "a withdrawn publication tells its total"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/_linked_data.py",
+        (INDEX,),
+        (Mutation('for sign in "<>&":', 'for sign in "":', "a title ends the script that holds it"),),
     ),
     Part(
         "dphist_pipeline/releasing/page_rendering.py",

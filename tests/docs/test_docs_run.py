@@ -116,6 +116,8 @@ def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None
     office.run("init", "--code-lists", "codes")
     checked = office.run("check", "spec.yaml")
     assert checked.code == 0, checked.err
+    checked = office.run("check", reference / "short_spec.yaml")
+    assert checked.code == 0, checked.err
     checked = office.run("local", "check", reference / "collection.yaml")
     assert checked.code == 0, checked.err
 

@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import by_hand
+import carded_reports
+import families_by_hand
 import numpy as np
 import pytest
-from by_hand import WARD
+from by_hand import AGE, WARD
 
 from dphist_pipeline.publishing import _release_history as release_history
 from dphist_pipeline.publishing import index_pages
 from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing._total_picture import total_picture
 from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.index_pages import tells, write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
+from dphist_pipeline.publishing.told_numbers import told_number
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -302,3 +306,41 @@ def test_headings_and_landmarks_are_in_order(public: Path) -> None:
         named = [attributes["aria-labelledby"] for _, attributes in found if "aria-labelledby" in attributes]
         assert set(named) <= set(ids)
         assert all("aria-label" in attributes for tag, attributes in found if tag in ("svg", "nav"))
+
+
+def test_the_total_of_a_family_is_that_of_its_first_table(public: Path) -> None:
+    tables = families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
+    first = next(iter(tables.values()))
+    told = told_number(vars(first.answer()))
+    assert told.half is not None
+    number = f"{shown_number(told.value, told.decimals)}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
+    text = page(written(public), "family")
+    assert f'<p class="told">{number}</p>' in text and f'<p class="told">{number}</p>' in page(public)
+    assert f"r.dph_total('r.family_{next(iter(tables))}')" in text
+
+
+def test_the_total_of_reports_has_the_interval_of_their_law(tmp_path: Path) -> None:
+    publication = carded_reports.made(tmp_path / "store")
+    public, scratch = tmp_path / "store/public", tmp_path / "scratch"
+    scratch.mkdir()
+    write_index(public, scratch)
+    told = told_number(vars(publication.estimate.box()))
+    (number,) = re.findall('<p class="told">(.*)</p>', page(public, publication.folder.parents[1].name))
+    assert number.startswith(shown_number(told.value, told.decimals))
+    assert told.half is not None and number.endswith(f"\u00a0±\u00a0{shown_number(told.half, told.decimals)}")
+
+
+def test_an_uneven_interval_is_told_by_its_ends() -> None:
+    told = release_history.Told("all", 1, total=12_031.0, lower=11_480.0, upper=12_690.0)
+    assert release_history.number_in_words(told) == "12,031 (11,480 to 12,690)"
+
+
+def test_the_page_of_all_does_not_grow_with_the_periods_of_a_release(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_pages, "MOST_POINTS", 2)
+    drawn = []
+    for week in WEEKS:
+        publish(public, week)
+        drawn.append(len(re.findall(r"M\d+ \d+", page(written(public)))))
+    assert drawn == [0, 4, 4]

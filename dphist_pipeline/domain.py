@@ -18,6 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.tidying import tidied
+
 
 @dataclass(frozen=True)
 class BinnedAxis:
@@ -130,6 +132,8 @@ class CategoricalAxis:
         other: True if there is a cell for null, unparsable and undeclared values.
         levels: coarser groupings by name, the finest first: the group of each category, in the order of `values`.
         labels: display name of each category, in the order of `values`; may be empty.
+        tidy: steps of `tidying` that a text takes before it is compared; how a column is read is no part of the grid.
+        spellings: other texts that are counted as a category, and that category; compared as `values` are.
     """
 
     name: str
@@ -138,6 +142,15 @@ class CategoricalAxis:
     other: bool = False
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     labels: tuple[str, ...] = ()
+    tidy: tuple[str, ...] = field(default=(), compare=False)
+    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def texts(self) -> dict[str, int]:
+        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
+        places = {value: place for place, value in enumerate(self.values)}
+        categories = {value: value for value in self.values} | {**self.spellings}
+        return {tidied(text, self.tidy): places[category] for text, category in categories.items()}
 
     @property
     def size(self) -> int:

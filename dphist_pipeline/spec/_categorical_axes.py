@@ -11,11 +11,15 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec.binned_axes import NamedAxis
-from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list
+from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.refusals import Location, MistakesError, shortened
-from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName, label
+from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName, label, text
+from dphist_pipeline.tidying import STEPS, Step, tidied
+
+WHERE_ANY = ("levels", "labels", "tidy", "spellings")
+MOST_MISTAKES = 20
 
 
 class CategoricalAxisSpec(NamedAxis):
@@ -30,6 +34,10 @@ class CategoricalAxisSpec(NamedAxis):
         default={}, examples=["{region: [north, south]}"]
     )
     labels: Annotated[tuple[Label, ...], listed()] = ()
+    tidy: Annotated[tuple[Step, ...], listed(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
+    spellings: dict[Category, Category] = Field(
+        default={}, examples=["codes/kinds.csv, a list with the columns spelling and value", "{Bk: book}"]
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -53,6 +61,28 @@ class CategoricalAxisSpec(NamedAxis):
             raise MistakesError(found)
         return self
 
+    @model_validator(mode="after")
+    def _one_category_for_each_text(self) -> Self:
+        """Refuses texts that are counted in two cells. No message holds a spelling, which may come from a file."""
+        found: list[tuple[Location, str]] = []
+        if len(set(self.tidy)) < len(self.tidy):
+            found.append((("tidy",), "names a step twice; name each once"))
+        texts: dict[str, str] = {}
+        for number, value in enumerate(self.values):
+            if texts.setdefault(tidied(value, self.tidy), value) != value:
+                found.append(
+                    (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
+                )
+        known = set(self.values)
+        for number, (spelling, value) in enumerate(self.spellings.items()):
+            if value not in known:
+                found.append((("spellings", number), "stands for a category that `values` does not list"))
+            elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
+                found.append((("spellings", number), "is, once tidied, counted in another category already"))
+        if found:
+            raise MistakesError(found[:MOST_MISTAKES])
+        return self
+
     @property
     def size(self) -> int:
         """Number of cells along the axis."""
@@ -66,12 +96,14 @@ class CategoricalAxisSpec(NamedAxis):
     @cached_property
     def axis(self) -> Axis:
         """The axis of the domain."""
-        return CategoricalAxis(self.name, self.column, self.values, self.other, self.levels, self.labels)
+        return CategoricalAxis(
+            self.name, self.column, self.values, self.other, self.levels, self.labels, self.tidy, self.spellings
+        )
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values, defaults filled in; levels and labels only where there are any."""
+        """All fields as JSON values, defaults filled in; those of `WHERE_ANY` only where there are any."""
         fields = self.model_dump(mode="json")
-        return {name: value for name, value in fields.items() if value or name not in ("levels", "labels")}
+        return {name: value for name, value in fields.items() if value or name not in WHERE_ANY}
 
     def digested(self) -> dict[str, object]:
         """As `normalised`, without words that may change as a title may."""
@@ -120,4 +152,24 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     else:
         kept = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
         return {"column": asked.column, **kept, **vars(listed)}
+    raise MistakesError(found)
+
+
+def with_spellings(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
+    """The axis with the accepted spellings in place of the file that it names.
+
+    Args:
+        axis: the fields as written, with the name of a file as `spellings`.
+        base: the folder that relative paths start from.
+        decided: gives the folders that an operator declared public; none allows no list.
+
+    Raises:
+        MistakesError: by field.
+    """
+    try:
+        return {**axis, "spellings": read_spellings(text(axis["spellings"]), base or Path(), decided)}
+    except MistakesError as mistakes:
+        found: list[tuple[Location, str]] = [(("spellings", *at), what) for at, what in mistakes.found]
+    except ValueError as error:
+        found = [(("spellings",), str(error))]
     raise MistakesError(found)

@@ -12,7 +12,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
-from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list
+from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
@@ -50,10 +50,13 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
         raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
     if "calendar" not in value:
         _check_keys(value)
-    if "values_from" in value:
-        context = info.context or {}
-        return from_code_list(value, context.get("base"), context.get("code_lists"))
-    return dict(value)
+    context = info.context or {}
+    read = dict(value)
+    if isinstance(read.get("spellings"), str) and _kind(read) == "categorical":
+        read = with_spellings(read, context.get("base"), context.get("code_lists"))
+    if "values_from" in read:
+        return from_code_list(read, context.get("base"), context.get("code_lists"))
+    return read
 
 
 def _check_keys(value: Mapping[str, object]) -> None:

@@ -27,7 +27,7 @@ from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
 from dphist_pipeline.spec.words import PublishedName, Text
 
-__all__ = ["CodeList", "CodeListFields", "CodeListFolders", "Decided", "read_code_list"]
+__all__ = ["CodeList", "CodeListFields", "CodeListFolders", "Decided", "read_code_list", "read_spellings"]
 
 MOST_MISTAKES = 20
 MOST_CODES = 1_000_000
@@ -105,6 +105,29 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
     values = tuple(row[asked.values_column] for _, row in leaves)
     labels = _labels(leaves, asked.label_column) if asked.label_column else ()
     return CodeList(values, levels, labels)
+
+
+def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, str]:
+    """Reads a list of accepted spellings: for each text in the column `spelling`, the category in the column `value`.
+
+    Args:
+        base: the folder that a relative path starts from.
+        decided: gives the folders that an operator declared public; none allows no list.
+
+    Raises:
+        MistakesError: naming lines of the file, for spellings that repeat, and for all that no category may hold.
+    """
+    rows = read_rows(base / file, shortened(str(Path(file)), 300), decided, ["spelling", "value"])
+    found: list[Mistake] = []
+    spellings: dict[str, str] = {}
+    for number, row in rows:
+        spelling, value = row["spelling"], row["value"]
+        found += [(number, f"its {name} {what}") for name, text in row.items() if (what := _problem(text))]
+        if spelling in spellings:
+            found.append((number, "repeats an earlier spelling; keep one of them"))
+        spellings[spelling] = value
+    refuse_lines(found)
+    return spellings
 
 
 def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:

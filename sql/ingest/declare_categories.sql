@@ -1,6 +1,6 @@
--- The declared categories of one axis with their positions; a join turns text into positions.
--- In: $values, the categories in declared order. Grain: one row per category.
+-- The texts that are counted in a cell of one axis with their positions; a join turns text into positions.
+-- In: $texts, each once, and $positions in their order. Grain: one row per text.
 CREATE TEMP TABLE {table} AS
 SELECT
-    unnest(CAST($values AS VARCHAR[])) AS category,
-    unnest(range(len($values))) AS position
+    unnest(CAST($texts AS VARCHAR[])) AS category,
+    unnest(CAST($positions AS BIGINT[])) AS position

@@ -102,6 +102,7 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
     (CALENDAR, {"format": ["%Y%m%d"]}),
     (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),
     (WARD, {"labels": [["Surgery", None]]}),
+    (WARD, {"tidy": [["trim", "lower", "nfc"]], "spellings": [{"7": WARD["values"][0]}]}),
     (LISTED, {"values_from": ["codes.csv"], "values_column": ["region"], "label_column": ["word"], "other": [True]}),
     (LISTED, {"parent_column": ["parent"], "levels": [["region"]]}),
 ]

@@ -81,6 +81,14 @@ def test_it_is_shown_in_words_and_nothing_is_decided_before_somebody_signs(offic
     assert decided(office) == ([], [])
 
 
+def test_a_folder_of_accepted_spellings_is_shown_as_one_of_code_lists(office: Office) -> None:
+    Path("spellings").mkdir()
+    Path("spellings/kinds.csv").write_text("spelling,value\nRoman,Novel\n", encoding="utf-8")
+    office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "spellings": "spellings/kinds.csv"}]})
+    shown = office.run(*OPEN).out
+    assert f"{office.folder}/codes, {office.folder}/spellings: public" in " ".join(shown.split())
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -122,7 +122,10 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis) and plan.time_zone != "UTC":
             raise ColumnRefused(axis.column, "is cut into days, for which `engine: spark` needs `time_zone: UTC`")
-        if isinstance(axis, CategoricalAxis) and any("?" in value for value in axis.values):
+        if isinstance(axis, CategoricalAxis) and axis.tidy:
+            problem = "is tidied, and engines differ in what a lower-case letter is; use `engine: duckdb`"
+            raise ColumnRefused(axis.column, problem)
+        if isinstance(axis, CategoricalAxis) and any("?" in text for text in axis.texts):
             problem = "has a category with ?, as which DuckDB reads text that is not UTF-8; use `engine: duckdb`"
             raise ColumnRefused(axis.column, problem)
     return Columns(plan, found[0])

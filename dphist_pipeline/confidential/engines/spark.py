@@ -195,7 +195,8 @@ def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence
     axes = [positions(axis, number) for number, axis in enumerate(plan.domain.axes)]
     for number, (axis, position) in enumerate(zip(plan.domain.axes, axes, strict=True)):
         if isinstance(axis, CategoricalAxis):
-            places = {"category": list(axis.values), "position": np.arange(len(axis.values))}
+            texts = axis.texts
+            places = {"category": list(texts), "position": np.array([*texts.values()])}
             _view(session, f"categories_{number}", places)
         elif position.table:
             ends = np.array(axis.edges)

@@ -3,6 +3,7 @@
 Every limit is fixed, looks at one value alone, and leaves all text below it as it is.
 
 - A category is a text no longer than the longest declared one; what is longer matches none of them.
+  Where texts are tidied first, one of more than `LONGEST_VALUE` bytes before that matches none.
 - A number, a day or a time stamp stands in at most `LONGEST_VALUE` bytes of text; what is longer does not parse.
 - A unit's name of more than `LONGEST_NAME` bytes, once it is normalised, becomes a digest, so that what is staged,
   grouped and sorted stays short. A name of more than `LONGEST_TEXT` bytes is not normalised first: its digest is taken

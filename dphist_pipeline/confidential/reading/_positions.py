@@ -8,7 +8,7 @@ each value of a column's dictionary then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.tidying import BLANKS
 
 LONGEST_SEARCH = 7  # bins of a regular axis that is searched
 LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one out takes longer, the longer it is
@@ -66,17 +67,33 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
 
 def _categories(axis: CategoricalAxis, number: int) -> Positions:
     table = f"categories_{number}"
+    texts, text = axis.texts, f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
     # What is longer than every category matches none.
-    longest, text = max(len(value.encode()) for value in axis.values), f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
+    value = lengths.at_most(text, max(len(one.encode()) for one in texts))
+    if axis.tidy:
+        value = tidied_sql(lengths.at_most(text, lengths.LONGEST_VALUE), axis.tidy)
     return Positions(
-        value=lengths.at_most(text, longest),
+        value=value,
         absent=f"{text} IS NULL",
         cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
         joined=f"{table}.position",
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
         table=statement("ingest/declare_categories", table=table),
-        parameters={"values": list(axis.values)},
+        parameters={"texts": list(texts), "positions": list(texts.values())},
     )
+
+
+def tidied_sql(text: str, steps: Sequence[str]) -> str:
+    """SQL of a text after the steps, as `tidying.tidied` in Python; null stays null, and no text raises.
+
+    Args:
+        text: SQL of a text whose length is bounded.
+        steps: among `tidying.STEPS`, in their order.
+    """
+    forms = {"trim": f"trim({{}}, {literal(BLANKS)})", "lower": "lower({})", "nfc": "nfc_normalize({})"}
+    for step in steps:
+        text = forms[step].format(text)
+    return text
 
 
 def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:

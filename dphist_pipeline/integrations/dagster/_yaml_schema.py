@@ -150,7 +150,8 @@ def _axis() -> Schema:
             "edges": _optional(_listed(_EDGE, 2)),
         },
         "calendar": dict.fromkeys(("start", "stop"), _text(_DAY)),
-        "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels},
+        "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels}
+        | {"spellings": {"if": {"type": "object"}, "then": {"additionalProperties": _text()}, "else": _text()}},
     }
     required = {"calendar": ["column", "calendar", "start", "stop"]}
     more = {"categorical": CodeListFields.model_fields}

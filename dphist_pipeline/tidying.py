@@ -1,0 +1,38 @@
+"""Tidies text before it is compared with categories, by steps whose results are the same in Python and in DuckDB.
+
+Each step is a function of one text alone and fails on none.
+
+- trim: without blanks at either end: spaces, tabs, ends of lines and non-breaking spaces.
+- lower: each letter in lower case by itself, without rules that look at its neighbours.
+- nfc: letters and their accents put together, the normal form C of Unicode.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, get_args
+
+Step = Literal["trim", "lower", "nfc"]
+
+STEPS: tuple[Step, ...] = get_args(Step)
+BLANKS = " \t\n\v\f\r\u00a0"
+DOTTED_I = "\u0130"  # Python makes two signs of it, and DuckDB an i
+
+
+def tidied(text: str, steps: Iterable[str]) -> str:
+    """A text after the declared steps, in their order."""
+    for step in steps:
+        text = _TIDYING[step](text)
+    return text
+
+
+def _lower(text: str) -> str:
+    return "".join("i" if sign == DOTTED_I else sign.lower() for sign in text)
+
+
+_TIDYING: Mapping[str, Callable[[str], str]] = {
+    "trim": lambda text: text.strip(BLANKS),
+    "lower": _lower,
+    "nfc": lambda text: unicodedata.normalize("NFC", text),
+}

@@ -119,7 +119,9 @@ def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means
     bars = page[page.index("<nav") :]
     assert re.search(r'<td class="n">(poor|fair|good)</td>', bars)
     # No line breaks between the ends of an interval.
-    assert re.search(r"\([−0-9]+\u00a0to\u00a0[−0-9]+\),\u00a0poor", bars) and not re.search(r"\([−0-9]+ to [−0-9]+\)", bars)
+    assert re.search(r"\([−0-9]+\u00a0to\u00a0[−0-9]+\),\u00a0poor", bars) and not re.search(
+        r"\([−0-9]+ to [−0-9]+\)", bars
+    )
 
 
 def test_days_levels_and_labels_are_told_as_such() -> None:

@@ -213,7 +213,7 @@ def _spent(counts: Reals) -> Fraction:
 
 def _relative_to_noisy(counts: Reals, random: np.random.Generator) -> tuple[float, float, float]:
     """Corollary 2's formula, the error relative to noisy counts, and that relative to exact ones; mean of all bins."""
-    noisy = counts + random.laplace(0, HALF, counts.size)
+    noisy = printed.laplace(counts, 1 / HALF, random).values
     groups = groups_by_value(noisy, lambda line: relative_groups(line, HALF))
     sizes = np.bincount(groups)
     mean, cells = (np.bincount(groups, weights=counts) / sizes)[groups], sizes[groups]

@@ -30,7 +30,9 @@ ServesOption = Annotated[
     Serves | None,
     typer.Option(
         "--serves",
-        help="What shall be answered well: a public rule names the mechanism for it.",
+        metavar="WHAT",
+        help="What shall be answered well, by a mechanism that a public rule names: cells, ranges, boxes, prefixes or "
+        "tables.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

@@ -186,7 +186,7 @@ def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
         ]
         assert sums.words.ravel().tolist() == expected and len({*expected}) > 1
         cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
-        told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(", ") or "good" for cell in cells]
+        told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
         assert sorted(map(str, told)) == sorted(expected)
     unmeasured = picture_facts(main_picture(grid([AGE], None)))["tables"]
     assert unmeasured[0]["header"] == ["age", "estimate"]

@@ -117,8 +117,10 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     near = get_close_matches(str(word), choices, n=2, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
-    more = f" and {len(choices) - MOST_NAMED:,} more" if len(choices) > MOST_NAMED else ""
-    return f"Known: {', '.join(choices[:MOST_NAMED])}{more}." if choices else ""
+    # One more word is shorter than "and 1 more".
+    most = MOST_NAMED if len(choices) > MOST_NAMED + 1 else len(choices)
+    more = f" and {len(choices) - most:,} more" if len(choices) > most else ""
+    return f"Known: {', '.join(choices[:most])}{more}." if choices else ""
 
 
 def first_of(names: Sequence[str], most: int) -> str:

@@ -184,6 +184,8 @@ def release(
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
     """
     with nothing_charged():
+        if not isinstance(spec, ReleaseSpec):
+            raise TypeError(f"release takes a spec, as load_spec(path) gives it, not a {type(spec).__name__}")
         store = store if isinstance(store, Store) else Store.open(Path(store))
         now = now or datetime.now(UTC)
         attempt = begin(spec, store, period, now, reason, progress, upstream_checked=upstream_checked)

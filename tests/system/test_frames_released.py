@@ -116,6 +116,11 @@ def test_a_frame_that_cannot_serve_spends_nothing(framed: Office, frame: Any, sa
     assert not list((framed.store / "confidential").rglob("*.parquet"))
 
 
+def test_a_path_in_place_of_a_spec_is_told_how_to_load_it(framed: Office) -> None:
+    with pytest.raises(TypeError, match=r"takes a spec, as load_spec\(path\) gives it, not a str"):
+        dph.release("spec.yaml", framed.store)  # type: ignore[arg-type]
+
+
 def test_a_frame_must_be_allowed_by_its_name_and_with_its_unit(office: Office) -> None:
     office.opened().write_attributes_alone(**FRAME)
     with pytest.raises(NotAllowed, match="dphist ledger allow health --source frame:admissions"):

@@ -12,7 +12,7 @@ from error_codes import coded
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.digest import in_digest
@@ -93,6 +93,11 @@ def test_every_constraint_of_pydantic_is_told_in_our_words() -> None:
     for what in found.values():
         assert what.startswith(("must be ", "is ", "has ", "holds ")) and "None" not in what and "Input" not in what
         assert "documentation" not in what and "{" not in what.split(", such as")[0]
+
+
+@pytest.mark.parametrize(("known", "said"), [(20, "w19."), (21, "w20."), (22, "w19 and 2 more.")])
+def test_known_words_are_listed_whole_where_only_one_would_be_left_out(known: int, said: str) -> None:
+    assert did_you_mean("zzzzzz", [f"w{number:02}" for number in range(known)]).endswith(said)
 
 
 def test_unknown_words_get_a_did_you_mean() -> None:

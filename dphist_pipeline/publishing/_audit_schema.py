@@ -120,6 +120,8 @@ class _Audit(TypedDict):
     table: NotRequired[_Name]
     model: NotRequired[Literal["central", "local"]]
     title: NotRequired[_Text]
+    counted: NotRequired[_Text]
+    unit_label: NotRequired[_Text]
     reason: NotRequired[_Text]
     period_start: NotRequired[_Moment | None]
     period_end: NotRequired[_Moment | None]

@@ -245,11 +245,12 @@ def _described(summary: Summary) -> Described:
 
 def _counted(audit: Mapping[str, Any]) -> str:
     unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
+    counted, unit_label = shortened(str(audit.get("counted") or "rows"), MOST_LETTERS), audit.get("unit_label") or unit
     if audit.get("model") == "local":
         return "values reported, estimated from reports that contributors made noisy"
     if unit == "row" or not cap:
-        return "rows counted"
-    return f"rows counted, at most {cap} of each {shortened(unit, MOST_LETTERS)}"
+        return f"{counted} counted"
+    return f"{counted} counted, at most {cap} of each {shortened(str(unit_label), MOST_LETTERS)}"
 
 
 def _promise(audit: Mapping[str, Any]) -> dict[str, str]:

@@ -15,6 +15,9 @@ from dphist_pipeline.spec.figures import finest_level
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 
+# Words of a spec for people; none is in its digest.
+WORDS = ("title", "counted", "unit_label")
+
 
 def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records.
@@ -26,7 +29,7 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
     return {
         "schema_version": 2,
         "release": spec.release,
-        **({"title": str(spec.title)} if spec.title else {}),
+        **{name: str(text) for name in WORDS if (text := getattr(spec, name))},
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,

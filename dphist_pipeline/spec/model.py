@@ -89,6 +89,9 @@ class DeclaredRelease(EngineField):
 
     release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
+    # Words for people: what a row is, in the plural, and who is protected.
+    counted: Annotated[Title, NOT_IN_DIGEST] = ""
+    unit_label: Annotated[Title, NOT_IN_DIGEST] = ""
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
     max_rows_per_unit: Annotated[

@@ -49,6 +49,8 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "engine": [("spark", {})],
     "release": [("visits", {})],
     "title": [("Visits", {})],
+    "counted": [("visits", {})],
+    "unit_label": [("patient", {})],
     "trusted_sql": [(True, {"source_sql": "query.sql"})],
     "source_sql": [("query.sql", {})],
     "max_rows_per_unit": [(3, {})],

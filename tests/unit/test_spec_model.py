@@ -312,7 +312,7 @@ def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
     out = {field for field, inside in marked.items() if not inside}
     running = {"deps", "require", "required_checks", "schedule", "first_period", "last_period", "publish"}
     running |= {"automation", "engine", "freshness", "release_delay_days", "store_resource", "translation"}
-    assert out == {"title", "owners"} | running
+    assert out == {"title", "counted", "unit_label", "owners"} | running
     assert set(spec().normalised()) == set(marked)
 
 
@@ -329,7 +329,14 @@ def test_equivalent_spellings_have_one_digest() -> None:
         spec(settings={}, max_cells=10_000_000, time_zone="UTC", csv_delimiter=",", week_starts="monday"),
         spec(quarter_starts="january"),
         spec(axes=[{**AGE, "name": "age", "width": "5.0", "closed": "left", "below": False}, WARD]),
-        spec(title="Admissions", owners=["team:statistics"], schedule="0 6 * * MON", release_delay_days=7),
+        spec(
+            title="Admissions",
+            counted="admissions",
+            unit_label="patient",
+            owners=["team:statistics"],
+            schedule="0 6 * * MON",
+            release_delay_days=7,
+        ),
         ReleaseSpec.from_attributes(dict(reversed(VALID.items())), Path("/elsewhere")),
     ]
     assert {other.digest for other in same} == {spec().digest}

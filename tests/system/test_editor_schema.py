@@ -104,7 +104,7 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
     (CALENDAR, {"format": ["%Y%m%d"]}),
     (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),
     (WARD, {"labels": [["Surgery", None]]}),
-    (WARD, {"tidy": [["trim", "lower", "nfc"]], "spellings": [{"7": WARD["values"][0]}]}),
+    (WARD, {"tidy": [["trim", "lower", "nfc"]], "spellings": ["spellings.csv", {"7": WARD["values"][0]}]}),
     (LISTED, {"values_from": ["codes.csv"], "values_column": ["region"], "label_column": ["word"], "other": [True]}),
     (LISTED, {"parent_column": ["parent"], "levels": [["region"]]}),
 ]
@@ -166,6 +166,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "query.sql").write_text("SELECT patient, ward FROM source")
     (folder / "codes.csv").write_text("code,region,word,parent\nc1,r1,one,\nc2,r2,two,\n")
+    (folder / "spellings.csv").write_text(f"spelling,value\n7,{WARD['values'][0]}\n")
     (folder / "figures.csv").write_text("level,value,rows\nward,surgery,10\nward,medicine,20\n")
     return folder
 

@@ -208,8 +208,7 @@ def _share() -> Schema:
 
 
 def _tables() -> Schema:
-    # The spec reads `true` as 1.
-    weight = _or_template({"type": ["number", "string", "boolean"]})
+    weight = _or_template({"type": ["number", "string"]})
     weights = _or_template({"type": "object", "additionalProperties": weight})
     judged = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
     return {"allOf": [_mapping(_inside("tables"), judged), {"minProperties": 1}]}

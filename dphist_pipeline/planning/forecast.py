@@ -27,6 +27,7 @@ from dphist_pipeline.planning._bounds import (
 from dphist_pipeline.planning._dpcube_theory import dpcube_theory
 from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster, questions, questions_of
 from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
+from dphist_pipeline.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
@@ -58,6 +59,7 @@ class ForecastPlan:
         runway: releases that the account still pays for.
         units: how many units hold how many rows, where something public says so; for an advice on the bound.
         records: that a period is expected to hold.
+        periods: other lengths of period for the same total a year.
     """
 
     spec: ReleaseSpec
@@ -70,6 +72,7 @@ class ForecastPlan:
     runway: AccountRunway
     units: UnitsByRows | None = None
     records: float = 0.0
+    periods: PeriodPlans | None = None
     every: bool = False
 
     @property
@@ -154,6 +157,7 @@ class Forecast:
             "account": asdict(plan.runway),
             **({"quality": notes_on_quality(spec, plan.records)} if spec.quality is not None else {}),
             **({"bounds": self._bounds_as_facts()} if plan.units is not None else {}),
+            **({"periods": plan.periods.facts()} if plan.periods is not None and plan.periods.plans else {}),
         }
 
     def _bounds_as_facts(self) -> dict[str, Any]:
@@ -205,7 +209,7 @@ class Forecast:
             shown = partial(short, decimals=decimals)
             tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, shown))
             tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
-        return tables
+        return [*tables, *(plan.periods.tables() if plan.periods is not None else [])]
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
@@ -235,6 +239,7 @@ class Forecast:
             lines.append(advice(self.bounds, plan.units.basis) + beyond)
             lines += filter(None, [advice_on_shares(self.bounds), plan.units.counted_by_itself]) if self.bounds else []
         lines += notes_on_quality(plan.spec, plan.records)
+        lines += plan.periods.notes() if plan.periods is not None else []
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
@@ -348,6 +353,7 @@ def prepare(
     held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
         *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
+        periods=plan_periods(spec, counts, held, yearly_total(spec, store)),
         every=every or bool(mechanisms),
     )
 

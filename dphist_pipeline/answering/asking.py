@@ -272,6 +272,17 @@ class Publication:
         """
         return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), self._chance("dph_changes"))
 
+    def by_period(self, box: Box) -> pa.Table:
+        """The count in a box for each period of the release that stands: `dph_box`.
+
+        Returns:
+            One row a period, in order of time, with the columns of an answer.
+
+        Raises:
+            QuestionRefused: see `chosen_cells`.
+        """
+        return call_macro(self._periods, "dph_box", "*", (self._whole_bins(box),)).sort_by("period")
+
     def over(self, first: str | None, last: str | None, box: Box) -> Answer:
         """The count in a box over the periods of the release from the first to the last, together: `dph_over`.
 

@@ -125,11 +125,12 @@ def _picture(grid: Grid, shown: list[int], most: list[int]) -> Picture:
     others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
     if others:
         remarks.append(f"summed over {listed(others)}")
-    note = _how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
+    note = how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
     return Picture(visible(f"Counts by {listed([axis.name for axis in sums.axes])}"), visible(note), sums)
 
 
-def _how_to_read(sums: Marginal) -> str:
+def how_to_read(sums: Marginal) -> str:
+    """What bars or colours and lines of a picture stand for, in a sentence or two."""
     marks = "Bars" if len(sums.axes) == 1 else "Colours"
     if sums.low is None or sums.reach is None:
         return f"{marks}: estimates. There are no intervals: the mechanism bought no noisy cells."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -22,6 +22,10 @@ def plot(
             metavar="TEXT", help="Only these cells, as in `dphist answer`: \"age >= 60 and ward = 'surgery'\"."
         ),
     ] = "",
+    over: Annotated[
+        Literal["period"] | None,
+        typer.Option(metavar="period", help="Their sum in each period of the release, in place of the cells of one."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Ends in .svg, .png or .html (with the numbers as a table)."),
@@ -37,7 +41,7 @@ def plot(
     axis takes that axis out.
     """
     from dphist_pipeline.answering.grammar import parse_where
-    from dphist_pipeline.answering.plot import check_output, write_picture
+    from dphist_pipeline.answering.plot import check_output, write_periods, write_picture
     from dphist_pipeline.answering.published import latest_revision
 
     file = output or Path(f"{release}.svg")
@@ -45,6 +49,12 @@ def plot(
     public = public_folder(store)
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(public, release, period)
+    if over is not None:
+        if period is not None:
+            raise typer.BadParameter("--over period draws all periods: leave out --period")
+        many = write_periods(folder, box, where, file, overwrite=overwrite, decimals=decimals)
+        out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}, {many:,} period{'s' if many > 1 else ''})")
+        return
     write_picture(folder, box, where, file, overwrite=overwrite, decimals=decimals)
     which = folder.parent.name.removeprefix("period=")
     when = "" if which == "all" else f", period {which}"

@@ -208,8 +208,10 @@ def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Populat
     found = drawn.table(domain).ravel() * scale
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
     away = np.abs(found - unbiased)
-    beyond = np.maximum(np.maximum(lower - found, found - upper), 0.0)
-    outside = np.flatnonzero(beyond > 1)
+    # No number of records is below 0, however far below the interval lies.
+    beyond = np.maximum(np.maximum(lower - found, found - np.maximum(upper, 0.0)), 0.0)
+    # Of fewer rows than the family counts, each is drawn or not: a cell is off by less than one of them.
+    outside = np.flatnonzero(beyond > max(1.0, scale))
     texts = tuple(
         f"{_cell(domain, cell)}: {found[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
         for cell in outside[np.argsort(-beyond[outside], kind="stable")][:MOST_MARKED].tolist()

@@ -274,7 +274,7 @@ def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
 def _most_counted(audit: Row) -> str:
     """How many rows of each unit are counted, as a clause."""
     bound = audit["max_rows_per_unit"]
-    rows = f"{bound:,} row{'s' if bound != 1 else ''} of each {audit['privacy_unit']}"
+    rows = f"{bound:,} row{'s' if bound != 1 else ''} of each {audit.get('unit_label') or audit['privacy_unit']}"
     return f"At most {rows} {'are' if bound != 1 else 'is'} counted"
 
 

@@ -84,7 +84,7 @@ class PeriodPlans:
             "good",
             "fair",
             "poor",
-            "total for a fair average cell",
+            "epsilon a year for a fair average cell",
         ]
         title = f"lengths of period, for epsilon {float(self.total):g} a year ({self.because})"
         return [(title, head, [_row(one) for one in self.plans])]
@@ -96,7 +96,8 @@ class PeriodPlans:
         return [
             "Lengths of period: by plain noise, if the year's total is shared equally. Records grow with the days of "
             f"a period ({self.records:,.0f} in the spec's own). `max_rows_per_unit` holds for each period, so a longer "
-            "one cuts more rows of the same people."
+            "one cuts more rows of the same people. Whether the account pays for it is said below.",
+            *(["-: no release has so much or so little epsilon."] * any(one.epsilon is None for one in self.plans)),
         ]
 
 

@@ -141,7 +141,11 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         how = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
         return f"{how}; a row whose value does not parse {ends}"
-    return f"compared letter by letter, with case and blanks; a row with another value than declared {ends}"
+    compared = "compared letter by letter, with case and blanks (`tidy: [trim, lower]` ignores these)"
+    if axis.tidy:
+        compared = f"compared after {' and '.join(axis.tidy)}"
+    more = f"; {len(axis.spellings):,} more spellings count" if axis.spellings else ""
+    return f"{compared}{more}; a row with another value than declared {ends}"
 
 
 def _plain(column: str) -> str:

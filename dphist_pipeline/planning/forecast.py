@@ -60,6 +60,7 @@ class ForecastPlan:
         units: how many units hold how many rows, where something public says so; for an advice on the bound.
         records: that a period is expected to hold.
         periods: other lengths of period for the same total a year.
+        assumed: whether nobody said how many records there are.
     """
 
     spec: ReleaseSpec
@@ -73,6 +74,7 @@ class ForecastPlan:
     units: UnitsByRows | None = None
     records: float = 0.0
     periods: PeriodPlans | None = None
+    assumed: bool = False
     every: bool = False
 
     @property
@@ -184,6 +186,10 @@ class Forecast:
             f"Forecast of {spec.release}, {NOTE}.",
             f"{cells}; one unit changes the counts by at most {spec.sensitivity:,}.",
             "Errors are root mean squared errors, in records, of the published estimates.",
+            *(
+                [f"No size was given, so {self.plan.records:,.0f} records are assumed: --records says how many."]
+                * self.plan.assumed
+            ),
         ]
 
     def tables(self, decimals: int | None = None) -> list[Table]:
@@ -335,16 +341,16 @@ def prepare(
     counted = spec.mechanism_epsilon / spec.epsilon
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
-    public = folder_if_any(store)
+    public, assumed = folder_if_any(store), False
     if stand_in is not None:
         basis, only = read_stand_in(stand_in, spec, public)
         counts = {"stand-in": only}
     elif records is None and (earlier := published_before(spec, public)) is not None:
         basis, counts = earlier.about, {"stand-in": earlier.counts}
     else:
-        records = records or RECORDS
-        counts = declared_shapes(shape, records)
-        basis = f"{SHAPES} counts of {records:,} records, hence from-to"
+        basis = f"{SHAPES} counts of {records or RECORDS:,} records, hence from-to"
+        assumed = records is None
+        counts = declared_shapes(shape, records or RECORDS)
     times = repeat or enough_repeats(spec.domain.cells)
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
@@ -353,6 +359,7 @@ def prepare(
     held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
         *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
+        assumed=assumed,
         periods=plan_periods(spec, counts, held, yearly_total(spec, store)),
         every=every or bool(mechanisms),
     )

@@ -56,7 +56,7 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
     Args:
         store: whose ledger tells the account's total; None for the usual one, and general words where there is none.
     """
-    told = {name: _in_markdown(value) for name, value in facts(spec, store).items()}
+    told = {name: _in_markdown(value, in_code=name in _IN_CODE) for name, value in facts(spec, store).items()}
     return _wrapped(_environment().get_template(f"{reader}.md.j2").render(told))
 
 
@@ -66,13 +66,16 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "release": spec.release,
         "title": spec.title or spec.release,
-        "unit": "record" if row else spec.privacy_unit,
+        "unit": "record" if row else spec.unit_label or spec.privacy_unit,
+        "column": None if row else spec.privacy_unit,
+        "counted": spec.counted or "records",
+        "tables": [] if spec.family is None else list(spec.family.names),
         "rows": None if row else spec.max_rows_per_unit,
-        "neighbours": spec.neighbours,
+        "hides_presence": spec.neighbours == "add_remove",
         "epsilon": as_text(spec.epsilon),
         "odds": odds(spec.epsilon),
         "odds_between_values": odds(spec.epsilon * (2 if spec.neighbours == "add_remove" else 1)),
-        "least_told": least_told(spec.mechanism_epsilon, spec.sensitivity),
+        "least_told": least_told(spec.epsilon, spec.sensitivity),
         "cells": spec.cells,
         "axes": [axis.name for axis in spec.domain.axes],
         "period": None if spec.period == "none" else spec.period,
@@ -106,13 +109,22 @@ def _environment() -> Environment:
     )
 
 
-def _in_markdown(told: Any) -> Any:
-    """Texts from a spec, whose letters can neither be hidden nor end a cell, a code or a line; other values stay."""
+def _in_markdown(told: Any, in_code: bool) -> Any:
+    """Texts from a spec, whose letters can neither be hidden nor end a cell, a code or a line; other values stay.
+
+    Args:
+        in_code: whether it stands between backquotes, where other marks mean nothing.
+    """
     if isinstance(told, list):
-        return [_in_markdown(one) for one in told]
+        return [_in_markdown(one, in_code) for one in told]
     if not isinstance(told, str):
         return told
-    return visible(told).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    plain = visible(told).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    return plain if in_code else plain.translate(_MARKS)
+
+
+_IN_CODE = ("account", "column")
+_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "[]*_!"})
 
 
 def _wrapped(text: str) -> str:

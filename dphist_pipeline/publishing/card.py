@@ -153,6 +153,7 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
             "named": [(value, label if label != value else "") for value, label in named][:MOST_NAMED],
             "more": max(0, len(axis.values) - MOST_NAMED),
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
+            **{"tidy": list(axis.tidy), "spellings": len(axis.spellings)},
         }
     few = axis.bins <= MOST_NAMED
     ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]

@@ -257,7 +257,7 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
     epsilon = ""
     with suppress(KeyError, ValueError, TypeError, ZeroDivisionError):
         epsilon = epsilon_text(Fraction(audit["epsilon"]))
-    unit = shortened(str(audit.get("privacy_unit", "row")), 100)
+    unit = shortened(str(audit.get("unit_label") or audit.get("privacy_unit", "row")), 100)
     return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 

@@ -12,7 +12,11 @@ from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
 from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_before
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
-ALIKE = ("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model")
+ALIKE = (
+    *("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model"),
+    # The digest holds the source and all that decides what is counted.
+    *("counted", "spec_digest"),
+)
 
 
 def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:

@@ -29,6 +29,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import _taken_names as taken_names
 from dphist_pipeline.releasing import release_spec
 from dphist_pipeline.releasing._expected_files import FilesMissing
+from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -279,7 +280,9 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
     """
     with suppress(StoreMissing):
         tables = spec.family.names if spec.family is not None else ()
-        taken_names.refuse_taken_view(Store.open(store_folder(store)), spec.release, tables)
+        opened = Store.open(store_folder(store))
+        taken_names.refuse_taken_view(opened, spec.release, tables)
+        refuse_other_length(opened, spec)
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:

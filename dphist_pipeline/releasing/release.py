@@ -35,6 +35,7 @@ from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import approvals, engines, publisher
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
 from dphist_pipeline.releasing._attempts import Paid
+from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing._plausibility import facts_if_approved
 from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
@@ -232,6 +233,8 @@ def begin(
     attempt = Attempt(spec, store, ledger, period, key, charge, request, progress)
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
+    else:
+        refuse_other_length(store, spec)
     tables = spec.family.names if spec.family is not None else ()
     publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
     return attempt

@@ -38,8 +38,10 @@ def test_every_reader_gets_the_numbers_of_the_spec(office: Office, reader: str) 
     office.write_spec(epsilon="1/2", max_rows_per_unit=4)
     ran = office.run("explain", "spec.yaml", "--for", reader)
     text = " ".join(ran.out.split())
-    assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 1.7 times" in text
-    assert "no suppression" in text and (reader == "press") == ("at most 2.8 times" not in text)
+    assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 2.8 times" in text
+    # Journalists get one number, and it holds for whatever somebody knows.
+    assert "no suppression" in text and (reader == "press") == ("at most 1.7 times" not in text)
+    assert "At most 4 records of each patient are counted" in text
     assert max(map(len, (line for line in ran.out.splitlines() if line[:1] not in "|#"))) <= 100
 
 
@@ -61,3 +63,19 @@ def test_words_of_a_spec_end_no_cell_no_code_and_no_line(office: Office) -> None
     office.write_spec(title="Visits | <b>of</b> # all `x`")
     text = office.run("explain", "spec.yaml", "--for", "legal").out
     assert "Visits \\| &lt;b>of&lt;/b>" in text and "`x`" not in text
+
+
+def test_where_every_row_is_a_unit_no_bound_and_no_unit_are_spoken_of(office: Office) -> None:
+    office.write_spec(epsilon="1/2", privacy_unit="row", max_rows_per_unit=...)
+    text = office.run("explain", "spec.yaml", "--for", "legal").out
+    assert "\n\n## Who is protected, and from what\n\nProtected is each record: whether it is" in text
+    assert "At most" not in text.partition("## Who")[0] and "of each" not in text.partition("## For a data")[2]
+
+
+def test_words_for_people_stand_beside_the_column_that_is_protected(office: Office) -> None:
+    office.write_spec(unit_label="sick_person", counted="visits")
+    text = " ".join(office.run("explain", "spec.yaml", "--for", "legal").out.split())
+    assert (
+        "each sick\\_person (all records with one value of the column `patient`)" in text
+        and "Counts of visits in" in text
+    )

@@ -119,7 +119,7 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
     named = [
         f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
     ]
-    return f"{', '.join(named)} of epsilon"
+    return f"{', '.join(named)} of the mechanism's epsilon"
 
 
 def quality_of(spec: ReleaseSpec) -> dict[str, Any]:

@@ -99,7 +99,8 @@ def forecast(
     epsilons = [parse_epsilon(text) for text in epsilon or []]
     serving = _serving(checked, serves, records) if serves is not None else None
     if serving is not None and not as_json:
-        own = "which is the spec's" if serving.mechanism == checked.mechanism else f"the spec has `{checked.mechanism}`"
+        is_own = (serving.mechanism, dict(serving.settings)) == (checked.mechanism, dict(checked.settings))
+        own = "which is the spec's" if is_own else f"the spec has `{checked.mechanism}`"
         print_lines([f"To serve {serves}: `{serving.written}` ({own}). {serving.because}.", ""])
     if checked.family is not None:
         _print_family(checked, epsilons, _targets(target or []), target_error, records, as_json, decimals)
@@ -130,7 +131,7 @@ def _serving(spec: ReleaseSpec, serves: Serves, records: int | None) -> Serving:
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
     from dphist_pipeline.planning.stand_ins import RECORDS
 
-    return mechanism_for(serves, spec.domain.shape, spec.epsilon, records or RECORDS)
+    return mechanism_for(serves, spec.domain.shape, spec.mechanism_epsilon / spec.sensitivity, records or RECORDS)
 
 
 def _targets(written: Sequence[str]) -> dict[str, float]:

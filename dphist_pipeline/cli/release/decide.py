@@ -99,6 +99,8 @@ def withdraw(
     if opened.public_address:
         out.print(f"  marked in {escape(opened.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
+    if period != "all":
+        out.print("  The card of the period after it may compare with it: `dphist store pages` renders that one anew.")
 
 
 def print_waiting(waiting: AwaitsApproval, as_json: bool) -> None:

@@ -23,7 +23,7 @@ class About:
         publisher: the office.
         citation: what to cite; made from the other facts if it is empty.
         contact: an address of mail or of a page, or words.
-        notice: a sentence on every page, such as that the people are invented.
+        notice: a sentence on every card, such as that the people are invented.
         address: where the public folder is on the web, `https://`.
     """
 

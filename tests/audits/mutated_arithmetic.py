@@ -234,4 +234,14 @@ ARITHMETIC = (
             Mutation("gap = one.sums(fitted) - one.targets - one", "gap = one.targets - one", "other sums than wanted"),
         ),
     ),
+    Part(
+        "dphist_pipeline/solvers/tables/shrunk_interactions.py",
+        ("solvers/test_shrunk_interactions.py",),
+        (
+            Mutation(
+                "((1 - factors) ** 2) * clear", "((1 - factors) ** 2) * squares", "noise is taken for interaction"
+            ),
+            Mutation("found = found * factors", "found = found + factors", "margins that are added"),
+        ),
+    ),
 )

@@ -253,4 +253,22 @@ FACES = (
         ("applications/test_released_blocks.py",),
         (Mutation("if released_groups == (by is not None):", "if False:", "axes that are given and not used"),),
     ),
+    Part(
+        "dphist_pipeline/planning/plain_texts.py",
+        ("planning/test_plain_texts.py",),
+        (
+            Mutation("return 2 * max(reach, 1) - 1", "return max(reach, 1)", "half of the count that can be told"),
+            Mutation('(2 if spec.neighbours == "add_remove" else 1)', "1", "half of what is told of known people"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/planning/serving.py",
+        ("planning/test_serving.py",),
+        (Mutation("if held >= full and", "if held < full and", "fixed weights where cells are nearly empty"),),
+    ),
+    Part(
+        "dphist_pipeline/applications/synthetic_report.py",
+        ("system/test_families.py",),
+        (Mutation("beyond > max(1.0, scale)", "beyond > 1", "a family is blamed for what a sample lacks"),),
+    ),
 )

@@ -45,7 +45,7 @@ Axes = tuple[int, ...]
 
 
 def errors(get: Marginal, exact: Marginal, asked: Sequence[Axes]) -> dict[str, float]:
-    """Of some tables: squared errors by tables and by cells, and total variation."""
+    """Errors of some tables: squared, by tables and by cells, and total variation."""
     away = [(get(axes) - exact(axes)) for axes in asked]
     told, rows = [float(np.abs(get(axes)).sum()) for axes in asked], float(exact(asked[0]).sum())
     shares = [

@@ -59,12 +59,12 @@ def mechanism_for(
         return Serving(serves, "multiscale", f"It is nearest for sums over several axes. {_READ_OFF}")
     fixed = Serving(serves, "workload", "", (("workload", "prefixes"),) if serves == "prefixes" else ())
     full = FULL_OF_PREFIXES if serves == "prefixes" else FULL
-    rule = f"where cells hold {full} records times epsilon (over the sensitivity) or more"
-    rule += "" if serves == "prefixes" else f", and there are at most {LONG_LINE:,}"
+    line = "a line whose cells" if serves == "prefixes" else f"a line of at most {LONG_LINE:,} cells that"
+    rule = f"on {line} hold {full} or more each, in records times epsilon over the sensitivity"
     if shape is None or epsilon is None or records is None:
         return Serving(serves, "multiscale", f"{_READ_OFF}. `{fixed.written}` is nearer {rule}")
     held = float(records * epsilon / shape[0])
-    here = f"the {shape[0]:,} cells of this line hold {records / shape[0]:,.0f} records each, {held:,.1f} times epsilon"
+    here = f"these {shape[0]:,} hold {records / shape[0]:,.0f} records each, which is {held:,.1f}"
     if held >= full and (serves == "prefixes" or shape[0] <= LONG_LINE):
         return replace(fixed, because=f"It is nearer {rule}: {here}")
     return Serving(serves, "multiscale", f"`{fixed.written}` would be nearer {rule}; {here}. {_READ_OFF}")

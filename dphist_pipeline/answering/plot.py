@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from dphist_pipeline.answering.published import publication_withdrawn
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.publishing.pages import picture_page
-from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal
-from dphist_pipeline.publishing.pictures import MOST_BARS, Picture, draw, how_to_read, main_picture
+from dphist_pipeline.publishing.picture_sums import Grid
+from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -49,6 +48,7 @@ def write_picture(
     *,
     overwrite: bool = False,
     decimals: int | None = None,
+    over_periods: bool = False,
 ) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
@@ -56,76 +56,31 @@ def write_picture(
         where: the condition that gave the box, as its author wrote it.
         overwrite: replace the file if it is there.
         decimals: of numbers in the picture; None for as many as their noise justifies.
+        over_periods: draw the sum in each period of the release in place of the cells of one.
 
     Raises:
-        Refused: the ending is unknown, or the file is there already or cannot be written.
+        Refused: the ending is unknown, or the file is there already or cannot be written; or there are no periods.
         Refused, PublishedFilesDamaged: see `asking.Publication`.
     """
     check_output(file, overwrite)
     audit = read_audit(folder)
     if "withdrawn" in audit:
         raise publication_withdrawn(audit)
-    _write(*_picture_of(folder, audit, box, where), file, overwrite, decimals)
+    picture, title = (_over_periods if over_periods else _picture_of)(folder, audit, box, where)
+    _write(picture, title, file, overwrite, decimals)
     return file
 
 
-def write_periods(
-    folder: Path,
-    box: Mapping[str, Condition],
-    where: str,
-    file: Path,
-    *,
-    overwrite: bool = False,
-    decimals: int | None = None,
-) -> int:
-    """Draws the count in a box over all periods of a release, as `write_picture` draws one period.
-
-    Returns:
-        How many periods are drawn: the newest `MOST_BARS`.
-
-    Raises:
-        Refused: the release has no periods; see `write_picture`, too.
-    """
-    check_output(file, overwrite)
-    publication = Publication.read(folder)
-    if publication.audit["period"] == "all":
-        raise picture_refused(file, f"{publication.audit['release']} has no periods to draw: leave out --over")
-    rows = publication.by_period(box).to_pylist()
-    picture = _picture_of_periods(rows[-MOST_BARS:], len(rows), publication.audit.get("model") == "local")
+def _over_periods(
+    folder: Path, audit: Mapping[str, Any], box: Mapping[str, Condition], where: str = ""
+) -> tuple[Picture, str]:
+    """The picture of the sums in a box over all periods of a release, and its title."""
+    if audit["period"] == "all":
+        raise Refused(f"{audit['release']} has no periods to draw: leave out --over", code="picture_refused")
+    rows = Publication.read(folder).by_period(box).to_pylist()
     asked = f", where {where.strip()}" if where.strip() else ""
-    _write(
-        picture, f"{publication.audit.get('title') or publication.audit['release']}{asked}", file, overwrite, decimals
-    )
-    return min(len(rows), MOST_BARS)
-
-
-def _picture_of_periods(rows: Sequence[Mapping[str, Any]], known: int, reported: bool) -> Picture:
-    """Bars, one a period; what the intervals do not say, and periods that are missing, stand in the note."""
-    several = rows[0]["cells"] > 1
-    has_bars = all(row["ci_lower"] is not None for row in rows)
-    centres = [row["unbiased"] if several and has_bars else row["estimate"] for row in rows]
-    low, high = ([row[end] for row in rows] for end in ("ci_lower", "ci_upper"))
-    names = tuple(str(row["period"]) for row in rows)
-    positions = tuple(np.array([place]) for place in range(len(rows)))
-    sums = Marginal(
-        (Groups("period", positions, names, names, ordered=True),),
-        np.array(centres, dtype=np.float64),
-        reported=reported,
-        summed="everywhere" if several and has_bars else None,
-        **_bars(rows, low, high) if has_bars else {},
-    )
-    missing = sum((after["period_start"] - before["period_end"]).days for before, after in pairwise(rows))
-    notes = [how_to_read(sums), "Intervals cover noise, not chance: counts differ by chance, too."]
-    notes += [f"Between them {missing:,} days are in no published period, and have no bar."] if missing else []
-    notes += [f"The newest {len(rows)} of {known:,} periods."] if known > len(rows) else []
-    return Picture("Counts by period", " ".join(notes), sums)
-
-
-def _bars(rows: Sequence[Mapping[str, Any]], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
-    ends = np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
-    errors = np.array([row["noise_error"] for row in rows], dtype=np.float64)
-    words = np.array([row["reliability"] for row in rows])
-    return {"low": ends[0], "high": ends[1], "reach": (ends[1] - ends[0]) / 2, "errors": errors, "words": words}
+    title = f"{audit.get('title') or audit['release']}{asked}"
+    return picture_of_periods(rows, audit.get("model") == "local"), title
 
 
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:

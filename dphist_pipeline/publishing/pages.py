@@ -39,8 +39,6 @@ def _environment() -> Environment:
     )
     found.filters["bdi"] = _isolated
     found.filters["columns"] = _columns
-    # A question after the facts is for the office, which sees it where it publishes.
-    found.filters["without_question"] = lambda text: re.sub(r": [^:?]*\?$", ".", str(text))
     found.filters["unbroken"] = _unbroken
     found.filters["in_css"] = _in_css
     found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -99,6 +99,40 @@ def all_pictures(grid: Grid) -> list[Picture]:
     return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
 
 
+def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
+    """Bars of the newest periods; what the intervals do not say, and days that are missing, stand in the note.
+
+    Args:
+        rows: the answers of all periods, in order of time, with their periods and days.
+        reported: whether they are estimates from reports of contributors.
+    """
+    known, rows = len(rows), rows[-MOST_BARS:]
+    several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
+    names = tuple(str(row["period"]) for row in rows)
+    # Of one cell the estimate, of several their unbiased sum, as everywhere.
+    told = "unbiased" if several and has_bars else "estimate"
+    sums = Marginal(
+        (Groups("period", tuple(np.array([place]) for place in range(len(rows))), names, names, ordered=True),),
+        np.array([row[told] for row in rows], dtype=np.float64),
+        reported=reported,
+        summed="everywhere" if several and has_bars else None,
+        **_intervals(rows) if has_bars else {},
+    )
+    missing = sum((after["period_start"] - before["period_end"]).days for before, after in pairwise(rows))
+    notes = [_how_to_read(sums), "Intervals cover noise, not chance: counts differ by chance, too."]
+    notes += [f"Between them {missing:,} days are in no published period, and have no bar."] if missing else []
+    notes += [f"The newest {len(rows)} of {known:,} periods."] if known > len(rows) else []
+    return Picture("Counts by period", " ".join(notes), sums)
+
+
+def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    low, high, errors = (
+        np.array([row[name] for row in rows], dtype=np.float64) for name in ("ci_lower", "ci_upper", "noise_error")
+    )
+    words = np.array([row["reliability"] for row in rows])
+    return {"low": low, "high": high, "reach": (high - low) / 2, "errors": errors, "words": words}
+
+
 def bars_along(grid: Grid, number: int) -> Picture:
     """Bars along one axis, summed over all others.
 
@@ -125,12 +159,11 @@ def _picture(grid: Grid, shown: list[int], most: list[int]) -> Picture:
     others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
     if others:
         remarks.append(f"summed over {listed(others)}")
-    note = how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
+    note = _how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
     return Picture(visible(f"Counts by {listed([axis.name for axis in sums.axes])}"), visible(note), sums)
 
 
-def how_to_read(sums: Marginal) -> str:
-    """What bars or colours and lines of a picture stand for, in a sentence or two."""
+def _how_to_read(sums: Marginal) -> str:
     marks = "Bars" if len(sums.axes) == 1 else "Colours"
     if sums.low is None or sums.reach is None:
         return f"{marks}: estimates. There are no intervals: the mechanism bought no noisy cells."

@@ -12,9 +12,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from dphist_pipeline.answering import plot
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
+from dphist_pipeline.publishing import pictures
 from dphist_pipeline.releasing.store import Store
 
 WARD = {"column": "ward", "values": ["surgery", "medicine", "maternity"]}
@@ -40,7 +40,7 @@ def plotted(store: Store, release: str, *words: str) -> Result:
 @pytest.mark.parametrize("box", [{}, {"ward": "surgery"}])
 def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str, str]) -> None:
     folders = [store.public / "weekly" / f"period={week}" / "revision=1" for week in WEEKS]
-    picture = plot._picture_of_periods(Publication.read(folders[-1]).by_period(box).to_pylist(), 3, False)
+    picture = pictures.picture_of_periods(Publication.read(folders[-1]).by_period(box).to_pylist(), False)
     answers = [Publication.read(folder).answer(box) for folder in folders]
     sums = picture.sums
     assert sums.axes[0].labels == WEEKS and sums.low is not None and sums.high is not None
@@ -54,9 +54,9 @@ def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str,
 def test_a_page_has_the_numbers_and_the_newest_periods_are_drawn(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plot, "MOST_BARS", 2)
+    monkeypatch.setattr(pictures, "MOST_BARS", 2)
     done = plotted(store, "weekly", "--where", "ward = surgery", "--output", str(tmp_path / "over.html"))
-    assert done.exit_code == 0 and "2 periods" in done.stdout
+    assert done.exit_code == 0 and "by period" in done.stdout
     page = (tmp_path / "over.html").read_text(encoding="utf-8")
     assert "The newest 2 of 3 periods." in page and "where ward = surgery" in page
     assert WEEKS[2] in page and WEEKS[0] not in page

@@ -41,7 +41,7 @@ def plot(
     axis takes that axis out.
     """
     from dphist_pipeline.answering.grammar import parse_where
-    from dphist_pipeline.answering.plot import check_output, write_periods, write_picture
+    from dphist_pipeline.answering.plot import check_output, write_picture
     from dphist_pipeline.answering.published import latest_revision
 
     file = output or Path(f"{release}.svg")
@@ -49,13 +49,12 @@ def plot(
     public = public_folder(store)
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(public, release, period)
+    if over is not None and period is not None:
+        raise typer.BadParameter("--over period draws all periods: leave out --period")
+    write_picture(folder, box, where, file, overwrite=overwrite, decimals=decimals, over_periods=over is not None)
     if over is not None:
-        if period is not None:
-            raise typer.BadParameter("--over period draws all periods: leave out --period")
-        many = write_periods(folder, box, where, file, overwrite=overwrite, decimals=decimals)
-        out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}, {many:,} period{'s' if many > 1 else ''})")
+        out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}, by period)")
         return
-    write_picture(folder, box, where, file, overwrite=overwrite, decimals=decimals)
     which = folder.parent.name.removeprefix("period=")
     when = "" if which == "all" else f", period {which}"
     out.print(f"[green]✓[/] Drawn: {escape(str(file))} ({release}{when}, {folder.name.replace('=', ' ')})")

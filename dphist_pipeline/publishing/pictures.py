@@ -126,11 +126,12 @@ def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Pic
 
 
 def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    low, high, errors = (
-        np.array([row[name] for row in rows], dtype=np.float64) for name in ("ci_lower", "ci_upper", "noise_error")
+    low, high, centres, errors = (
+        np.array([row[name] for row in rows], dtype=np.float64)
+        for name in ("ci_lower", "ci_upper", "unbiased", "noise_error")
     )
     words = np.array([row["reliability"] for row in rows])
-    return {"low": low, "high": high, "reach": (high - low) / 2, "errors": errors, "words": words}
+    return {"low": low, "high": high, "reach": high - centres, "errors": errors, "words": words}
 
 
 def bars_along(grid: Grid, number: int) -> Picture:

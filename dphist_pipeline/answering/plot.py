@@ -78,9 +78,7 @@ def _over_periods(
     if audit["period"] == "all":
         raise Refused(f"{audit['release']} has no periods to draw: leave out --over", code="picture_refused")
     rows = Publication.read(folder).by_period(box).to_pylist()
-    asked = f", where {where.strip()}" if where.strip() else ""
-    title = f"{audit.get('title') or audit['release']}{asked}"
-    return picture_of_periods(rows, audit.get("model") == "local"), title
+    return picture_of_periods(rows, audit.get("model") == "local"), _title(audit, "", where)
 
 
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:
@@ -125,5 +123,9 @@ def _picture_of(
     values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
     grid = Grid(domain, values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
     period = "" if audit["period"] == "all" else f", {audit['period']}"
+    return main_picture(grid), _title(audit, period, where)
+
+
+def _title(audit: Mapping[str, Any], period: str, where: str) -> str:
     asked = f", where {where.strip()}" if where.strip() else ""
-    return main_picture(grid), f"{audit.get('title') or audit['release']}{period}{asked}"
+    return f"{audit.get('title') or audit['release']}{period}{asked}"

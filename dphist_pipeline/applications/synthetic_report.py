@@ -210,7 +210,7 @@ def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Populat
     away = np.abs(found - unbiased)
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - found, found - np.maximum(upper, 0.0)), 0.0)
-    # Of fewer rows than the family counts, each is drawn or not: a cell is off by less than one of them.
+    # A drawing of fewer rows misses each cell by less than one row, which stands for `scale` records of the family.
     outside = np.flatnonzero(beyond > max(1.0, scale))
     texts = tuple(
         f"{_cell(domain, cell)}: {found[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"

@@ -109,7 +109,7 @@ def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Pic
     known, rows = len(rows), rows[-MOST_BARS:]
     several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
     names = tuple(str(row["period"]) for row in rows)
-    # Of one cell the estimate, of several their unbiased sum, as everywhere.
+    # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
     told = "unbiased" if several and has_bars else "estimate"
     sums = Marginal(
         (Groups("period", tuple(np.array([place]) for place in range(len(rows))), names, names, ordered=True),),

@@ -12,13 +12,7 @@
 {% set pairs = 'one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)' -%}
 {% set missing = missing_days('barred.missing_days', "', from ' || barred.first_end || ' on'") -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
-{% include 'pieces/boxes.sql' %},
-{% include 'pieces/nested.sql' %},
-{% include 'pieces/atoms.sql' %},
-{% include 'pieces/sums.sql' %},
+{% include 'pieces/sums_of_boxes.sql' %}
 {% include 'pieces/change_of_two.sql' %},
 {% include 'pieces/caps.sql' %}
 first_problems AS (

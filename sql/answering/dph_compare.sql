@@ -13,13 +13,7 @@
 CREATE OR REPLACE MACRO {{ schema }}dph_compare(
     release_name, first_period, second_period, box := '{}', revision := NULL, with_chance := false
 ) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
-{% include 'pieces/boxes.sql' %},
-{% include 'pieces/nested.sql' %},
-{% include 'pieces/atoms.sql' %},
-{% include 'pieces/sums.sql' %},
+{% include 'pieces/sums_of_boxes.sql' %}
 {% include 'pieces/change_of_two.sql' %},
 {% include 'pieces/caps.sql' %}
 first_problems AS (

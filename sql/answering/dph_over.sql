@@ -10,13 +10,7 @@
     WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
-{% include 'pieces/boxes.sql' %},
-{% include 'pieces/nested.sql' %},
-{% include 'pieces/atoms.sql' %},
-{% include 'pieces/sums.sql' %},
+{% include 'pieces/sums_of_boxes.sql' %}
 limits AS (SELECT CAST(first_period AS VARCHAR) AS first, CAST(last_period AS VARCHAR) AS last),
 taken AS (
     SELECT

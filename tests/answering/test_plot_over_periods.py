@@ -44,7 +44,7 @@ def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str,
     answers = [Publication.read(folder).answer(box) for folder in folders]
     sums = picture.sums
     assert sums.axes[0].labels == WEEKS and sums.low is not None and sums.high is not None
-    # Of one cell the estimate, of several their unbiased sum, as everywhere.
+    # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
     assert sums.values.tolist() == [one.estimate if box else one.unbiased for one in answers]
     assert sums.low.tolist() == [one.ci_lower for one in answers]
     assert sums.high.tolist() == [one.ci_upper for one in answers]

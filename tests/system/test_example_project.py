@@ -97,7 +97,7 @@ def test_the_wheel_holds_all_that_the_package_reads(tmp_path: Path) -> None:
 
 
 def test_a_wheel_that_is_built_again_elsewhere_has_the_same_bytes(tmp_path: Path) -> None:
-    """Neither the folder nor the time of the build is in it."""
+    """The wheel holds neither the folder nor the time of its build."""
     first = wheel(tmp_path / "one").read_bytes()
     assert wheel(tmp_path / "another" / "place").read_bytes() == first
 

@@ -11,7 +11,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, DecisionKind
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
-from dphist_pipeline.ledger.errors import LedgerAltered
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
@@ -52,7 +52,7 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
     """
     books = follow(Books(where), entries)
     if books.last is None:
-        raise LedgerAltered(where=where, problem="it holds no entry")
+        raise LedgerError("ledger_altered", where=where, problem="it holds no entry")
     return books
 
 
@@ -81,7 +81,7 @@ def follow(books: Books, entries: Iterable[Entry]) -> Books:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             problem = "its contents cannot be read"
         number = entry.number if isinstance(entry.number, int) else "without a number"
-        raise LedgerAltered(where=f"{books.where}, entry {number}", number=number, problem=problem)
+        raise LedgerError("ledger_altered", where=f"{books.where}, entry {number}", number=number, problem=problem)
     return books
 
 

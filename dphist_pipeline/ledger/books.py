@@ -155,7 +155,7 @@ class Books:
         """Refuses an account that cannot be opened."""
         limits.refuse_bad_account(account)
         if account.name in self.accounts:
-            raise errors.AccountExists(self.accounts[account.name], account)
+            raise errors.account_exists(self.accounts[account.name], account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
         """Refuses a new total that is not larger, or not explained.
@@ -167,7 +167,7 @@ class Books:
         account = self.account(name)
         limits.refuse_bad_total(total)
         if total <= account.total:
-            raise errors.TotalNotLarger(name=name, total=as_text(account.total), asked=as_text(total))
+            raise errors.LedgerError("total_not_larger", name=name, total=as_text(account.total), asked=as_text(total))
         limits.refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
@@ -190,7 +190,7 @@ class Books:
             self.permissions.required(request)
         due = max(there, default=0) + 1
         if request.revision != due:
-            raise errors.RevisionSkipped(asked=request, due=due)
+            raise errors.LedgerError("revision_skipped", asked=request, due=due)
         if due > 1:
             limits.refuse_no_reason(f"{request.title}: a revision", request.reason)
             self._refuse_taking_over(there.values(), request)
@@ -209,7 +209,7 @@ class Books:
                 raise ValueError("pages of what was not published")
             return digest in self.rendered.get(charge.number, ())
         if there is not None and there != digest:
-            raise errors.PublishedDiffers(charge=charge, there=there, asked=digest)
+            raise errors.LedgerError("published_differs", charge=charge, there=there, asked=digest)
         return there is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
@@ -221,16 +221,16 @@ class Books:
         if kind != "rejected":
             self._refuse_rejected(charge)
         elif charge.number in self.published:
-            raise errors.PublishedAlready(charge=charge)
+            raise errors.LedgerError("published_already", charge=charge)
         there = self.notes.get(charge.number, {}).get(kind)
         if there is not None and there.text != text:
-            raise errors.NotedOtherwise(charge=charge, note=there)
+            raise errors.LedgerError("noted_otherwise", charge=charge, note=there)
         return there is not None
 
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
-            raise errors.Rejected(charge=charge, note=note)
+            raise errors.LedgerError("rejected", charge=charge, note=note)
 
     def _refuse_taking_over(self, there: Iterable[Charge], request: ChargeRequest) -> None:
         """Refuses a revision of what another host has not finished: that it never will is an operator's decision."""
@@ -245,7 +245,7 @@ class Books:
             own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
             counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
-            raise errors.Overspend(request, account, left, counted, year)
+            raise errors.overspend(request, account, left, counted, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
         """Refuses a look at records of no account; and one without a reason, once the account was charged.
@@ -358,7 +358,7 @@ class Books:
 def _joined(there: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
     if there.lost:
-        raise errors.ChargeLost(charge=there)
+        raise errors.LedgerError("charge_lost", charge=there)
     sides: list[tuple[str, str | Fraction, str | Fraction]] = [
         ("the account", there.account, request.account),
         ("epsilon", there.epsilon, request.epsilon),
@@ -378,7 +378,7 @@ def refuse_other_folder(charge: Charge, folder: Folder) -> None:
         folder: the confidential folder in which it would be drawn.
     """
     if charge.folder is not None and charge.folder.id != folder.id:
-        raise errors.ChargedElsewhere(charge=charge, there=charge.folder, here=folder)
+        raise errors.LedgerError("charged_elsewhere", charge=charge, there=charge.folder, here=folder)
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
@@ -386,7 +386,7 @@ def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
     sides.append(("store", account.store_id, request.store_id))
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise errors.AccountDisagrees(account.name, differences)
+        raise errors.account_disagrees(account.name, differences)
 
 
 def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:

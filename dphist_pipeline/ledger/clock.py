@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from dphist_pipeline.ledger import _clock_errors as errors
+from dphist_pipeline.ledger import errors
 
 BUILT = 2026  # a house test compares it with the changelog
 IDLE = timedelta(days=92)  # that a store may be charged later than its schedule has it, with no newer file here
@@ -45,7 +45,7 @@ def refuse_before_build(now: str) -> None:
         now: UTC, to the second: '2026-11-02T06:00:00Z'.
     """
     if int(now[:4]) < BUILT:
-        raise errors.ClockBeforeBuild(now=now, built=BUILT)
+        raise errors.LedgerError("clock_before_build", now=now, built=BUILT)
 
 
 def refuse_behind(where: str, now: str, year: int) -> None:
@@ -55,7 +55,7 @@ def refuse_behind(where: str, now: str, year: int) -> None:
         now: UTC, to the second; up to a day behind the ledger's year, for two machines' clocks on 31 December.
     """
     if year > (_moment(now) + timedelta(days=1)).year:
-        raise errors.ClockBehind(where=where, year=year, now=now)
+        raise errors.LedgerError("clock_behind", where=where, year=year, now=now)
 
 
 def refuse_far_ahead(where: str, now: str, attested: str, days: int | None) -> None:
@@ -71,7 +71,9 @@ def refuse_far_ahead(where: str, now: str, attested: str, days: int | None) -> N
     distance = _moment(now) - _moment(newest)
     if distance > most:
         by = "a file of this machine's system" if newest == of_machine else "the ledger"
-        raise errors.ClockAhead(where=where, now=now, newest=newest, by=by, days=distance.days, most=most.days)
+        raise errors.LedgerError(
+            "clock_ahead", where=where, now=now, newest=newest, by=by, days=distance.days, most=most.days
+        )
 
 
 def machine_time() -> str:

@@ -96,21 +96,23 @@ class Database(ABC):
         raise cls.refused("the address is no SQLAlchemy URL")
 
     @classmethod
-    def refused(cls, problem: str) -> errors.AddressRefused:
+    def refused(cls, problem: str) -> errors.LedgerError:
         """The error for an address where it cannot be kept."""
-        return errors.AddressRefused(cls.noun, problem)
+        return errors.address_refused(cls.noun, problem)
 
     def missing(self) -> errors.LedgerError:
         """The error where there is none."""
-        return errors.LedgerMissing(where=self.where)
+        return errors.LedgerError("ledger_missing", where=self.where)
 
     def altered(self, problem: str) -> errors.LedgerError:
         """The error for a database that does not hold what it should."""
-        return errors.LedgerAltered(where=self.where, problem=problem)
+        return errors.LedgerError("ledger_altered", where=self.where, problem=problem)
 
     def unusable(self, problem: str | None) -> errors.LedgerError:
         """The error for what the file system, the server or the database engine does not let us use."""
-        return errors.FileUnusable(noun=self.noun, where=self.where, problem=problem or "the file system refused")
+        return errors.LedgerError(
+            "file_unusable", noun=self.noun, where=self.where, problem=problem or "the file system refused"
+        )
 
     @abstractmethod
     def creation(self) -> AbstractContextManager[Database]:
@@ -252,7 +254,7 @@ class SqliteFile(Database):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return errors.FileBusy(noun=self.noun, where=self.where, seconds=BUSY_SECONDS)
+            return errors.LedgerBusy("file_busy", noun=self.noun, where=self.where, seconds=BUSY_SECONDS)
         if name.startswith("SQLITE_CANTOPEN") and not self.path.exists():
             return self.missing()
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):

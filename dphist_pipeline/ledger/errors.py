@@ -1,11 +1,11 @@
-"""Why a ledger refuses, or an operator's decision: what is wrong, where, and how to mend it."""
+"""Why a ledger or its witness refuses, or an operator's decision: what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from shlex import quote
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean
 from dphist_pipeline.ledger.amounts import as_text
@@ -38,100 +38,173 @@ _MENDED_ADDRESS = {
 _SPENDERS_SHOWN = 5
 
 
-class LedgerError(Halted):
-    """Anything that a ledger refuses, before a charge or after it.
-
-    `message` is a template for the culprit, which is given and kept by name.
-    """
-
-    message: ClassVar[str] = "{problem}"
-
-    def __init__(self, **culprit: object) -> None:
-        vars(self).update(culprit)
-        super().__init__(self.message.format(**culprit))
-
-
-# The file of a ledger or of a witness: `noun` says which of the two.
-class AddressRefused(LedgerError):
-    """A place where a ledger or a witness cannot be."""
-
-    def __init__(self, noun: str, problem: str) -> None:
-        super().__init__(problem=f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}", noun=noun)
-
-
-class FileExists(LedgerError):
-    message = "{where} is there already. Use it as it is, or make the new {noun} elsewhere."
-
-
-class FileBusy(LedgerError, TryAgain):
-    message = (
+# By the code of an error; `problem` is the whole message of codes that are not here.
+MESSAGES = {
+    # The file of a ledger or of a witness: `noun` says which of the two.
+    "file_exists": "{where} is there already. Use it as it is, or make the new {noun} elsewhere.",
+    "file_busy": (
         "The {noun} at {where} was in use by another program for more than {seconds:g} seconds. Run the same command "
         "again once it is free: it is never charged twice."
-    )
-
-
-class FileUnusable(LedgerError):
-    message = (
+    ),
+    "file_unusable": (
         "The {noun} at {where} cannot be used: {problem}. Mend that, then run the same command again: it is never "
         "charged twice."
-    )
-
-
-class ConnectionLost(LedgerError, TryAgain):
-    """A server that does not answer, or no longer; a charge that was under way may have been made."""
-
-    message = "The {noun} at {where} cannot be used: {problem}. Run the same command again: it is never charged twice."
-
-
-class LedgerMissing(LedgerError):
-    message = (
+    ),
+    "connection_lost": (
+        "The {noun} at {where} cannot be used: {problem}. Run the same command again: it is never charged twice."
+    ),
+    "ledger_missing": (
         "There is no ledger at {where}. Put it back, or set DPHIST_LEDGER to where it is now. Only `dphist init` makes "
         "a ledger, with its store; a new one cannot replace one that was charged."
-    )
-
-
-class LedgerForeign(LedgerError):
-    message = (
+    ),
+    "ledger_foreign": (
         "The ledger at {where} is another one: its id is {found}, this store was made with {expected}. Put this "
         "store's own ledger back, or point DPHIST_LEDGER at it."
-    )
-
-
-class LedgerMoved(LedgerError):
-    message = (
+    ),
+    "ledger_moved": (
         "The ledger at {where} was moved to {to}, and takes no entry any more. Set DPHIST_LEDGER to {to}, with your "
         "user's name before the host. Was the command that moved it cut short? Then run it again first."
-    )
-
-
-class LedgerAltered(LedgerError):
-    message = (
+    ),
+    "ledger_altered": (
         "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "
         "copy that holds every entry up to the latest release; never edit it by hand."
-    )
-
-
-class LedgerOutdated(LedgerError):
-    message = (
+    ),
+    "ledger_outdated": (
         "The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger restored from an "
         "older backup? Put back the newer ledger; never continue with this one, which has forgotten what was spent. "
         f"If the newer one is lost: {ADOPT}, which counts as spent what the witness holds."
-    )
+    ),
+    # Accounts and charges.
+    "reason_missing": "{what} needs a reason, kept in the ledger for good: add --reason '...'.",
+    "total_not_larger": "Account '{name}' has a total of {total}; {asked} is not larger. A total can only be raised.",
+    "revision_skipped": (
+        "{asked.title} cannot be charged, the next one is {due}. Revisions are numbered without gaps from 1."
+    ),
+    "charge_lost": (
+        "{charge.title} was charged before this store was adopted, so that it is never drawn again. What was published "
+        "of it stays as it is. To release that period anew, at its price: dphist release with --revise --reason TEXT."
+    ),
+    "charged_elsewhere": (
+        "{charge.title} was charged on host {there.host}, whose confidential folder {there.id:.12} alone may draw for "
+        "it; this one is {here.id:.12} on {here.host}. Nothing was drawn or spent. Run the command there, or put that "
+        f"folder back; if it is lost: {ADOPT}, then release anew, at its price: --revise --reason TEXT."
+    ),
+    # Publications.
+    "published_differs": (
+        "{charge.title} was published already with values {there:.16}, not {asked:.16}. One charge pays for one set of "
+        "values. Keep the published files; were the journal's answers lost or changed, charge a new revision: --revise "
+        "--reason '...'."
+    ),
+    "noted_otherwise": (
+        "{charge.title} was {note.kind} already, on {note.made_at:.10}: '{note.text}'. It stays as it is."
+    ),
+    "rejected": (
+        "{charge.title} was rejected on {note.made_at:.10}: {note.text}. It is not published, and what it spent stays "
+        "spent. To release that period anew, at its price: dphist release with --revise --reason TEXT, for a reason "
+        "that was not given before."
+    ),
+    "published_already": (
+        "{charge.title} was published already, so that it cannot be rejected. Take it back, marked for everybody: "
+        "dphist withdraw {charge.release} {charge.period} --reason TEXT."
+    ),
+    # Decisions and their signatures.
+    "operator_key_unusable": (
+        "The operator's key, {where}, {problem}. Decisions are signed with it, releases do not need it: `dphist init` "
+        "makes one, and DPHIST_OPERATOR_KEY names another place. Nothing was decided."
+    ),
+    "operator_key_open": (
+        "The operator's key, {where}, is not its owner's alone: {problem}. Nothing was decided. Close it: {mend}. If "
+        "somebody may have copied or changed it, replace it then: dphist ledger rotate-key --to FILE --reason TEXT."
+    ),
+    "not_signed": "A decision ('{kind}') without the signature of an operator whose key the ledger holds.",
+    "key_foreign": (
+        "This operator's key is not one of this ledger's; it holds those of: {operators}. Use one of them "
+        "(DPHIST_OPERATOR_KEY names its file), or have one of them add yours: dphist ledger add-key KEY --name NAME. "
+        "Nothing was decided."
+    ),
+    "key_known": "The ledger holds this key already, of {name}. Nothing was changed.",
+    "signed_already": "Entry {number} was signed by {name} already; the second signature is another operator's.",
+    "not_allowed": "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}",
+    # A clock that cannot be right: what it says, what speaks against it, and the way out.
+    "clock_behind": (
+        "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
+        "account has left, so nothing was charged. Set the clock right and run the same command again. Was it made "
+        f"while a clock was wrong: {ADOPT}; what is dated ahead then counts in this year too, and releases go on."
+    ),
+    "clock_before_build": (
+        "This machine's clock says {now}, and this version was built in {built}. The year decides what an account has "
+        "left, so nothing was entered or charged. Set the clock right (timedatectl set-ntp true), then run the same "
+        "command again."
+    ),
+    "clock_ahead": (
+        "This machine's clock says {now}. The newest time that anything else attests, {by}, is {newest}: {days} days "
+        "before, and this release may be charged {most} days after it. A clock that is ahead spends totals of years to "
+        "come, and releases periods before their rows are there. Nothing was read or charged to the ledger at {where}. "
+        "Set the clock right, or, if it is right, have an operator say so: dphist ledger allow --clock {now:.10} "
+        "--reason TEXT. Then run the same command again."
+    ),
+    # A witness.
+    "witness_altered": (
+        "The witness at {where} cannot be used: {problem}. Put back an intact one. If there is none, move the file "
+        f"away and run {ADOPT} for every store that it knew."
+    ),
+    "store_enrolled": "The witness at {where} knows store {store_id} already. A new store takes a new id.",
+    "witness_outdated": (
+        "The witness at {where} is at generation {known} of store {store_id}, its ledger at {generation}: the witness "
+        f"was put back from a backup, or an adoption was interrupted. Put back the newer witness, or run {ADOPT}."
+    ),
+    "ledger_behind_witness": (
+        "The witness at {where} has seen a charge that this ledger does not hold as entry {charge.number}: "
+        "{charge.title}. This store is a copy, or was put back from a backup, and drew nothing. Put the newer ledger "
+        f"back; if it is lost: {ADOPT}."
+    ),
+    "answer_drawn_elsewhere": (
+        "A copy of this store has drawn the answer to '{step}' already, as the witness at {where} saw, or this store's "
+        "journal was lost. Nothing of this draw was used. Release from that copy, put the journal back, or release "
+        "anew, at its price: --revise --reason TEXT."
+    ),
+}
 
 
-# Accounts and charges.
+class LedgerError(Halted):
+    """Anything that a ledger or its witness refuses, before a charge or after it.
+
+    Args:
+        code: names the message, see `MESSAGES`; by default the name of the class.
+        culprit: fills the message, and is kept by name.
+    """
+
+    def __init__(self, code: str = "", **culprit: object) -> None:
+        super().__init__(code=code)
+        vars(self).update(culprit)
+        self.args = (MESSAGES.get(self.code, "{problem}").format(**culprit),)
 
 
-class NotRecordable(LedgerError):
-    """A value that the ledger does not take."""
-
-    def __init__(self, what: str, value: object, rule: str) -> None:
-        shown = repr(value)
-        super().__init__(problem=f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}.")
+class LedgerBusy(LedgerError, TryAgain):
+    """A file in use, or a server that does not answer, or no longer; a charge that was under way may have been made."""
 
 
-class ReasonMissing(LedgerError):
-    message = "{what} needs a reason, kept in the ledger for good: add --reason '...'."
+class FileExists(LedgerError):
+    """A ledger or a witness was to be made where there is one."""
+
+
+class LedgerMoved(LedgerError):
+    """A ledger that takes no entry any more, and names its successor."""
+
+
+class OperatorKeyUnusable(LedgerError):
+    """No key file, or one that holds no key."""
+
+
+class OperatorKeyOpen(LedgerError):
+    """A key file that others can read, change or replace; `mend` is the command that closes it."""
+
+    problem: str
+    mend: str
+
+
+class AnswerDrawnElsewhere(LedgerError):
+    """A copy of the store has drawn the answer, or this store's journal was lost."""
 
 
 class UnknownAccount(LedgerError):
@@ -150,37 +223,6 @@ class UnknownAccount(LedgerError):
         return UnknownAccount(self.name, self.known, unit, neighbours)
 
 
-class AccountExists(LedgerError):
-    """An account was to be opened a second time."""
-
-    def __init__(self, there: Account, asked: Account) -> None:
-        renews = f", renewed {there.renews}" if there.renews else ""
-        terms = (
-            f"with privacy unit '{there.privacy_unit}', neighbours '{there.neighbours}', total {as_text(there.total)}"
-            f"{renews}, store {there.store_id}"
-        )
-        super().__init__(
-            problem=f"Account '{there.name}' is open already, "
-            f"{'with the same terms: nothing to do' if there == asked else terms}. Terms are fixed once; for a larger "
-            f"total: `dphist ledger raise {there.name} --total ... --reason ...`; for other terms: another account."
-        )
-
-
-class TotalNotLarger(LedgerError):
-    message = "Account '{name}' has a total of {total}; {asked} is not larger. A total can only be raised."
-
-
-class AccountDisagrees(LedgerError):
-    """A spec or a store has other terms than its account: (what, the account's, the release's)."""
-
-    def __init__(self, name: str, differences: Sequence[tuple[str, str, str]]) -> None:
-        listed = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
-        mend = "Correct the spec, or open another account for these terms."
-        if any(what == "store" for what, _, _ in differences):
-            mend += " One account serves one store only: release into the store it was opened for."
-        super().__init__(problem=f"Account '{name}' was opened with other terms: {listed}. {mend}")
-
-
 class AlreadyCharged(LedgerError):
     """A released period is asked for again with other contents: (what, as charged, as asked)."""
 
@@ -194,26 +236,66 @@ class AlreadyCharged(LedgerError):
         )
 
 
-class RevisionSkipped(LedgerError):
-    message = "{asked.title} cannot be charged, the next one is {due}. Revisions are numbered without gaps from 1."
+class WitnessMissing(LedgerError):
+    """No witness, or one that does not know the store, or a charge of it."""
 
-
-class Overspend(LedgerError):
-    """An account does not hold what a release asks for."""
-
-    def __init__(
-        self, request: ChargeRequest, account: Account, left: Fraction, spenders: Sequence[Charge], year: int
-    ) -> None:
-        needed = as_text(account.total + request.epsilon - left)
-        when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
+    def __init__(self, where: str, unknown: str = "") -> None:
+        found = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
         super().__init__(
-            problem=f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
-            f"{as_text(left)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
-            f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`.",
-            request=request,
-            left=left,
-            spenders=tuple(spenders),
+            problem=f"{found}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
+            f"this store is in use: {ADOPT}."
         )
+
+
+def address_refused(noun: str, problem: str) -> LedgerError:
+    """A place where a ledger or a witness cannot be."""
+    told = f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}"
+    return LedgerError("address_refused", problem=told, noun=noun)
+
+
+def not_recordable(what: str, value: object, rule: str) -> LedgerError:
+    """A value that the ledger does not take."""
+    shown = repr(value)
+    problem = f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}."
+    return LedgerError("not_recordable", problem=problem)
+
+
+def account_exists(there: Account, asked: Account) -> LedgerError:
+    """An account was to be opened a second time."""
+    renews = f", renewed {there.renews}" if there.renews else ""
+    terms = (
+        f"with privacy unit '{there.privacy_unit}', neighbours '{there.neighbours}', total {as_text(there.total)}"
+        f"{renews}, store {there.store_id}"
+    )
+    problem = (
+        f"Account '{there.name}' is open already, "
+        f"{'with the same terms: nothing to do' if there == asked else terms}. Terms are fixed once; for a larger "
+        f"total: `dphist ledger raise {there.name} --total ... --reason ...`; for other terms: another account."
+    )
+    return LedgerError("account_exists", problem=problem)
+
+
+def account_disagrees(name: str, differences: Sequence[tuple[str, str, str]]) -> LedgerError:
+    """A spec or a store has other terms than its account: (what, the account's, the release's)."""
+    listed = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
+    mend = "Correct the spec, or open another account for these terms."
+    if any(what == "store" for what, _, _ in differences):
+        mend += " One account serves one store only: release into the store it was opened for."
+    return LedgerError("account_disagrees", problem=f"Account '{name}' was opened with other terms: {listed}. {mend}")
+
+
+def overspend(
+    request: ChargeRequest, account: Account, left: Fraction, spenders: Sequence[Charge], year: int
+) -> LedgerError:
+    """An account does not hold what a release asks for."""
+    needed = as_text(account.total + request.epsilon - left)
+    when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
+    problem = (
+        f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
+        f"{as_text(left)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
+        f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`."
+    )
+    return LedgerError("overspend", problem=problem, request=request, left=left, spenders=tuple(spenders))
 
 
 def _spent_by(charges: Sequence[Charge]) -> str:
@@ -227,163 +309,81 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     return f"Spent by {'; '.join(shown)}."
 
 
-class ChargeLost(LedgerError):
-    message = (
-        "{charge.title} was charged before this store was adopted, so that it is never drawn again. What was published "
-        "of it stays as it is. To release that period anew, at its price: dphist release with --revise --reason TEXT."
-    )
-
-
-class ChargedElsewhere(LedgerError):
-    message = (
-        "{charge.title} was charged on host {there.host}, whose confidential folder {there.id:.12} alone may draw for "
-        "it; this one is {here.id:.12} on {here.host}. Nothing was drawn or spent. Run the command there, or put that "
-        f"folder back; if it is lost: {ADOPT}, then release anew, at its price: --revise --reason TEXT."
-    )
-
-
-# Publications.
-
-
-class PublishedDiffers(LedgerError):
-    message = (
-        "{charge.title} was published already with values {there:.16}, not {asked:.16}. One charge pays for one set of "
-        "values. Keep the published files; were the journal's answers lost or changed, charge a new revision: --revise "
-        "--reason '...'."
-    )
-
-
-class NotedOtherwise(LedgerError):
-    message = "{charge.title} was {note.kind} already, on {note.made_at:.10}: '{note.text}'. It stays as it is."
-
-
-class Rejected(LedgerError):
-    message = (
-        "{charge.title} was rejected on {note.made_at:.10}: {note.text}. It is not published, and what it spent stays "
-        "spent. To release that period anew, at its price: dphist release with --revise --reason TEXT, for a reason "
-        "that was not given before."
-    )
-
-
-class PublishedAlready(LedgerError):
-    message = (
-        "{charge.title} was published already, so that it cannot be rejected. Take it back, marked for everybody: "
-        "dphist withdraw {charge.release} {charge.period} --reason TEXT."
-    )
-
-
-# Decisions and their signatures.
-
-
-class OperatorKeyUnusable(LedgerError):
-    message = (
-        "The operator's key, {where}, {problem}. Decisions are signed with it, releases do not need it: `dphist init` "
-        "makes one, and DPHIST_OPERATOR_KEY names another place. Nothing was decided."
-    )
-
-
-class OperatorKeyOpen(LedgerError):
-    """A key file that others can read, change or replace; `mend` is the command that closes it."""
-
-    problem: str
-    mend: str
-    message = (
-        "The operator's key, {where}, is not its owner's alone: {problem}. Nothing was decided. Close it: {mend}. If "
-        "somebody may have copied or changed it, replace it then: dphist ledger rotate-key --to FILE --reason TEXT."
-    )
-
-
-class NotSigned(LedgerError):
-    message = "A decision ('{kind}') without the signature of an operator whose key the ledger holds."
-
-
-class KeyForeign(LedgerError):
-    message = (
-        "This operator's key is not one of this ledger's; it holds those of: {operators}. Use one of them "
-        "(DPHIST_OPERATOR_KEY names its file), or have one of them add yours: dphist ledger add-key KEY --name NAME. "
-        "Nothing was decided."
-    )
-
-
-class KeyKnown(LedgerError):
-    message = "The ledger holds this key already, of {name}. Nothing was changed."
-
-
-class DecisionUnknown(LedgerError):
+def decision_unknown(number: int, known: Iterable[int]) -> LedgerError:
     """An entry that is no decision, is not in force, or does not wait for a signature."""
-
-    def __init__(self, number: int, known: Iterable[int]) -> None:
-        listed = ", ".join(map(str, sorted(known)))
-        super().__init__(
-            problem=f"Entry {number} is no decision that this is about. "
-            f"{f'These are: {listed}.' if listed else 'There is none.'} See `dphist ledger show`."
-        )
-
-
-class SignedAlready(LedgerError):
-    message = "Entry {number} was signed by {name} already; the second signature is another operator's."
+    listed = ", ".join(map(str, sorted(known)))
+    problem = (
+        f"Entry {number} is no decision that this is about. "
+        f"{f'These are: {listed}.' if listed else 'There is none.'} See `dphist ledger show`."
+    )
+    return LedgerError("decision_unknown", problem=problem)
 
 
-class SourceOfAnother(LedgerError):
+def source_of_another(address: str, account: str, others: Sequence[str]) -> LedgerError:
     """A source that belongs to another account."""
+    problem = (
+        f"Source {address} belongs to account {' and '.join(map(repr, others))}. What '{account}' spends "
+        "on the same people adds to that: to share the source, and see both totals summed, add "
+        f"{' '.join(f'--also-of {other}' for other in others)}."
+    )
+    return LedgerError("source_of_another", problem=problem)
 
-    def __init__(self, address: str, account: str, others: Sequence[str]) -> None:
-        super().__init__(
-            problem=f"Source {address} belongs to account {' and '.join(map(repr, others))}. What '{account}' spends "
-            "on the same people adds to that: to share the source, and see both totals summed, add "
-            f"{' '.join(f'--also-of {other}' for other in others)}."
-        )
 
-
-class NotAllowed(LedgerError):
-    message = "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}"
-
-    @classmethod
-    def source(
-        cls, account: str, asked: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
-    ) -> NotAllowed:
-        """For a source; `fields`: in which it is not as `near`, a reading that is allowed for the same address."""
-        allowed = ", ".join(sorted(set(known)))
-        if near is None:
-            said = f"allowed are {allowed}" if allowed else "nothing is allowed yet"
-            problem = f"is not allowed for account '{account}'; {said}"
-        elif [*fields] == ["folder"]:
-            # The folder itself is not shown: the environment may have given it.
-            problem = (
-                f"is allowed for account '{account}' in another folder: relative addresses start at the project of the "
-                "spec, those of a decision at the project in which it is made, and links are followed. The command is "
-                "to be run in the project of the spec"
-            )
-        else:
-            listed = "; ".join(said_of(field, near, asked) for field in fields)
-            problem = f"is allowed for account '{account}' to be read in another way: {listed}"
-        command = f"dphist ledger allow {account} {options_of(asked)}"
-        return cls(what=f"Source {asked.address}", problem=problem, command=command)
-
-    @classmethod
-    def version(cls, name: str) -> NotAllowed:
-        """For an engine of a version that the suite did not pass with, `duckdb=2.1`."""
-        what = name.replace("duckdb=", "DuckDB ")
+def source_not_allowed(
+    account: str, asked: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
+) -> LedgerError:
+    """For a source; `fields`: in which it is not as `near`, a reading that is allowed for the same address."""
+    allowed = ", ".join(sorted(set(known)))
+    if near is None:
+        said = f"allowed are {allowed}" if allowed else "nothing is allowed yet"
+        problem = f"is not allowed for account '{account}'; {said}"
+    elif [*fields] == ["folder"]:
+        # The folder itself is not shown: the environment may have given it.
         problem = (
-            "would read the records, and the promise was tested with another minor version: that which an installation "
-            "of this package brings"
+            f"is allowed for account '{account}' in another folder: relative addresses start at the project of the "
+            "spec, those of a decision at the project in which it is made, and links are followed. The command is "
+            "to be run in the project of the spec"
         )
-        return cls(what=what, problem=problem, command=f"dphist ledger allow --engine {name} --reason TEXT")
+    else:
+        listed = "; ".join(said_of(field, near, asked) for field in fields)
+        problem = f"is allowed for account '{account}' to be read in another way: {listed}"
+    command = f"dphist ledger allow {account} {options_of(asked)}"
+    return LedgerError("not_allowed", what=f"Source {asked.address}", problem=problem, command=command)
 
-    @classmethod
-    def check(cls, account: str, name: str) -> NotAllowed:
-        """For a check of an upstream asset, such as raw/visits:complete."""
-        problem = (
-            f"would hold releases of account '{account}' back where it fails, so that whether a period appears depends "
-            "on records: that needs a decision"
-        )
-        return cls(
-            what=f"Check {name}", problem=problem, command=f"dphist ledger allow {account} --check {name} --reason TEXT"
-        )
 
-    @classmethod
-    def query(cls, account: str, name: str, because: str) -> NotAllowed:
-        """For a query that is not known to work row by row."""
-        command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
-        problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
-        return cls(what=f"Query {name}", problem=problem, command=command)
+def version_not_allowed(name: str) -> LedgerError:
+    """For an engine of a version that the suite did not pass with, `duckdb=2.1`."""
+    problem = (
+        "would read the records, and the promise was tested with another minor version: that which an installation "
+        "of this package brings"
+    )
+    command = f"dphist ledger allow --engine {name} --reason TEXT"
+    return LedgerError("not_allowed", what=name.replace("duckdb=", "DuckDB "), problem=problem, command=command)
+
+
+def check_not_allowed(account: str, name: str) -> LedgerError:
+    """For a check of an upstream asset, such as raw/visits:complete."""
+    problem = (
+        f"would hold releases of account '{account}' back where it fails, so that whether a period appears depends "
+        "on records: that needs a decision"
+    )
+    command = f"dphist ledger allow {account} --check {name} --reason TEXT"
+    return LedgerError("not_allowed", what=f"Check {name}", problem=problem, command=command)
+
+
+def query_not_allowed(account: str, name: str, because: str) -> LedgerError:
+    """For a query that is not known to work row by row."""
+    command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
+    problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
+    return LedgerError("not_allowed", what=f"Query {name}", problem=problem, command=command)
+
+
+def store_superseded(where: str, store_id: str, generation: int, current: int) -> LedgerError:
+    """Another copy of the store was adopted."""
+    own = f"generation {generation}" if generation != current else f"another generation {generation}"
+    problem = (
+        f"Another copy of store {store_id} was adopted: the witness at {where} is at generation {current}, "
+        f"this copy at {own}. This copy draws no more. Release from the adopted copy; only if that one is lost: "
+        f"{ADOPT}."
+    )
+    return LedgerError("store_superseded", problem=problem, generation=generation, current=current)

@@ -31,7 +31,7 @@ from dphist_pipeline.ledger.entries import (
     charge_of,
     exact_text,
 )
-from dphist_pipeline.ledger.errors import LedgerForeign, NotRecordable, UnknownAccount
+from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount, not_recordable
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
@@ -70,7 +70,7 @@ class Ledger(OpenedLedger):
         books = verified(file)
         books.refuse_moved(file.engine)
         if expected_id not in (None, books.ledger_id):
-            raise LedgerForeign(where=file.where, found=books.ledger_id, expected=expected_id)
+            raise LedgerError("ledger_foreign", where=file.where, found=books.ledger_id, expected=expected_id)
         return cls(file, books)
 
     # Decisions: signed by operators, and not needed by a release run.
@@ -281,7 +281,7 @@ def _operator(name: str, key: str) -> dict[str, str]:
     """An operator as entries hold one; refuses what is no name, or no key."""
     text_of("name of an operator", name, longest=60)
     if not is_public_key(key):
-        raise NotRecordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
+        raise not_recordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
     return {"name": name, "key": key}
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
-from dphist_pipeline.ledger.errors import NotRecordable, ReasonMissing
+from dphist_pipeline.ledger.errors import LedgerError, not_recordable
 
 LARGEST_TOTAL = Fraction(1_000_000)
 _LARGEST_DENOMINATOR = 10**30
@@ -30,15 +30,15 @@ def refuse_bad_account(account: Account) -> None:
         account: with a name of 1 to 63 small letters, digits and _; for its total see `refuse_bad_total`.
     """
     if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
-        raise NotRecordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
+        raise not_recordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
     text_of("privacy unit", account.privacy_unit)
     text_of("store id", account.store_id)
     if account.neighbours not in _NEIGHBOURS:
-        raise NotRecordable("neighbours", account.neighbours, " or ".join(_NEIGHBOURS))
+        raise not_recordable("neighbours", account.neighbours, " or ".join(_NEIGHBOURS))
     if account.renews not in (None, "yearly"):
-        raise NotRecordable("renews", account.renews, "'yearly', or left out")
+        raise not_recordable("renews", account.renews, "'yearly', or left out")
     if account.signatures not in (1, 2) or isinstance(account.signatures, bool):
-        raise NotRecordable("signatures", account.signatures, "1 or 2")
+        raise not_recordable("signatures", account.signatures, "1 or 2")
     refuse_bad_total(account.total)
 
 
@@ -75,7 +75,7 @@ def refuse_bad_request(request: ChargeRequest) -> None:
     for what, name in vars(request.folder).items() if request.folder is not None else ():
         text_of(f"{what} of a confidential folder", name)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
-        raise NotRecordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
+        raise not_recordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
 
 
@@ -87,18 +87,18 @@ def refuse_no_reason(what: str, reason: str) -> None:
         reason: of at most 2000 characters.
     """
     if reason == "" or not text_of("reason", reason, longest=2000).strip():
-        raise ReasonMissing(what=what)
+        raise LedgerError("reason_missing", what=what)
 
 
 @lru_cache(typed=True)  # a ledger holds the same few amounts again and again
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:
     """Refuses what is not an exact fraction within bounds (0 itself is never within) that can be written."""
     if not isinstance(amount, Fraction):
-        raise NotRecordable(what, type(amount).__name__, "an exact fraction, not a float or other number")
+        raise not_recordable(what, type(amount).__name__, "an exact fraction, not a float or other number")
     if amount <= 0 or not least <= amount <= most:
-        raise NotRecordable(what, _rough(amount), f"more than 0, at least {float(least):g} and at most {most}")
+        raise not_recordable(what, _rough(amount), f"more than 0, at least {float(least):g} and at most {most}")
     if amount.denominator > _LARGEST_DENOMINATOR:
-        raise NotRecordable(what, _rough(amount), "a fraction with a denominator of at most 30 digits")
+        raise not_recordable(what, _rough(amount), "a fraction with a denominator of at most 30 digits")
 
 
 def _rough(amount: Fraction) -> str:
@@ -121,9 +121,9 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
     if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
         return value  # quickly told: what Python calls printable holds none of the disguises
     if not isinstance(value, str):
-        raise NotRecordable(what, type(value).__name__, "text")
+        raise not_recordable(what, type(value).__name__, "text")
     if not 1 <= len(value) <= longest:
-        raise NotRecordable(what, value[:60], f"text of 1 to {longest} characters")
+        raise not_recordable(what, value[:60], f"text of 1 to {longest} characters")
     if any(unicodedata.category(letter) in _DISGUISES for letter in value):
-        raise NotRecordable(what, value, "text without control characters or line breaks")
+        raise not_recordable(what, value, "text without control characters or line breaks")
     return value

@@ -12,7 +12,7 @@ from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.database import ENTRIES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
-from dphist_pipeline.ledger.errors import LedgerAltered, LedgerForeign
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import Writing, all_entries
 from dphist_pipeline.ledger.postgresql import ledger_database
@@ -46,7 +46,7 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
             old.verify_tables(here)
             books = replay(old.where, all_entries(here))
             if books.ledger_id != expected_id:
-                raise LedgerForeign(where=old.where, found=books.ledger_id, expected=expected_id)
+                raise LedgerError("ledger_foreign", where=old.where, found=books.ledger_id, expected=expected_id)
             if books.moved is None or books.moved[0] == old.engine:
                 facts = {"to": new.where, "database": new.engine}
                 Writing(here, books, opened.present()).decide("moved", EVERYWHERE, facts, operator)
@@ -54,5 +54,6 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
                 books.refuse_moved(old.engine)
             there.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])
             if replay(new.where, all_entries(there)).last != books.last:
-                raise LedgerAltered(where=new.where, problem="the database did not keep the entries as they are")
+                problem = "the database did not keep the entries as they are"
+                raise LedgerError("ledger_altered", where=new.where, problem=problem)
     return Ledger.open(target, expected_id)

@@ -20,7 +20,7 @@ from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Look, Note, OfARelease, seal
-from dphist_pipeline.ledger.errors import KeyForeign, LedgerForeign, LedgerOutdated
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.limits import text_of
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
@@ -146,7 +146,7 @@ class OpenedLedger:
         """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
         books = verified(self._file, whole=True)
         if books.ledger_id != self.id:
-            raise LedgerForeign(where=self._file.where, found=books.ledger_id, expected=self.id)
+            raise LedgerError("ledger_foreign", where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
 
@@ -205,8 +205,8 @@ class OpenedLedger:
         if there != charge:
             raise self._outdated("the charge to be published", charge.number)
 
-    def _outdated(self, seen_in: str, number: int) -> LedgerOutdated:
-        return LedgerOutdated(where=self._file.where, seen_in=seen_in, number=number)
+    def _outdated(self, seen_in: str, number: int) -> LedgerError:
+        return LedgerError("ledger_outdated", where=self._file.where, seen_in=seen_in, number=number)
 
 
 def utc_now() -> str:
@@ -292,7 +292,7 @@ class Writing:
         if operator is not None and not known:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
         if known and (operator is None or operator.public not in known):
-            raise KeyForeign(operators=", ".join(known.values()))
+            raise LedgerError("key_foreign", operators=", ".join(known.values()))
         return self._post(self.append(kind, facts, account, operator=operator))
 
     def _post(self, entry: Entry) -> Entry:

@@ -53,7 +53,7 @@ class Permissions:
         """
         must = self.keyed or entry.kind not in _ONCE_UNSIGNED
         if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
-            raise errors.NotSigned(kind=entry.kind)
+            raise errors.LedgerError("not_signed", kind=entry.kind)
 
     def waits(self, entry: Entry) -> bool:
         """Whether a decision has no effect yet; it is then kept until it is countersigned.
@@ -114,15 +114,15 @@ class Permissions:
         if operator.keys() != {"name", "key"} or not is_public_key(operator["key"]):
             raise ValueError("not a public key")
         if operator["key"] in self.names:
-            raise errors.KeyKnown(name=self.names[operator["key"]])
+            raise errors.LedgerError("key_known", name=self.names[operator["key"]])
 
     def judge_countersignature(self, number: int, key: str | None) -> Entry:
         """The decision that waits for a second signature; refuses another one by the operator who gave the first."""
         if number not in self.waiting:
-            raise errors.DecisionUnknown(number, self.waiting)
+            raise errors.decision_unknown(number, self.waiting)
         first = self.waiting[number]
         if key is not None and key == self._latest(signer_of(first)):
-            raise errors.SignedAlready(number=number, name=self.names[key])
+            raise errors.LedgerError("signed_already", number=number, name=self.names[key])
         if first.kind == "keyed" and first.facts["operator"]["key"] in self.replaced:
             self.judge_key(first.facts)  # while it waited, an operator took that key, and replaced it
         if first.kind == "allowed":
@@ -146,14 +146,14 @@ class Permissions:
         if draft.reading is not None:
             others = self.owners(draft.reading) - {account, *draft.also_of}
             if others:
-                raise errors.SourceOfAnother(draft.name, account, sorted(others))
+                raise errors.source_of_another(draft.name, account, sorted(others))
         return None
 
     def judge_disallowed(self, number: int, account: str | None = None) -> Decision:
         """The decision that is taken back, which must be in force, and that account's if one is named."""
         there = self.allowed.get(number)
         if there is None or account not in (None, there.account):
-            raise errors.DecisionUnknown(number, self.allowed)
+            raise errors.decision_unknown(number, self.allowed)
         return there
 
     def owners(self, reading: SourceReading) -> set[str]:
@@ -194,20 +194,20 @@ class Permissions:
         near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
         last = near[-1] if near else None
         fields = asked.differences(last) if last else []
-        raise errors.NotAllowed.source(account, asked, last, fields, [of.name for of in decisions])
+        raise errors.source_not_allowed(account, asked, last, fields, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):
             if decision.query is not None and decision.query == request.query:
                 return decision
-        raise errors.NotAllowed.query(request.account, request.query_name, request.query_because)
+        raise errors.query_not_allowed(request.account, request.query_name, request.query_because)
 
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
         if not decisions:
             problem = f"has no server that is allowed for account '{account}'"
             command = f"dphist ledger allow {account} --{engine} ADDRESS"
-            raise errors.NotAllowed(what=f"`engine: {engine}`", problem=problem, command=command)
+            raise errors.LedgerError("not_allowed", what=f"`engine: {engine}`", problem=problem, command=command)
         return decisions[-1]
 
     def version(self, name: str) -> Decision | None:
@@ -217,14 +217,14 @@ class Permissions:
     def _version(self, name: str) -> Decision:
         decision = self.version(name)
         if decision is None:
-            raise errors.NotAllowed.version(name)
+            raise errors.version_not_allowed(name)
         return decision
 
     def _check(self, account: str, name: str) -> Decision:
         for decision in self.of(account):
             if (decision.kind, decision.name) == ("check", name):
                 return decision
-        raise errors.NotAllowed.check(account, name)
+        raise errors.check_not_allowed(account, name)
 
 
 _what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")

@@ -236,7 +236,7 @@ class PostgresDatabase(Database):
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
         if state in ("55P03", "40P01", "40001"):
-            return errors.FileBusy(noun=self.noun, where=self.where, seconds=database.BUSY_SECONDS)
+            return errors.LedgerBusy("file_busy", noun=self.noun, where=self.where, seconds=database.BUSY_SECONDS)
         if state == "42P01":
             return self.missing()
         if state == "42P07":
@@ -251,7 +251,7 @@ class PostgresDatabase(Database):
             problem = f"the connection was refused or lost ({_said(error)})"
             if _REFUSED.search(str(error)):
                 return self.unusable(problem)
-            return errors.ConnectionLost(noun=self.noun, where=self.where, problem=problem)
+            return errors.LedgerBusy("connection_lost", noun=self.noun, where=self.where, problem=problem)
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")

@@ -22,7 +22,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dphist_pipeline.ledger import witness_errors as errors
+from dphist_pipeline.ledger import errors
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
@@ -109,7 +109,7 @@ class Witness:
         self._file.make()
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is not None:
-                raise errors.StoreEnrolled(where=self.where, store_id=store_id)
+                raise errors.LedgerError("store_enrolled", where=self.where, store_id=store_id)
             _start(connection, store_id, Standing(1, started_by, ()))
 
     def begin_generation(self, store_id: str, read: ReadStanding) -> None:
@@ -124,7 +124,7 @@ class Witness:
             if current == (ledger.generation, ledger.started_by):
                 return
             if current is not None and current[0] >= ledger.generation:
-                raise errors.StoreSuperseded(self.where, store_id, ledger.generation, current[0])
+                raise errors.store_superseded(self.where, store_id, ledger.generation, current[0])
             _start(connection, store_id, ledger)
             _append(connection, store_id, ledger, 0)
 
@@ -179,7 +179,7 @@ class Witness:
             if current is None or held is None:
                 raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
             if held < current[0]:
-                raise errors.StoreSuperseded(self.where, store_id, held, current[0])
+                raise errors.store_superseded(self.where, store_id, held, current[0])
             drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
             if drawn is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
@@ -243,7 +243,7 @@ class Witness:
         known = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, seen in enumerate(known.charges):
             if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
-                raise errors.LedgerBehindWitness(where=self.where, charge=seen)
+                raise errors.LedgerError("ledger_behind_witness", where=self.where, charge=seen)
         return len(known.charges)
 
     def _refuse_generation(
@@ -253,9 +253,11 @@ class Witness:
         if current is None:
             raise errors.WitnessMissing(self.where, f"store {store_id}")
         if generation > current[0]:
-            raise errors.WitnessOutdated(where=self.where, store_id=store_id, generation=generation, known=current[0])
+            raise errors.LedgerError(
+                "witness_outdated", where=self.where, store_id=store_id, generation=generation, known=current[0]
+            )
         if generation < current[0] or started_by not in (None, current[1]):
-            raise errors.StoreSuperseded(self.where, store_id, generation, current[0])
+            raise errors.store_superseded(self.where, store_id, generation, current[0])
 
     def _standing(self, connection: sa.Connection, store_id: str, generation: int, started_by: str) -> Standing:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)

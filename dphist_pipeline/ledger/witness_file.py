@@ -13,9 +13,8 @@ import sqlalchemy as sa
 
 from dphist_pipeline.files import make_folder, state_folder
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
-from dphist_pipeline.ledger.errors import FileExists, LedgerError
+from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
-from dphist_pipeline.ledger.witness_errors import WitnessAltered, WitnessMissing
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
@@ -117,7 +116,7 @@ class _OfWitness(Database):
 
     def altered(self, problem: str) -> LedgerError:
         """The error for a database that holds no witness, or a damaged one."""
-        return WitnessAltered(where=self.where, problem=problem)
+        return LedgerError("witness_altered", where=self.where, problem=problem)
 
     def unusable(self, problem: str | None) -> LedgerError:
         """The error for a place where the witness cannot be read and written; another one may be named instead."""

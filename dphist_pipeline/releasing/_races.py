@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Charge
-from dphist_pipeline.ledger.errors import Rejected
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.releasing._attempts import Attempt
 from dphist_pipeline.releasing.approvals import finish_rejections
 from dphist_pipeline.releasing.hosts import refuse_other_host
@@ -72,7 +72,7 @@ def refuse_overtaken(
     notes = ledger.notes(paid)
     if race.by is By.REJECTION and "rejected" in notes:
         finish_rejections(store, ledger)
-        raise Rejected(charge=paid, note=notes["rejected"])
+        raise LedgerError("rejected", charge=paid, note=notes["rejected"])
     if race.by is By.WITHDRAWAL and "withdrawn" in notes:
         raise Withdrawn(attempt.key, notes["withdrawn"].made_at, notes["withdrawn"].text)
     if race.by is By.OTHER_HOST:

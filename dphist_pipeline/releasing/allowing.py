@@ -24,7 +24,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
-from dphist_pipeline.ledger.errors import LedgerError, SourceOfAnother
+from dphist_pipeline.ledger.errors import LedgerError, source_of_another
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import _taken_names as taken_names
 from dphist_pipeline.releasing import release_spec
@@ -122,7 +122,7 @@ def refuse_overlap(ledger: Ledger, account: str, reading: SourceReading, also_of
         if other is None or decision.account in (account, *also_of):
             continue
         if files & set(files_of(other)):
-            raise SourceOfAnother(reading.address, account, [decision.account])
+            raise source_of_another(reading.address, account, [decision.account])
     for decision in ledger.decisions(EVERYWHERE):
         if decision.folder is not None and any(_lies_in(file, decision.folder) for file in files):
             raise decision_refused(

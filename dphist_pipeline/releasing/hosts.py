@@ -12,10 +12,9 @@ from pathlib import Path
 from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.ledger.books import refuse_other_folder
 from dphist_pipeline.ledger.entries import Charge, Folder
-from dphist_pipeline.ledger.errors import ChargedElsewhere
+from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.manifest import publisher_id
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import Store, StoreUnusable, describe, make_folders, own_folder
@@ -44,7 +43,7 @@ def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     if there.id != folder.id and published:
         raise published_elsewhere(charge, there)
     if charge.folder is None and there.id != folder.id:
-        raise ChargedElsewhere(charge=charge, there=there, here=folder)
+        raise LedgerError("charged_elsewhere", charge=charge, there=there, here=folder)
     refuse_other_folder(charge, folder)
 
 

@@ -26,10 +26,9 @@ from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
 from dphist_pipeline.estimates.estimate import with_quality
-from dphist_pipeline.ledger.errors import AlreadyCharged, ChargeLost
+from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.ledger.witness_errors import AnswerDrawnElsewhere
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import approvals, engines, publisher
@@ -369,7 +368,7 @@ def charge(attempt: Attempt, load: Load) -> Charged:
         return Charged(made, published, _refusing(answers_lost(attempt.key)))
     if made.number < adopted:
         # Another copy may have drawn for a charge from before this store was adopted.
-        return Charged(made, None, _refusing(ChargeLost(charge=made)))
+        return Charged(made, None, _refusing(LedgerError("charge_lost", charge=made)))
 
     def still_allowed() -> Counts:
         exact = once()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.ledger.errors import WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.store import Key, Store
 

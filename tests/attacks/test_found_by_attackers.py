@@ -14,11 +14,11 @@ from unittest import mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from error_codes import ledger_refuses
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
-from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed, NotSigned, SignedAlready, SourceOfAnother
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import statement_of
@@ -63,10 +63,10 @@ def test_an_unsigned_decision_is_planted_in_the_ledger_of_an_earlier_version(
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     old = Ledger.create(url)
     old.open_account(HEALTH)
-    with pytest.raises(NotSigned):
+    with ledger_refuses("not_signed"):
         old.allow("health", {"source": SECRET.facts()}, None)
     _planted(tmp_path / "ledger.sqlite", kind, facts)
-    with pytest.raises(LedgerAltered, match="without the signature"):
+    with ledger_refuses("ledger_altered", match="without the signature"):
         Ledger.open(url, old.id)
 
 
@@ -77,7 +77,7 @@ def test_one_operator_adds_a_second_key_of_his_own_and_signs_twice(tmp_path: Pat
     ledger.add_key("carol", CAROL.public, ANN)
     (number,) = ledger.books().permissions.waiting_of(EVERYWHERE)
     assert CAROL.public not in ledger.operators()
-    with pytest.raises(SignedAlready):
+    with ledger_refuses("signed_already"):
         ledger.countersign(number, ANN)
     ledger.countersign(number, BEN)
     assert ledger.operators()[CAROL.public] == "carol" and ledger.books().permissions.waiting_of(EVERYWHERE) == []
@@ -94,7 +94,7 @@ def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_pa
     ledger.open_account(replace(HEALTH, name="other"), ANN)
     assert ledger.allow("health", {"source": SECRET.facts()}, ANN) is None
     ledger.allow("other", {"source": SECRET.facts()}, ANN)
-    with pytest.raises(SourceOfAnother):
+    with ledger_refuses("source_of_another"):
         ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
 
 
@@ -117,7 +117,7 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
             return cube
 
         monkeypatch.setattr(release, "write_cube", taken_back)
-        with pytest.raises(NotAllowed):
+        with ledger_refuses("not_allowed"):
             release.draw_apart(attempt(), lambda: None)
         assert not store.journal(first.key).exists()
 

@@ -14,15 +14,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from error_codes import coded
+from error_codes import coded, ledger_refuses
 from office import Office
 from system.small_release import ACCOUNT, EPSILON, NAME, WEEK, WEEKS, Project, assert_whole, at_once, charges, start
 
 from dphist_pipeline.errors import AfterCharge
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
-from dphist_pipeline.ledger.errors import ChargedElsewhere, ChargeLost, FileUnusable
+from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.ledger.witness_errors import WitnessMissing
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
@@ -75,10 +74,14 @@ def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypa
     first, second = charged_only(two[0]), two[1]
     with first.witnessed():
         first.ledger().charge(asked(first, WEEKS[2]))
-    with pytest.raises(ChargedElsewhere, match=r"on host ledger-01\.office\.example, whose .* folder [0-9a-f]{12}"):
+    with pytest.raises(
+        LedgerError,
+        check=coded("charged_elsewhere"),
+        match=r"on host ledger-01\.office\.example, whose .* folder [0-9a-f]{12}",
+    ):
         second.release(WEEKS[2])
     for again in range(2):
-        with pytest.raises(ChargedElsewhere, match=r"Nothing was drawn or spent.*store adopt.*--revise"):
+        with ledger_refuses("charged_elsewhere", match=r"Nothing was drawn or spent.*store adopt.*--revise"):
             second.release(reason="try again" if again else "")
     assert not second.files("confidential/journal") and charges(second) == [1]
     assert first.release().audit["revision"] == 1
@@ -99,7 +102,7 @@ def asked(project: Project, week: str) -> ChargeRequest:
 def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:
     first, second = charged_only(two[0]), two[1]
     adopt(second)
-    with pytest.raises(ChargeLost, match="--revise"):
+    with ledger_refuses("charge_lost", match="--revise"):
         second.release()
     assert second.release(reason="its host is lost").audit["revision"] == 2
     assert second.spent() == 3 * EPSILON
@@ -142,7 +145,7 @@ def test_a_charge_of_an_earlier_version_belongs_to_the_host_that_did_not_join(tw
         host.ledger()
     with first.witnessed():
         first.ledger().charge(replace(asked(first, WEEK), folder=None))
-    with pytest.raises(ChargedElsewhere, match="by a version that named none"):
+    with ledger_refuses("charged_elsewhere", match="by a version that named none"):
         second.release()
     assert not second.files("confidential/journal")
     (first.root / "confidential" / FOLDER).unlink()  # nor has the folder of an earlier version an id
@@ -208,7 +211,11 @@ def test_sqlite_on_a_network_disk_is_refused_with_the_reason(tmp_path: Path, mon
     ledger = project.store().ledger()
     monkeypatch.setattr("dphist_pipeline.ledger.database.network_disk", lambda path: "nfs4")
     for call in (ledger.entries, project.release, lambda: Store.create(tmp_path / "another")):
-        with pytest.raises(FileUnusable, match=r"network file system \(nfs4\), where SQLite's locks .*PostgreSQL"):
+        with pytest.raises(
+            LedgerError,
+            check=coded("file_unusable"),
+            match=r"network file system \(nfs4\), where SQLite's locks .*PostgreSQL",
+        ):
             call()
     assert not (tmp_path / "another" / "public").exists()
 

@@ -18,20 +18,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from database_server import Server
+from error_codes import ledger_refuses
 from office import Office, ran
 from system.small_release import EPSILON, Project, charges
 from unit.ledger_scenario import HEALTH, WEEKLY, url_of
 
 from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.ledger import moving, postgresql
-from dphist_pipeline.ledger.errors import (
-    AddressRefused,
-    ConnectionLost,
-    FileUnusable,
-    LedgerAltered,
-    LedgerError,
-    LedgerMoved,
-)
+from dphist_pipeline.ledger.errors import LedgerError, LedgerMoved
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import PostgresDatabase
@@ -81,7 +75,10 @@ def test_the_witness_is_never_in_the_ledgers_database(
         refused = ran("init", "--store", office.store)
         assert refused.code == 1 and "ledger" in refused.err and not office.store.exists()
     Ledger.create(address)
-    with pytest.raises(AddressRefused, match="holds a ledger"), database_server.forwarded() as number:
+    with (
+        ledger_refuses("address_refused", match="holds a ledger"),
+        database_server.forwarded() as number,
+    ):
         Witness.at(f"postgresql://postgres@localhost:{number}/{sa.make_url(address).database}").enrol("s", "e")
 
 
@@ -99,14 +96,14 @@ def test_one_user_charges_another_decides_and_neither_changes_an_entry(database_
     charger, decider = (f"{what}_{os.getpid()}" for what in ("charger", "decider"))
     ledger_name, witness_name = (str(sa.make_url(of).database) for of in (address, other))
     database_server.psql("postgres", f"CREATE ROLE {charger} LOGIN", f"CREATE ROLE {decider} LOGIN")
-    with pytest.raises(FileUnusable, match="ledger roles"):
+    with ledger_refuses("file_unusable", match="ledger roles"):
         Ledger.open(as_user(address, charger), made.id)
     database_server.psql(ledger_name, role_statements(charger, decider))
     database_server.psql(witness_name, role_statements(charger, decider, witness=True))
     charges_by = Ledger.open(as_user(address, charger), made.id)
     decides_by = Ledger.open(as_user(address, decider), made.id)
 
-    with pytest.raises(FileUnusable, match="ledger roles"):
+    with ledger_refuses("file_unusable", match="ledger roles"):
         charges_by.open_account(HEALTH)
     decides_by.open_account(HEALTH)
     charges_by.check(WEEKLY)
@@ -119,14 +116,14 @@ def test_one_user_charges_another_decides_and_neither_changes_an_entry(database_
     for later in (charging, Witness.at(as_user(other, decider))):
         adopted = replace(charges_by.standing(), generation=2, started_by="an adoption")
         if later is charging:  # it would end what is under way
-            with pytest.raises(FileUnusable, match="ledger roles"):
+            with ledger_refuses("file_unusable", match="ledger roles"):
                 later.begin_generation("store-1", lambda adopted=adopted: adopted)
         else:
             later.begin_generation("store-1", lambda adopted=adopted: adopted)
             assert later.standing("store-1") == adopted
-    with pytest.raises(FileUnusable, match="ledger roles"):
+    with ledger_refuses("file_unusable", match="ledger roles"):
         charges_by.raise_total("health", HEALTH.total + 1, "r")
-    with pytest.raises(FileUnusable, match="ledger roles"):
+    with ledger_refuses("file_unusable", match="ledger roles"):
         decides_by.charge(replace(WEEKLY, period="2026-03-09"))
     for user, database in ((charger, ledger_name), (decider, ledger_name), (charger, witness_name)):
         table = "ledger_entry" if database == ledger_name else "charge"
@@ -155,7 +152,7 @@ def test_rules_that_are_gone_from_the_server_are_noticed(database_server: Server
         made = Ledger.create(address)
         made.verify()
         database_server.psql(str(sa.make_url(address).database), statement)
-        with pytest.raises(LedgerAltered, match="rules"):
+        with ledger_refuses("ledger_altered", match="rules"):
             made.verify()
 
 
@@ -163,7 +160,7 @@ def test_a_server_that_may_forget_a_commit_is_refused(database_server: Server) -
     made = Ledger.create(database_server.new_database())
     try:
         database_server.psql("postgres", "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf(), pg_sleep(0.3)")
-        with pytest.raises(FileUnusable, match="fsync off"):
+        with ledger_refuses("file_unusable", match="fsync off"):
             made.verify()
     finally:
         database_server.psql("postgres", "ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf(), pg_sleep(0.3)")
@@ -191,7 +188,7 @@ def test_a_connection_lost_around_the_commit_of_a_charge_never_charges_twice(
     made.open_account(HEALTH)
     with database_server.forwarded(message, after) as port:
         far = f"postgresql://postgres@localhost:{port}/{sa.make_url(address).database}"
-        with pytest.raises(ConnectionLost, match=r"connection was refused or lost.*never charged twice"):
+        with ledger_refuses("connection_lost", match=r"connection was refused or lost.*never charged twice"):
             Ledger.open(far, made.id).charge(WEEKLY)
     assert len(made.charges("weekly", "2026-03-02")) == charged
     assert made.charge(WEEKLY).number == 3 and made.verify() == 3
@@ -214,7 +211,7 @@ def test_a_release_whose_session_the_server_ends_is_finished_by_the_same_call(
     charging: list[str] = []
     sa.event.listen(sa.Engine, "commit", end_sessions)
     try:
-        with pytest.raises(ConnectionLost, match="lost"):
+        with ledger_refuses("connection_lost", match="lost"):
             project.release(progress=lambda step: charging.append(step) if step == "charging the account" else None)
     finally:
         sa.event.remove(sa.Engine, "commit", end_sessions)
@@ -226,7 +223,7 @@ def test_a_release_whose_session_the_server_ends_is_finished_by_the_same_call(
 def test_a_server_that_is_not_there_is_refused_without_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "s3cret-word")
     for address in ("postgresql://me@localhost:1/office", "postgresql://me@/office?host=/nowhere"):
-        with pytest.raises(ConnectionLost, match="cannot be used: the connection was refused or lost") as refusal:
+        with ledger_refuses("connection_lost", match="cannot be used: the connection was refused or lost") as refusal:
             Ledger.open(address, "id")
         assert "s3cret-word" not in str(refusal.value) and refusal.value.__context__ is None
 
@@ -254,7 +251,7 @@ def test_a_missing_driver_names_the_package_to_install(monkeypatch: pytest.Monke
         raise ModuleNotFoundError("psycopg")
 
     monkeypatch.setattr(postgresql.sa, "create_engine", missing)
-    with pytest.raises(AddressRefused, match=re.escape("pip install 'dphist-pipeline[postgresql]'")):
+    with ledger_refuses("address_refused", match=re.escape("pip install 'dphist-pipeline[postgresql]'")):
         PostgresDatabase.at("postgresql://me@localhost/office")
 
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from database_server import Server, running_server
+from error_codes import ledger_refuses
 
-from dphist_pipeline.ledger.errors import FileUnusable
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, is_local
 from dphist_pipeline.ledger.witness import Witness
@@ -88,7 +88,7 @@ def refused(address: str) -> str:
     """What a ledger and a witness that cannot be reached say, which is the same."""
     said = []
     for ask in (lambda: Ledger.create(address), lambda: Witness.at(address).enrol("store-1", "entry-1")):
-        with pytest.raises(FileUnusable) as refusal:
+        with ledger_refuses("file_unusable") as refusal:
             ask()
         said.append(str(refusal.value))
         assert "the connection was refused or lost" in said[-1] and "\n" not in said[-1]

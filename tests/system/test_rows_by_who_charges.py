@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from database_server import Server
+from error_codes import ledger_refuses
 from office import Office
 
 from dphist_pipeline.canonical_json import canonical_json
@@ -22,7 +23,7 @@ from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.ledger import opened, postgresql
 from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import FileUnusable, LedgerAltered
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing.store import Store
@@ -169,7 +170,7 @@ def test_a_row_by_who_may_only_charge_fails_or_releases_and_replays_go_on(served
                 kinds.add(entry.kind)
                 try:
                     ledger.books()
-                except LedgerAltered as error:
+                except LedgerError as error:
                     pytest.fail(f"row {number}: {entry}: {error}")
     assert entered > times / 20 and len(kinds) >= 5, (entered, kinds)
     assert served.office.released("--json").json["replayed"]
@@ -190,7 +191,8 @@ def test_honest_rows_of_every_kind_are_entered(served: Served) -> None:
             follows = [*ledger.entries(), entry]
             try:
                 replay("here", follows)
-            except LedgerAltered:
+            except LedgerError as error:
+                assert error.code == "ledger_altered"
                 fits = False
             assert insert(connection, entry) == fits, entry
             assert len(ledger.entries()) == before + fits
@@ -299,5 +301,5 @@ def test_a_clock_days_ahead_of_the_server_is_refused_with_a_word(
     monkeypatch.setattr(opened, "utc_now", lambda: "2099-01-01T00:00:00Z")
     ledger = served.ledger(served.as_charger)
     (charge,) = ledger.charges("wards", "all")
-    with pytest.raises(FileUnusable, match="clock is more than a day ahead"):
+    with ledger_refuses("file_unusable", match="clock is more than a day ahead"):
         ledger.note(charge, "withdrawn", "wrong")

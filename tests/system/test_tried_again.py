@@ -7,13 +7,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from error_codes import ledger_refuses
 from office import Office
 from system.orchestrated import charges, defined, materialized, said
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.ledger import postgresql
-from dphist_pipeline.ledger.errors import ConnectionLost, FileBusy, FileUnusable
+from dphist_pipeline.ledger.errors import LedgerBusy, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.object_store import ObjectStoreFailed
 from dphist_pipeline.releasing import publisher, release
@@ -21,7 +22,9 @@ from dphist_pipeline.releasing.public_copy import NotCopied
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what errors say")
 
-LOST = ConnectionLost(noun="ledger", where="postgresql://db/ledger", problem="the connection was refused or lost")
+LOST = LedgerBusy(
+    "connection_lost", noun="ledger", where="postgresql://db/ledger", problem="the connection was refused or lost"
+)
 CLOSED = "postgresql://nobody@127.0.0.1:1/ledger"
 
 
@@ -166,14 +169,14 @@ def test_only_what_passes_by_itself_may_be_tried_again() -> None:
     passing = ("EndpointConnectionError", "ReadTimeoutError", "SlowDown", "InternalError", "503")
     assert all(object_store._passes(code) for code in passing)
     assert not any(object_store._passes(code) for code in ("AccessDenied", "NoSuchBucket", "NoCredentialsError"))
-    assert FileBusy(noun="ledger", where="x", seconds=60).try_again and LOST.try_again
-    assert not FileUnusable(noun="ledger", where="x", problem="it is read-only").try_again
+    assert LedgerBusy("file_busy", noun="ledger", where="x", seconds=60).try_again and LOST.try_again
+    assert not LedgerError("file_unusable", noun="ledger", where="x", problem="it is read-only").try_again
     assert not ObjectStoreFailed("s3://b", "cannot be used").try_again
 
 
 def test_a_server_that_does_not_answer_may_be_tried_again_and_one_that_refuses_not() -> None:
     pytest.importorskip("psycopg")
-    with pytest.raises(ConnectionLost):
+    with ledger_refuses("connection_lost"):
         Ledger.open(CLOSED)
     there = postgresql.PostgresDatabase.at(CLOSED)
     for said_by_server, again in (

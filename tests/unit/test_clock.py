@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from database_server import Server
+from error_codes import coded, ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url, url_of, week
 
 from dphist_pipeline.ledger import clock, opened
-from dphist_pipeline.ledger._clock_errors import ClockAhead, ClockBeforeBuild
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.signing import Operator
@@ -52,7 +53,7 @@ def test_a_release_may_be_late_by_a_quarter_of_a_year_and_its_period(
     asked = week(9, days=days)
     later(most + 1)
     for ask in (ledger.check, ledger.charge):
-        with pytest.raises(ClockAhead, match=f"the ledger, is {written(START)}: {most + 1} days"):
+        with ledger_refuses("clock_ahead", match=f"the ledger, is {written(START)}: {most + 1} days"):
             ask(asked)
     ledger.check(WEEKLY)
     assert ledger.charge(WEEKLY).number == 3, "what was charged before needs no clock"
@@ -69,7 +70,7 @@ def test_a_newer_file_of_the_machine_says_that_time_has_passed(
 ) -> None:
     later(3000)
     monkeypatch.setattr(clock, "machine_time", lambda: written(START + timedelta(days=2900)))
-    with pytest.raises(ClockAhead, match="a file of this machine's system, is 2034-11-02"):
+    with ledger_refuses("clock_ahead", match="a file of this machine's system, is 2034-11-02"):
         ledger.charge(week(9, days=7))
     monkeypatch.setattr(clock, "machine_time", lambda: written(START + timedelta(days=2901)))
     ledger.charge(week(9, days=7))
@@ -120,7 +121,9 @@ def test_a_clock_before_the_year_of_build_enters_nothing(
         lambda: ledger.note(charge, "approved", "ann"),
     ):
         with pytest.raises(
-            ClockBeforeBuild, match=rf"built in {clock.BUILT}.*nothing was entered.*the same command again"
+            LedgerError,
+            check=coded("clock_before_build"),
+            match=rf"built in {clock.BUILT}.*nothing was entered.*the same command again",
         ):
             ask()
     assert len(ledger.entries()) == 3 and not (tmp_path / "new.sqlite").exists()
@@ -145,7 +148,7 @@ def test_a_ledger_is_not_moved_by_a_clock_before_the_year_of_build(
     ann = Operator("ann", Ed25519PrivateKey.generate())
     made, target = Ledger.create(url_of(path), ann), database_server.new_database()
     monkeypatch.setattr(opened, "utc_now", lambda: f"{clock.BUILT - 1}-12-31T23:59:59Z")
-    with pytest.raises(ClockBeforeBuild):
+    with ledger_refuses("clock_before_build"):
         move(made.url, made.id, target, ann)
     monkeypatch.setattr(opened, "utc_now", lambda: f"{clock.BUILT}-12-31T23:59:59Z")
     assert move(made.url, made.id, target, ann).verify() == 2

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import AddressRefused, Overspend
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of
 
@@ -55,7 +55,7 @@ def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
         assert charge.year == 2031
     for now in ("2030-12-31T23:59:59Z", "2031-06-30T12:00:00Z"):
         time_passes(monkeypatch, now)
-        with pytest.raises(Overspend, match="0 left of 1 in 2031"):
+        with ledger_refuses("overspend", match="0 left of 1 in 2031"):
             ledger.charge(replace(WEEKLY, account="yearly", period="third"))
     assert [made.year for made in Ledger.open(ledger.url, ledger.id).standing().charges] == [2031, 2031]
 
@@ -85,6 +85,6 @@ def test_a_charge_made_by_a_clock_a_day_behind_counts_in_the_ledgers_year(
 )
 def test_an_address_that_names_no_database_is_refused_without_its_secrets(address: str) -> None:
     for ask in (lambda: Ledger.create(address), lambda: Ledger.open(address, "id")):
-        with pytest.raises(AddressRefused) as refusal:
+        with ledger_refuses("address_refused") as refusal:
             ask()
         assert "secret" not in str(refusal.value)

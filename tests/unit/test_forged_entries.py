@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, path, raw, url, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import LedgerAltered, NotAllowed
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 
@@ -97,7 +97,7 @@ def test_what_is_written_by_our_code_holds_together(ledger: Ledger) -> None:
 def test_an_entry_that_breaks_a_rule_of_decisions_is_found(ledger: Ledger, forgery: str) -> None:
     write, says = FORGERIES[forgery]
     write(ledger)
-    with pytest.raises(LedgerAltered, match=f"entry 12.*{says}"):
+    with ledger_refuses("ledger_altered", match=f"entry 12.*{says}"):
         Ledger.open(ledger.url, ledger.id)
 
 
@@ -111,12 +111,12 @@ def test_what_is_allowed_for_all_accounts_counts_beside_a_source_and_not_alone(l
     assert for_all is not None and for_all.number == 12
     charged(ledger, allowed=[3, 12])
     assert Ledger.open(ledger.url, ledger.id).verify() == 13
-    with pytest.raises(NotAllowed, match=r"DuckDB 2\.2 .*--engine duckdb=2\.2"):
+    with ledger_refuses("not_allowed", match=r"DuckDB 2\.2 .*--engine duckdb=2\.2"):
         ledger.check(replace(week(16), source=ADMISSIONS, version="duckdb=2.2"))
     assert ledger.charge(replace(week(16), source=ADMISSIONS, version="duckdb=2.1")).allowed == (3, 12)
     key = {"release": "weekly", "period": "2026-03-23", "revision": 1}
     forge(ledger, "charged", "health", {**PAID, "allowed": [12]}, **key)
-    with pytest.raises(LedgerAltered, match=r"entry 15.*without a decision"):
+    with ledger_refuses("ledger_altered", match=r"entry 15.*without a decision"):
         Ledger.open(ledger.url, ledger.id)
 
 
@@ -132,7 +132,7 @@ def test_what_is_allowed_for_all_accounts_counts_beside_a_source_and_not_alone(l
 )
 def test_a_decision_for_all_accounts_has_one_form(ledger: Ledger, account: str, what: dict[str, Any]) -> None:
     forge(ledger, "allowed", account, {**what, "reason": "mine"}, ANN)
-    with pytest.raises(LedgerAltered, match=r"entry 12.*cannot be read"):
+    with ledger_refuses("ledger_altered", match=r"entry 12.*cannot be read"):
         Ledger.open(ledger.url, ledger.id)
 
 
@@ -140,7 +140,7 @@ def test_a_decision_for_all_accounts_has_one_form(ledger: Ledger, account: str, 
 def test_the_first_key_of_an_old_ledger_is_signed_by_itself(path: Path, signer: Operator | None) -> None:
     old = Ledger.create(url_of(path))
     forge(old, "keyed", EVERYWHERE, {"operator": ANN.facts()}, signer)
-    with pytest.raises(LedgerAltered, match="signature is missing or false"):
+    with ledger_refuses("ledger_altered", match="signature is missing or false"):
         Ledger.open(url_of(path), old.id)
 
 
@@ -148,5 +148,5 @@ def test_an_old_ledger_holds_no_unsigned_allowance(path: Path) -> None:
     old = Ledger.create(url_of(path))
     old.open_account(HEALTH)
     forge(old, "allowed", "health", {"source": ADMISSIONS.facts(), "reason": ""})
-    with pytest.raises(LedgerAltered, match="signature"):
+    with ledger_refuses("ledger_altered", match="signature"):
         Ledger.open(url_of(path), old.id)

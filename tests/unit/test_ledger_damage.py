@@ -15,20 +15,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy
+from error_codes import coded, ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import Entry, seal
-from dphist_pipeline.ledger.errors import (
-    FileBusy,
-    FileUnusable,
-    LedgerAltered,
-    LedgerForeign,
-    LedgerMissing,
-    LedgerOutdated,
-    Overspend,
-)
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import statement_of
 
@@ -36,7 +29,7 @@ from dphist_pipeline.publishing.statements import statement_of
 
 
 def test_a_missing_ledger_is_refused_and_none_is_made(path: Path) -> None:
-    with pytest.raises(LedgerMissing, match="DPHIST_LEDGER"):
+    with ledger_refuses("ledger_missing", match="DPHIST_LEDGER"):
         Ledger.open(url_of(path), "id")
     assert not path.exists()
 
@@ -44,7 +37,7 @@ def test_a_missing_ledger_is_refused_and_none_is_made(path: Path) -> None:
 def test_a_ledger_that_goes_away_is_refused_and_none_is_made(ledger: Ledger, path: Path) -> None:
     path.unlink()
     for ask in (lambda: ledger.charge(WEEKLY), lambda: ledger.check(WEEKLY), ledger.verify, ledger.accounts):
-        with pytest.raises(LedgerMissing):
+        with ledger_refuses("ledger_missing"):
             ask()
     assert not path.exists()
 
@@ -52,7 +45,7 @@ def test_a_ledger_that_goes_away_is_refused_and_none_is_made(ledger: Ledger, pat
 @pytest.mark.parametrize("content", [b"", b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
 def test_a_file_that_is_no_ledger_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(LedgerAltered) as refusal:
+    with ledger_refuses("ledger_altered") as refusal:
         Ledger.open(url_of(path), "id")
     assert "sqlite3" not in "".join(traceback.format_exception(refusal.value))
     assert path.read_bytes() == content
@@ -61,12 +54,12 @@ def test_a_file_that_is_no_ledger_is_refused(path: Path, content: bytes) -> None
 def test_another_database_is_no_ledger(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (a)")
-    with pytest.raises(LedgerAltered, match="holds no ledger"):
+    with ledger_refuses("ledger_altered", match="holds no ledger"):
         Ledger.open(url_of(path), "id")
 
 
 def test_a_foreign_ledger_is_refused(ledger: Ledger, path: Path) -> None:
-    with pytest.raises(LedgerForeign, match=ledger.id):
+    with ledger_refuses("ledger_foreign", match=ledger.id):
         Ledger.open(url_of(path), "another")
 
 
@@ -75,9 +68,9 @@ def test_a_ledger_exchanged_under_a_running_program_is_refused(ledger: Ledger, p
     other.open_account(HEALTH)
     (tmp_path / "other.sqlite").replace(path)
     for ask in (ledger.check, ledger.charge):
-        with pytest.raises(LedgerOutdated):
+        with ledger_refuses("ledger_outdated"):
             ask(WEEKLY)
-    with pytest.raises(LedgerForeign):
+    with ledger_refuses("ledger_foreign"):
         ledger.verify()
 
 
@@ -87,9 +80,9 @@ def test_a_read_only_ledger_is_refused_but_can_be_read(ledger: Ledger, path: Pat
     place.chmod(mode)
     try:
         for ask in (lambda: ledger.check(WEEKLY), lambda: ledger.charge(WEEKLY)):
-            with pytest.raises(FileUnusable, match="chmod"):
+            with ledger_refuses("file_unusable", match="chmod"):
                 ask()
-        with pytest.raises(FileUnusable):
+        with ledger_refuses("file_unusable"):
             ledger.raise_total("health", Fraction(40), "r")
         assert Ledger.open(url_of(path), ledger.id).accounts() == [HEALTH]
     finally:
@@ -108,7 +101,7 @@ def test_a_ledger_that_belongs_to_others_is_found_out_by_a_trial_write(what: str
         path.chmod(0o666 if what == "folder" else 0o644)
         os.seteuid(65534)
         try:
-            with pytest.raises(FileUnusable):
+            with ledger_refuses("file_unusable"):
                 ledger.check(WEEKLY)
         finally:
             os.seteuid(0)
@@ -120,7 +113,7 @@ def test_a_ledger_held_by_another_program_is_busy_and_charges_nothing(
     monkeypatch.setattr(ledger_database, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        with pytest.raises(FileBusy, match="never charged twice") as refusal:
+        with ledger_refuses("file_busy", match="never charged twice") as refusal:
             ledger.charge(WEEKLY)
         assert ledger.accounts() == [HEALTH]
     assert "sqlite3" not in "".join(traceback.format_exception(refusal.value))
@@ -159,10 +152,10 @@ def used(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def refused_everywhere(ledger: Ledger, path: Path) -> LedgerAltered:
-    with pytest.raises(LedgerAltered):
+def refused_everywhere(ledger: Ledger, path: Path) -> LedgerError:
+    with ledger_refuses("ledger_altered"):
         Ledger.open(url_of(path), ledger.id)
-    with pytest.raises(LedgerAltered) as refusal:
+    with ledger_refuses("ledger_altered") as refusal:
         ledger.verify()
     assert "never edit it by hand" in str(refusal.value)
     return refusal.value
@@ -244,7 +237,7 @@ def test_an_edit_between_opening_and_charging_misleads_no_charge_and_is_found(us
     everything = week(16, epsilon=left)
     raw(path, "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 6")
     for ask in (used.check, used.charge):
-        with pytest.raises(Overspend):
+        with ledger_refuses("overspend"):
             ask(replace(everything, epsilon=left + Fraction(1, 9)))
     used.check(everything)
     assert used.charge(everything).number == 8
@@ -256,7 +249,7 @@ def test_entries_made_since_the_opening_are_judged_as_in_a_whole_ledger(used: Le
     other.charge(week(16))
     raw(path, "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 8")
     for ask in (used.check, used.charge, used.check):
-        with pytest.raises(LedgerAltered) as refusal:
+        with ledger_refuses("ledger_altered") as refusal:
             ask(week(23))
         assert refusal.value.number == 8
 
@@ -366,11 +359,11 @@ def test_a_lost_last_entry_is_found_by_the_audit_that_names_it(used: Ledger, pat
     used.require([witness])
     raw(path, "DELETE FROM ledger_entry WHERE number = 7")
     reopened = Ledger.open(url_of(path), used.id)
-    with pytest.raises(LedgerOutdated, match=r"entry 7 .*period=2026-03-09.*older backup.*never continue"):
+    with ledger_refuses("ledger_outdated", match=r"entry 7 .*period=2026-03-09.*older backup.*never continue"):
         reopened.require([witness])
     for ask in (lambda: used.charge(week(16)), used.verify):
         if used._seen.number == 7:
-            with pytest.raises(LedgerOutdated):
+            with ledger_refuses("ledger_outdated"):
                 ask()
 
 
@@ -380,7 +373,7 @@ def test_a_restored_ledger_that_was_used_again_is_found(used: Ledger, path: Path
     restored = Ledger.open(url_of(path), used.id)
     assert restored.charge(week(9, digest="digest-2")).number == 7
     assert restored.verify() == 7
-    with pytest.raises(LedgerOutdated):
+    with ledger_refuses("ledger_outdated"):
         restored.require([("an audit", last.number, last.hash)])
-    with pytest.raises(LedgerOutdated):
+    with ledger_refuses("ledger_outdated"):
         restored.require([("an audit", 10**30, last.hash)])

@@ -6,17 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from error_codes import coded, ledger_refuses
 from ledger_scenario import WEEKLY, ledger, path, url, url_of
 
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.errors import (
-    LedgerAltered,
-    NotedOtherwise,
-    NotRecordable,
-    PublishedAlready,
-    ReasonMissing,
-    Rejected,
-)
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
 
@@ -54,23 +48,27 @@ def test_what_is_rejected_is_neither_approved_nor_published(ledger: Ledger, char
     ledger.note(charge, "rejected", "wrong codes")
     ledger.note(charge, "rejected", "wrong codes")
     before = ledger.entries()
-    with pytest.raises(NotedOtherwise):
+    with ledger_refuses("noted_otherwise"):
         ledger.note(charge, "rejected", "never mind")
     for refused in (
         lambda: ledger.note(charge, "approved", "Ada"),
         lambda: ledger.note(charge, "withdrawn", "wrong codes"),
         lambda: ledger.record_published(charge, "digest"),
     ):
-        with pytest.raises(Rejected, match=r"weekly, period 2026-03-02, revision 1 was rejected on .*: wrong codes"):
+        with pytest.raises(
+            LedgerError,
+            check=coded("rejected"),
+            match=r"weekly, period 2026-03-02, revision 1 was rejected on .*: wrong codes",
+        ):
             refused()
     assert ledger.entries() == before and ledger.verify() == len(before)
 
 
 def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> None:
-    with pytest.raises(ReasonMissing):
+    with ledger_refuses("reason_missing"):
         ledger.note(charge, "rejected", "")
     ledger.record_published(charge, "digest")
-    with pytest.raises(PublishedAlready, match="dphist withdraw weekly 2026-03-02"):
+    with ledger_refuses("published_already", match="dphist withdraw weekly 2026-03-02"):
         ledger.note(charge, "rejected", "wrong codes")
     assert ledger.verify() == 4
 
@@ -87,7 +85,7 @@ def test_pages_are_rendered_as_often_as_one_likes_of_what_is_published(ledger: L
 
 @pytest.mark.parametrize(("kind", "said"), [("published", "digest of the values"), ("rendered", "digest of the pages")])
 def test_a_digest_that_is_none_is_called_what_it_is_of(ledger: Ledger, charge: Charge, kind: str, said: str) -> None:
-    with pytest.raises(NotRecordable, match=said):
+    with ledger_refuses("not_recordable", match=said):
         ledger.books().judge_publication(charge, kind, {"digest": ""})
 
 
@@ -95,7 +93,7 @@ def test_a_digest_that_is_none_is_called_what_it_is_of(ledger: Ledger, charge: C
 def test_a_ledger_that_says_both_is_found_altered(
     ledger: Ledger, charge: Charge, order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(LedgerAltered) as found:
+    with ledger_refuses("ledger_altered") as found:
         with monkeypatch.context() as careless:
             careless.setattr(Books, "judge_note", lambda *_: False)
             careless.setattr(Books, "judge_publication", lambda *_: False)

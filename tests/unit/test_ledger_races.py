@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from error_codes import coded, ledger_refuses
 from fork_server import PROCESSES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, url, url_of, week
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger.database import SqliteFile
-from dphist_pipeline.ledger.errors import FileBusy, FileExists, LedgerError, Overspend
+from dphist_pipeline.ledger.errors import FileExists, LedgerError
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 from dphist_pipeline.publishing.statements import statement_of
 
@@ -36,7 +37,8 @@ def charge_at_once(request: ChargeRequest) -> Any:
     _barrier.wait(300)
     try:
         charge = _ledger.charge(request)
-    except Overspend:
+    except LedgerError as error:
+        assert error.code == "overspend"
         return None
     _ledger.record_published(charge, "values-1")
     return charge
@@ -89,7 +91,7 @@ def test_who_may_write_holds_the_lock_from_the_first_read_on(
         with SqliteFile(path).transaction("read") as reader:
             read(reader)
         for intent in ("write", "rehearse"):
-            with pytest.raises(FileBusy), SqliteFile(path).transaction(intent) as second:
+            with ledger_refuses("file_busy"), SqliteFile(path).transaction(intent) as second:
                 read(second)
 
 

@@ -32,16 +32,6 @@ MOST_LINES = 5
 UNTOLD = "not told: the engine failed on what a row holds, and the release reads each row alone"
 
 
-class NoTerminal(Refused):
-    """Exact numbers were to be written to something that is no terminal."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "`dphist look` shows exact numbers about records on a terminal only, and its output goes to a file, a "
-            "pipe or a log. Run it in a terminal, without a redirection. Nothing was read, noted or spent."
-        )
-
-
 class Terminal:
     """A terminal, by its file descriptor; anything else is refused.
 
@@ -51,7 +41,11 @@ class Terminal:
 
     def __init__(self, descriptor: int) -> None:
         if not os.isatty(descriptor):
-            raise NoTerminal
+            raise Refused(
+                "`dphist look` shows exact numbers about records on a terminal only, and its output goes to a file, a "
+                "pipe or a log. Run it in a terminal, without a redirection. Nothing was read, noted or spent.",
+                code="no_terminal",
+            )
         self._descriptor = descriptor
 
     def write(self, lines: Iterator[str]) -> None:

@@ -19,7 +19,7 @@ from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing.locations import ledger_url
-from dphist_pipeline.releasing.store import Key, Store, StoreUnusable
+from dphist_pipeline.releasing.store import Key, Store, store_unusable
 
 
 def adoption_unclear(root: Path, missing: list[str], unknown: list[str]) -> Refused:
@@ -83,14 +83,14 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
 
     Raises:
         Refused: the witness is gone, and what was spent elsewhere was not stated for every account.
-        StoreUnusable: this user cannot see what was rejected in it.
+        Halted: this user cannot see what was rejected in it.
     """
     if not may(store.confidential, os.R_OK | os.X_OK):
         problem = (
             "is not adopted: this user may not look into its confidential/, which holds what was rejected. Run it as "
             "root, with DPHIST_OPERATOR_KEY=FILE for the operator's key. Nothing was changed."
         )
-        raise StoreUnusable(store.root, problem)
+        raise store_unusable(store.root, problem)
     # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
     ledger = Ledger.open(ledger_url(store.root), store.ledger_id)
     witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]

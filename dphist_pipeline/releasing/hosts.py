@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.manifest import publisher_id
 from dphist_pipeline.releasing.locations import ledger_url
-from dphist_pipeline.releasing.store import Store, StoreUnusable, describe, make_folders, own_folder
+from dphist_pipeline.releasing.store import Store, describe, make_folders, own_folder, store_unusable
 
 _FIRST = Folder("unnamed", "'unknown' (by a version that named none)")
 
@@ -54,11 +54,11 @@ def join(root: Path, public_address: str | None = None) -> Store:
         public_address: of a copy of its public folder, which hosts of one store share.
 
     Raises:
-        StoreUnusable: the environment names no ledger, or a store cannot be made there.
+        Halted: the environment names no ledger, or a store cannot be made there.
         LedgerError: there is no such ledger, or its witness is another one.
     """
     if not os.environ.get("DPHIST_LEDGER"):
-        raise StoreUnusable(root, "cannot be made: set DPHIST_LEDGER and DPHIST_WITNESS as on its other hosts")
+        raise store_unusable(root, "cannot be made: set DPHIST_LEDGER and DPHIST_WITNESS as on its other hosts")
     ledger, witness = Ledger.open(ledger_url(root)), Witness.at()
     witness.refuse_ledger(ledger.place)
     store_id = witness.store_started_by(ledger.standing().started_by)

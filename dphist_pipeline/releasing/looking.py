@@ -42,7 +42,7 @@ def look(
         now: the present; by the clock when left out.
 
     Raises:
-        NoTerminal: the output is no terminal; nothing was read or noted.
+        Refused: the output is no terminal; nothing was read or noted.
         Refused: another engine counts the release.
     """
     with nothing_charged():

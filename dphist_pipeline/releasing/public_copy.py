@@ -17,7 +17,7 @@ from dphist_pipeline.publishing.bucket_copy import Copied, Origin, bring_up_to_d
 from dphist_pipeline.publishing.manifest import NAME, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.releasing.hosts import publisher_of
-from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, StoreUnusable, description
+from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, description, store_unusable
 from dphist_pipeline.releasing.vouching import vouching_reader
 
 
@@ -72,7 +72,7 @@ def with_bucket(store: Store, address: str) -> Store:
         address: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
-        ManifestDamaged, ObjectStoreFailed, Halted, StoreUnusable: what is wrong, and the mend.
+        ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
     found_in(objects, store.ledger_id, publisher_of(store))
@@ -85,7 +85,7 @@ def with_bucket(store: Store, address: str) -> Store:
         return store
     except OSError as error:
         problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
-    raise StoreUnusable(store.root, f"{problem}. Run this as the user who releases.")
+    raise store_unusable(store.root, f"{problem}. Run this as the user who releases.")
 
 
 def copy_to_bucket(

@@ -17,7 +17,7 @@ def public_folder(named: Path | str | None) -> Path:
             as it is; by default as `store_folder` says.
 
     Raises:
-        StoreMissing, StoreUnusable: what is wrong, and the mend.
+        StoreMissing, Halted: what is wrong, and the mend.
     """
     root = store_folder(None if named is None else Path(named))
     if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{CURRENT}"))):

@@ -58,12 +58,9 @@ class StoreMissing(Refused):
         )
 
 
-class StoreUnusable(Halted):
+def store_unusable(root: Path, problem: str) -> Halted:
     """A store that exists but cannot be used, or a place where none can be made."""
-
-    def __init__(self, root: Path, problem: str) -> None:
-        self.root, self.problem = root, problem
-        super().__init__(f"the store at {root} {problem}")
+    return Halted(f"the store at {root} {problem}", code="store_unusable", root=root, problem=problem)
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class Store:
             public_address: of a copy of its public folder, `s3://bucket/prefix`, checked.
 
         Raises:
-            StoreUnusable: something is there already, or the folder cannot be made.
+            Halted: something is there already, or the folder cannot be made.
             LedgerError: ledger, key or witness cannot be where they are to be.
         """
         witness = Witness.at()
@@ -138,7 +135,7 @@ class Store:
             witness: its witness's file or address; by default as the environment says.
 
         Raises:
-            StoreMissing, StoreUnusable: what is wrong, and the mend.
+            StoreMissing, Halted: what is wrong, and the mend.
         """
         _refuse_address(Path(root))
         root = Path(root).absolute()
@@ -146,7 +143,7 @@ class Store:
         if not described.is_file():
             raise StoreMissing(root)
         if not may(described, os.R_OK):
-            raise StoreUnusable(
+            raise store_unusable(
                 root, f"has a store.json that this user may not read. Its owner lets you: chmod a+r {described}"
             )
         try:
@@ -158,7 +155,7 @@ class Store:
         except (ValueError, KeyError, TypeError, OSError):
             usable = False
         if not usable:
-            raise StoreUnusable(root, "has a store.json that this version cannot read; put back the original")
+            raise store_unusable(root, "has a store.json that this version cannot read; put back the original")
         return store
 
     def ledger(self) -> Ledger:
@@ -167,7 +164,7 @@ class Store:
         kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
         if kind is not None:
             problem = f"has its confidential files on a network file system ({kind}), where several machines reach them"
-            raise StoreUnusable(self.root, f"{problem}. That needs a ledger on a server: `dphist ledger move --help`")
+            raise store_unusable(self.root, f"{problem}. That needs a ledger on a server: `dphist ledger move --help`")
         # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self.named_entries()))
         return ledger
@@ -318,7 +315,7 @@ class Store:
                     continue
                 witness = (str(audit.relative_to(self.root)), int(facts["ledger"]["number"]), facts["ledger"]["hash"])
             if witness is None:
-                raise StoreUnusable(
+                raise store_unusable(
                     self.root,
                     f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
                     "away and release that period again, for nothing",
@@ -329,7 +326,7 @@ class Store:
                 facts = json.loads(rejection.read_bytes())
                 witness = (str(rejection.relative_to(self.root)), int(facts["number"]), facts["hash"])
             except (ValueError, KeyError, TypeError, OSError):
-                raise StoreUnusable(
+                raise store_unusable(
                     self.root, f"has a damaged {rejection.relative_to(self.root)}: restore it"
                 ) from None
             yield witness
@@ -343,15 +340,15 @@ def make_folders(root: Path, witness: Witness) -> Path:
         witness: of the store that will be; it must lie outside.
 
     Raises:
-        StoreUnusable: the folder holds something, or cannot be made.
+        Halted: the folder holds something, or cannot be made.
     """
     _refuse_address(root)
     root = root.absolute()
     witness.refuse_inside(root)
     if {"?", "#"} & set(str(root)):
-        raise StoreUnusable(root, "cannot be made: databases take ? and # for parts of an address. Use another name.")
+        raise store_unusable(root, "cannot be made: databases take ? and # for parts of an address. Use another name.")
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise StoreUnusable(root, "cannot be made: something is there already. Choose another folder.")
+        raise store_unusable(root, "cannot be made: something is there already. Choose another folder.")
     try:
         make_folder(root, 0o755)
         (root / "public").mkdir(0o755)  # of two that make one store at once, the second fails here
@@ -361,7 +358,7 @@ def make_folders(root: Path, witness: Witness) -> Path:
         return root
     except OSError as error:
         problem = error.strerror
-    raise StoreUnusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
+    raise store_unusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
 
 
 def folder_content() -> bytes:
@@ -387,7 +384,7 @@ def _refuse_address(root: Path) -> None:
     """Refuses an address such as s3://bucket/store, which would name a local folder called `s3:`."""
     first = root.parts[0] if root.parts else ""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", first):
-        raise StoreUnusable(
+        raise store_unusable(
             root, f"cannot be made or opened: `{first}//` begins an address, and a store is a folder of this machine."
         )
 
@@ -399,7 +396,7 @@ def own_folder(store: Store) -> Folder:
         store: as this host sees it; its confidential folder is written to where it has no id.
 
     Raises:
-        StoreUnusable: the id is damaged, or cannot be written.
+        Halted: the id is damaged, or cannot be written.
     """
     path = store.confidential / FOLDER
     mend = f"{path.relative_to(store.root)}: put it back from a backup"
@@ -421,7 +418,7 @@ def own_folder(store: Store) -> Folder:
         problem = f"({error.strerror}) an unusable {mend}"
     except (ValueError, KeyError, TypeError):
         pass
-    raise StoreUnusable(store.root, f"has {problem}")
+    raise store_unusable(store.root, f"has {problem}")
 
 
 def host_name() -> str:

@@ -18,7 +18,7 @@ from error_codes import coded, ledger_refuses
 from office import Office
 from system.small_release import ACCOUNT, EPSILON, NAME, WEEK, WEEKS, Project, assert_whole, at_once, charges, start
 
-from dphist_pipeline.errors import AfterCharge
+from dphist_pipeline.errors import AfterCharge, Halted
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
@@ -27,7 +27,7 @@ from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.plans import request_of
 from dphist_pipeline.releasing.release_spec import load_spec
-from dphist_pipeline.releasing.store import FOLDER, Store, StoreUnusable, host_name, own_folder
+from dphist_pipeline.releasing.store import FOLDER, Store, host_name, own_folder
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 
@@ -159,7 +159,9 @@ def test_a_charge_of_an_earlier_version_belongs_to_the_host_that_did_not_join(tw
 def test_a_damaged_id_is_refused_before_anything_is_spent(tmp_path: Path, content: bytes) -> None:
     project = Project.make(tmp_path / "project")
     (project.root / "confidential" / FOLDER).write_bytes(content)
-    with pytest.raises(StoreUnusable, match=r"a damaged confidential/folder\.json: put it back"):
+    with pytest.raises(
+        Halted, check=coded("store_unusable"), match=r"a damaged confidential/folder\.json: put it back"
+    ):
         project.release()
     assert project.spent() == 0
 
@@ -197,7 +199,7 @@ def test_joining_needs_the_ledger_and_the_witness_of_the_other_hosts(
     made = office.run("init", "--join", "--store", there, "--json")
     assert made.code == 0 and made.json["id"] == Store.open(office.store).id
     assert office.run("ledger", "show", "--store", there).code == 0
-    with pytest.raises(StoreUnusable, match="something is there already"):
+    with pytest.raises(Halted, check=coded("store_unusable"), match="something is there already"):
         hosts.join(there)
     monkeypatch.setenv("DPHIST_WITNESS", str(tmp_path / "other.sqlite"))
     Witness.at().enrol("another store", "another entry")
@@ -226,7 +228,9 @@ def test_confidential_files_on_a_network_disk_need_a_ledger_on_a_server(
     monkeypatch.setattr(store_module, "network_disk", lambda path: "nfs4")
     for host in two:
         if host.server is None:
-            with pytest.raises(StoreUnusable, match=r"network file system \(nfs4\).*ledger move"):
+            with pytest.raises(
+                Halted, check=coded("store_unusable"), match=r"network file system \(nfs4\).*ledger move"
+            ):
                 host.release()
         else:
             host.release(WEEKS[two.index(host)])

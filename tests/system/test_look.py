@@ -13,11 +13,13 @@ from unittest import mock
 
 import duckdb
 import pytest
+from error_codes import coded
 from office import Office, Ran
 
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import looking
-from dphist_pipeline.confidential.looking import NoTerminal, Terminal
+from dphist_pipeline.confidential.looking import Terminal
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
 
 # 7 rows of 5 people: a unique spelling, an age that is no number, a date that is no date, and a row of nobody.
@@ -92,10 +94,10 @@ def test_a_terminal_shows_what_a_release_would_read_exactly(week: Office) -> Non
 def test_nothing_but_a_terminal_is_shown_exact_numbers(week: Office, tmp_path: Path) -> None:
     ran = week.run("look", week.folder / "spec.yaml", "--period", "2026-03-02")
     assert (ran.code, looks(week)) == (1, []) and "on a terminal only" in ran.err and not ran.out
-    with (tmp_path / "out").open("w") as file, pytest.raises(NoTerminal):
+    with (tmp_path / "out").open("w") as file, pytest.raises(Refused, check=coded("no_terminal")):
         Terminal(file.fileno())
     reading, writing = os.pipe()
-    with pytest.raises(NoTerminal):
+    with pytest.raises(Refused, check=coded("no_terminal")):
         Terminal(writing)
     os.close(reading), os.close(writing)
 

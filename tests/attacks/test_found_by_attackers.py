@@ -122,6 +122,19 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
         assert not store.journal(first.key).exists()
 
 
+def test_what_was_disallowed_since_the_charge_is_not_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    with office.witnessed():
+        store = Store.open(office.store)
+        spec = load_spec(office.folder / "spec.yaml", store)
+        killed = release.begin(spec, store, None, datetime.now(UTC))
+        killed.ledger.charge(killed.request)
+        (decision,) = store.ledger().decisions("health")
+        store.ledger().disallow(decision.number, "a court says so", Operator.load())
+        monkeypatch.setattr(release.engines, "count", lambda *given: pytest.fail("records were read"))
+        with ledger_refuses("not_allowed"):
+            release.draw_apart(release.begin(spec, store, None, datetime.now(UTC)), lambda: None)
+
+
 def test_records_that_the_environment_names_are_declared_a_code_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ RELEASING = (
         "dphist_pipeline/releasing/release.py",
         (
             COPIES,
+            f"{ATTACKED}::test_what_was_disallowed_since_the_charge_is_not_read",
             f"{ATTACKED}::test_a_decision_is_taken_back_between_counting_and_drawing",
             f"{ATTACKED}::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
         ),
@@ -64,6 +65,11 @@ RELEASING = (
                 "        store.refuse_cut(ledger, witness)\n    return charge",
                 "    return charge",
                 "a cut ledger charges",
+            ),
+            Mutation(
+                "decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)",
+                "decisions = tuple(of for of in attempt.ledger.books().permissions.ever.values() if of.reading)",
+                "read though the source was disallowed since the charge",
             ),
             Mutation(
                 "        refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)\n        return exact",
@@ -112,6 +118,36 @@ RELEASING = (
                 "    refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)\n    store.forget",
                 "    store.forget",
                 "what was rejected while a door drew goes on",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.REJECTED_BEFORE)\n",
+                "        pass\n",
+                "what a killed rejection left is published",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.REJECTED_IN_A_DOOR, charged.charge)\n",
+                "",
+                "a rejection under a door is told as a missing file",
+            ),
+            Mutation(
+                "    refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)\n",
+                "",
+                "what was taken back is given as published",
+            ),
+            Mutation(
+                "    refuse_overtaken(attempt, Race.WITHDRAWN_WHILE_PUBLISHING, paid.charge)\n",
+                "",
+                "a call ends well whose files were taken back",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, made)\n",
+                "",
+                "two hosts that charge at once both draw",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)\n",
+                "        pass\n",
+                "a host draws for another's charge",
             ),
             Mutation("    finish_withdrawals(store, ledger)\n", "", "a killed withdrawal answers for ever"),
             Mutation(

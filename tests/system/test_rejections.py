@@ -7,6 +7,7 @@ import json
 import pytest
 from office import Office, Ran, left_by_older_version
 
+from dphist_pipeline.confidential import journal
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing.store import FOLDER
@@ -180,6 +181,20 @@ def test_what_is_rejected_while_a_door_draws_leaves_nothing_that_was_drawn(tmp_p
     assert "was rejected on" in refusal(office, "release", office.folder / "spec.yaml")
     assert not drawn(office) and not office.published().exists()
     assert spent(office) == "1/2"
+
+
+def test_what_is_rejected_between_a_draw_and_its_reading_is_told_as_rejected(tmp_path, monkeypatch):
+    office, sync = Office(tmp_path / "office").opened(), journal.sync_folder
+
+    def rejected_first(folder):
+        if folder.exists():
+            run(office, *REJECT)
+        sync(folder)
+
+    office.write_spec(publish="manual")
+    monkeypatch.setattr(journal, "sync_folder", rejected_first)
+    assert "was rejected on" in refusal(office, "release", office.folder / "spec.yaml")
+    assert not drawn(office) and not office.published().exists()
 
 
 def test_a_ledger_put_back_to_before_a_rejection_is_noticed_and_draws_nothing(office):

@@ -178,8 +178,7 @@ def altered_values(folder: Path, digest_too: bool = False) -> None:
 @pytest.fixture
 def released(office: Office) -> Office:
     """An office with one release and no bucket."""
-    office.opened().released()
-    return office
+    return office.with_release()
 
 
 def found_by_doctor(office: Office) -> dict[str, Any]:

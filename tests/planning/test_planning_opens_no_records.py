@@ -97,7 +97,7 @@ def as_it_was(source: Path) -> None:
 def test_neither_the_source_nor_the_ledger_is_touched(
     office: Office, monkeypatch: pytest.MonkeyPatch, asked: str, change: Callable[[Path], None]
 ) -> None:
-    office.opened().released()
+    office.with_release()
     source = office.folder / "data" / "admissions.parquet"
     change(source)
     looked_for: list[str] = []

@@ -20,6 +20,7 @@ from typing import Any, get_type_hints
 from card_prose import in_prose
 from claims_page import classifier_accuracy, paper_claims, paper_contenders
 from hook_tables import shown, table
+from mkdocs.exceptions import PluginError
 from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
 
 import dphist_pipeline as dph
@@ -33,6 +34,7 @@ HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
+LOADED = re.compile(r'<(?:script|img|iframe)[^>]*?\bsrc="?([^"\s>]+)|<link[^>]*?\bhref="?([^"\s>]+)')
 OWN = ("geometric", "boost", "workload", "dawa", "multiscale", "adaptive_grid")
 PROVED = ("Identity", "HB")  # of the published algorithms those whose ε is proved
 COMMENT = re.compile(r"^ *(?:(?P<field>\w+):\s*(?P<example>.*?))?\s*# (?P<words>.*)$")
@@ -48,6 +50,22 @@ CALLED = {
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """MkDocs calls this for every page: fills in what is generated."""
     return MARKER.sub(lambda found: GENERATED[found[1]](), markdown)
+
+
+class PageFetches(PluginError):
+    """A built page loads a file from elsewhere."""
+
+    def __init__(self, page: str, address: str) -> None:
+        super().__init__(f"{page} loads {address}. The site works offline: put the file beside the page.")
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """MkDocs calls this when all is built: stops if a page would fetch anything from elsewhere."""
+    for page in sorted(Path(config["site_dir"]).rglob("*.html")):
+        for pair in LOADED.findall(page.read_text(encoding="utf-8")):
+            for address in pair:
+                if "//" in address:
+                    raise PageFetches(str(page.relative_to(config["site_dir"])), address)
 
 
 def spec_example() -> str:

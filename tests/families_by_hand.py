@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from by_hand import charged
+from by_hand import charged, on_cards
 
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism
@@ -56,6 +56,7 @@ def publish_family(
     revision: int = 1,
     epsilon: Fraction = Fraction(1, 2),
     seed: int = 1,
+    pictures: bool = False,
 ) -> dict[str, Release]:
     """Writes the files of a family where a store would have them, and returns its tables by their names."""
     made, told = estimate_family(axes, tables, epsilon, seed)
@@ -67,6 +68,7 @@ def publish_family(
         **{"mechanism": "tables", "cells": 1, "axes": axes, "tables": told},
         "ledger": charged(folder),
     }
-    write_family(made, {}, facts, folder)
+    with on_cards(pictures):
+        write_family(made, {}, facts, folder)
     read = Release(folder, facts, replayed=False)
     return {name: Release(folder / "tables" / name, {**read.audit}, replayed=False) for name in told}

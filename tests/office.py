@@ -23,9 +23,11 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dphist_pipeline.answering import building
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.publishing import pages
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.store import Store
@@ -123,6 +125,10 @@ class Office:
         self.write_spec()
         return self
 
+    def with_release(self) -> Office:
+        """As `opened` and `released`; the release is a copy of one that the tests of this module share."""
+        return released_once(Operator.load_or_make().public, pages.draw, building.build_apart).copied_to(self.folder)
+
     def undecided(self) -> Office:
         """The office with a store in which nothing is decided: no account, no source; a copy, as in `opened`."""
         self._made("undecided")
@@ -215,6 +221,16 @@ class Office:
             shutil.copy(self.witness, copy.witness)
             copy.allow()  # the records lie elsewhere now
         return copy
+
+
+@cache
+def released_once(operator: str, *stand_ins: object) -> Office:
+    """An office of this operator with a release, to be copied; another one where a module draws or builds otherwise."""
+    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = Office(folder / "office").opened()
+    made.released("--store", str(made.store))
+    return made
 
 
 @cache

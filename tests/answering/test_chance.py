@@ -29,6 +29,7 @@ from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 
+pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
 # Of each ward the rows expected in a week, and people of whom they come.
 EXPECTED = np.array([3.0, 40.0, 400.0, 4_000.0])
 PEOPLE = np.array([100.0, 1_000.0, 10_000.0, 100_000.0])
@@ -41,7 +42,7 @@ EDGES = np.array([0.0, 10, 20, 40, 90])
 BY_AGE = np.array([30.0, 200.0, 500.0, 60.0])  # rows expected in a week in a place, by age
 AGES: list[dict[str, Any]] = [{"column": "age", "edges": EDGES.tolist()}, AXES[1]]
 SCALES = {"little": Fraction(1, 2), "much": Fraction(20)}
-PERIODS = 12
+PERIODS = 24  # a question costs the same for many periods as for few
 UNLIKELY = 1e-9
 
 
@@ -53,7 +54,7 @@ def laplace(source: np.random.Generator, scale: Fraction, shape: tuple[int, ...]
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """12 weeks of counts of a constant rate in ten places, with little and much noise: four wards, ages, fixed ages."""
+    """24 weeks of counts of a constant rate in ten places, with little and much noise: four wards, ages, fixed ages."""
     public, source = tmp_path_factory.mktemp("public"), np.random.default_rng(random_words(4))
     for noise, scale in SCALES.items():
         for axes, expected, name in (
@@ -112,9 +113,9 @@ def test_changes_of_a_constant_rate_hold_0_as_often_as_promised_with_chance(aske
 
 
 def changes(asked: Any, noise: str, ward: int, with_chance: str) -> list[bool]:
-    """Whether each change of a ward, in all places, has an interval that holds 0."""
+    """Whether each change of a ward, in half of the places, has an interval that holds 0."""
     inside = []
-    for place in AXES[1]["values"]:
+    for place in AXES[1]["values"][:5]:
         box = f"{{'ward': 'w{ward}', 'place': '{place}'}}"
         query = f"SELECT ci_lower, ci_upper FROM r.dph_changes('r.{noise}', {box}, with_chance := {with_chance})"
         inside += [low <= 0 <= high for low, high in asked.execute(query).fetchall()]
@@ -138,7 +139,7 @@ def test_standardised_rates_that_are_constant_lie_in_their_intervals_with_chance
 
 def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: Any) -> None:
     inside = []
-    for place, other in zip(AXES[1]["values"][:5], AXES[1]["values"][5:], strict=True):
+    for place, other in zip(AXES[1]["values"][:3], AXES[1]["values"][5:8], strict=True):
         boxes = ", ".join(f"{{'ward': 'w2', 'place': '{one}'}}" for one in (place, other))
         rows = asked.execute(f"SELECT ci_lower, ci_upper FROM r.dph_ratio('r.little', {boxes}, with_chance := true)")
         inside += [low <= 1 <= high for low, high in rows.fetchall()]
@@ -146,9 +147,9 @@ def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: An
 
 
 def answers(asked: Any, question: str) -> list[tuple[float, float]]:
-    """The intervals of a question with `{place}` in it, of four places and all weeks."""
+    """The intervals of a question with `{place}` in it, of two places and all weeks."""
     found: list[tuple[float, float]] = []
-    for place in AXES[1]["values"][:4]:
+    for place in AXES[1]["values"][:2]:
         found += asked.execute(f"SELECT ci_lower, ci_upper FROM r.{question.replace('{place}', place)}").fetchall()
     return found
 

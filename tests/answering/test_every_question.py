@@ -88,7 +88,8 @@ def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [1]), ids=str)
 def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
-        assert_told(row, store.oracles[row["period"]].answer(**box), store.releases[row["period"]].answer(**box))
+        told = store.releases[row["period"]].answer(**box) if row["period"] in TOLD else None
+        assert_told(row, store.oracles[row["period"]].answer(**box), told)
     for part in BOXES[1:]:
         for row in ask(store, "dph_share('r.weekly', ?, ?)", as_json(part), as_json(box)):
             told = store.releases[row["period"]].share(part, box) if row["period"] in TOLD else None
@@ -97,7 +98,7 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
                 assert row["part_estimate"] / row["whole_estimate"] == pytest.approx(row["estimate"])
     for first, second in pairwise(PERIODS):
         (row,) = ask(store, f"dph_compare('r.weekly', '{first}', '{second}', ?)", as_json(box))
-        told = store.releases[second].change_since(store.releases[first], box)
+        told = store.releases[second].change_since(store.releases[first], box) if second in TOLD else None
         assert_told(row, store.oracles[second].change_since(store.oracles[first], box), told)
         assert (row["first_period"], row["second_period"]) == (first, second)
         assert row["second_estimate"] - row["first_estimate"] == pytest.approx(row["estimate"])
@@ -174,7 +175,7 @@ def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: l
 
 def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
     for release in (store.releases[period] for period in TOLD[1:2]):
-        for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts():
+        for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts()[:: 1 if SOAKING else 3]:
             ages = (
                 None if row["age_upper"] is None and row["age_lower"] is None else (row["age_lower"], row["age_upper"])
             )
@@ -297,16 +298,18 @@ def test_python_refuses_the_same(store: Asked) -> None:
 def test_an_axis_may_be_called_self_or_as_a_column_of_an_answer(tmp_path: Path) -> None:
     names = ("self", "cells", "note", "basis", "noise_error", "count", "level")
     axes = [{"column": name, "values": ["a", "b"]} for name in names]
-    release = by_hand.publish(tmp_path, by_hand.estimate(axes), axes)
+    estimate = by_hand.estimate(axes)
+    release = by_hand.publish(tmp_path, estimate, axes)
     (tmp_path / "scratch").mkdir()
     catalogue = build_catalogue(tmp_path, tmp_path / "scratch")
-    assert release.answer(self="a").cells == 2 ** (len(names) - 1)
-    assert by_hand.estimate(axes).box(self="a").estimate == release.answer(self="a").estimate
+    for name in ("self", "count"):
+        told = release.answer(**{name: "a"})
+        assert (told.cells, told.estimate) == (64, estimate.box(**{name: "a"}).estimate)
     with attached(catalogue) as connection:
         for name in names:
             found = connection.execute(f"FROM r.dph_marginal('r.weekly', ['{name}'])").fetchall()
             assert [(row[2], row[9]) for row in found] == [("a", 64), ("b", 64)]
-            assert [row[3] for row in found] == [release.answer(**{name: value}).estimate for value in "ab"]
+            assert [row[3] for row in found] == [estimate.box(**{name: value}).estimate for value in "ab"]
         for question in ("dph_band('r.weekly')", "dph_whole('r.weekly')"):
             assert len(connection.execute(f"FROM r.{question}").fetchall()) == 128
 

@@ -35,19 +35,20 @@ def publish(public: Path, axes: list[dict[str, Any]], period: str = "2026-03-02"
     return by_hand.publish(public, by_hand.estimate(axes), axes, period=period, **facts).path
 
 
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three weeks, the second of which was revised, and the third by other axes; beside it one with odd columns."""
+    public = tmp_path_factory.mktemp("public")
     for period, revision, axes in (
         (WEEKS[0], 1, AXES),
         (WEEKS[1], 1, AXES),
         (WEEKS[1], 2, AXES),
         (WEEKS[2], 1, [AGE, WARD]),
     ):
-        publish(tmp_path, axes, period, revision=revision)
+        publish(public, axes, period, revision=revision)
     odd = [{"column": name, "values": ["x"]} for name in ("period_start", "is_latest", "ward", "ward_is_other")]
-    publish(tmp_path, odd, release="odd")
-    return built(tmp_path)
+    publish(public, odd, release="odd")
+    return built(public)
 
 
 def built(public: Path) -> Path:

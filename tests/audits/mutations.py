@@ -12,7 +12,7 @@ A first run of every file of tests without a mutation notes which of them call w
 mutation is tried on the quickest that call what it changes, then on all that its part names, then on the quickest of
 other parts that call it.
 
-    python tests/audits/mutations.py [--only PART] [--processes 2] [--report]
+    python tests/audits/mutations.py [--room ROOM ...] [--survivors] [--only PART] [--processes 2] [--report]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mutation_report import ENDLESS, summary, verdict, write_report
+from mutation_report import ENDLESS, MEASURED, summary, verdict, write_report
 from reached import First, Seen, Watch, chosen, function_at, read, seen_by
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -319,30 +319,43 @@ def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]], at_once
         yield row
 
 
-def parts() -> Iterator[Part]:
-    """All mutations: a file for each room, with the table of the same name in capitals."""
-    for room in ROOMS:
+def parts(rooms: Iterable[str] = ROOMS) -> Iterator[Part]:
+    """The mutations of rooms: a file for each, with the table of the same name in capitals."""
+    for room in rooms:
         yield from getattr(importlib.import_module(f"mutated_{room}"), room.upper())
 
 
-def selected(only: str) -> list[Part]:
-    """The mutations whose `file: why` a regular expression finds."""
+def selected(only: str, rooms: Iterable[str] = ROOMS, among: Collection[str] | None = None) -> list[Part]:
+    """The mutations of rooms whose `file: why` a regular expression finds.
+
+    Args:
+        among: of these names alone, each a `file: why`; None for all.
+    """
     found = []
-    for part in parts():
-        asked = tuple(one for one in part.mutations if re.search(only, f"{part.file}: {one.why}"))
+    for part in parts(rooms):
+        named = [(one, f"{part.file}: {one.why}") for one in part.mutations]
+        asked = tuple(one for one, name in named if re.search(only, name) and (among is None or name in among))
         found += [part._replace(mutations=asked)] * bool(asked)
     return found
+
+
+def survivors(project: Path = PROJECT) -> set[str]:
+    """What the last report told as survived, now or before: a `file: why` each."""
+    told = json.loads((project / MEASURED).read_text(encoding="utf-8"))["unnoticed"]
+    return {f"{one['file']}: {one['why']}" for one in told if one["verdict"].startswith("survived")}
 
 
 def main() -> int:
     """Tries the mutations, prints the table, and gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="PART", help="a regular expression for `file: mutation`")
+    parser.add_argument("--room", action="append", choices=ROOMS, help="mutations of this room; may be repeated")
+    parser.add_argument("--survivors", action="store_true", help="only what the last report told as survived")
     parser.add_argument("--report", action="store_true", help="try nothing; write what is known to docs/")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
     parser.add_argument("--at-once", action="store_true", help="run no test without a mutation: all tests, not chosen")
     options = parser.parse_args()
-    parts = selected(options.only)
+    parts = selected(options.only, options.room or ROOMS, survivors() if options.survivors else None)
     try:
         for part in parts:
             for mutation in part.mutations:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from mutation_report import MEASURED, PAGE, VERDICTS, page, summary
-from mutations import PROJECT, Mutation, MutationOutdated, Part, mutated, parts, run_tests, selected
+from mutations import PROJECT, Mutation, MutationOutdated, Part, mutated, parts, run_tests, selected, survivors
+from mutations import ROOMS as TABLES
 from reached import First, Seen, chosen
 
 ROOMS = ("confidential", "ledger", "answering", "releasing", "spec", "publishing", "mechanisms", "solvers")
@@ -90,6 +91,15 @@ def test_the_page_of_mutations_shows_the_kept_figures_and_they_are_of_these_list
     assert page(text, held) == text
     listed = {(part.file, one.old, one.new) for part in selected("") for one in part.mutations}
     assert {(one["file"], one["old"], one["new"]) for one in held["unnoticed"]} <= listed
+
+
+@pytest.mark.audit
+def test_a_run_may_be_of_rooms_or_of_what_survived() -> None:
+    sizes = [sum(len(part.mutations) for part in selected("", [room])) for room in TABLES]
+    assert min(sizes) > 0 and sum(sizes) == sum(len(part.mutations) for part in selected(""))
+    asked = selected("", ["releasing", "spec"], survivors())
+    named = {f"{part.file}: {one.why}" for part in asked for one in part.mutations}
+    assert 0 < len(named) < sum(sizes) and named <= survivors()
 
 
 @pytest.mark.audit

@@ -22,6 +22,7 @@ from requiring import missing
 
 from dphist_pipeline.answering.building import build
 from dphist_pipeline.publishing.current_files import write_current_files
+from examples import mostly_soaked
 
 pytestmark = [
     pytest.mark.outside,
@@ -98,6 +99,7 @@ def test_a_library_of_python_reads_what_the_page_says(folder: Path, surgery: str
     assert surgery in said, said
 
 
+@pytest.mark.soak  # installing it takes a quarter of a minute
 def test_dbt_makes_a_table_of_an_answer(folder: Path, surgery: str) -> None:
     programs = installed("dbt")
     (folder / "models").mkdir()
@@ -109,6 +111,7 @@ def test_dbt_makes_a_table_of_an_answer(folder: Path, surgery: str) -> None:
     assert f"{surgery}.0" in ran(folder, str(programs / "python"), "-c", asked)
 
 
+@pytest.mark.soak  # likewise
 def test_harlequin_asks_the_catalogue_itself(folder: Path, surgery: str) -> None:
     programs = installed("harlequin")
     said = ran(folder, "bash", "-euc", f"PATH='{programs}':$PATH\n{block('hsql')}")
@@ -116,7 +119,9 @@ def test_harlequin_asks_the_catalogue_itself(folder: Path, surgery: str) -> None
     assert (row["period_start"], f"{float(row['unbiased']):.0f}") == ("2026-01-05", surgery)
 
 
-@pytest.mark.parametrize(("holding", "file"), [("@duckdb/node-api'", "node.mjs"), ("NODE_RUNTIME", "wasm.cjs")])
+@pytest.mark.parametrize(
+    ("holding", "file"), mostly_soaked([("@duckdb/node-api'", "node.mjs"), ("NODE_RUNTIME", "wasm.cjs")], [0])
+)
 def test_javascript_asks_macros_without_any_extension(folder: Path, surgery: str, holding: str, file: str) -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         missing("clients", "node and npm are not installed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -71,7 +72,23 @@ def test_no_block_escapes_the_reader() -> None:
     assert len(GUIDES) >= 6
 
 
-@pytest.mark.outside  # `make docs` builds it, too
+def test_a_page_that_fetches_anything_stops_the_build_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
+    monkeypatch.syspath_prepend(str(PAGES))
+    hooks = importlib.import_module("hooks")
+    page, site = tmp_path / "page.html", {"site_dir": str(tmp_path)}
+    for loaded in ('<script src="../app.js">', '<a href="https://example.org">', "<link rel=x href=style.css>"):
+        page.write_text(loaded)
+        hooks.on_post_build(config=site)
+    for loaded in ("<script async src=https://example.org/app.js>", '<link rel="x" href="//example.org/style.css">'):
+        page.write_text(loaded)
+        with pytest.raises(hooks.PageFetches, match=r"page\.html loads \S*example\.org"):
+            hooks.on_post_build(config=site)
+
+
+@pytest.mark.soak  # `make docs` builds it as strictly, and a hook of it stops where a page fetches anything
 def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     missing = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
     if missing:

@@ -115,7 +115,8 @@ def rights_are_kept(reader: TwoServers) -> None:
     reader.run("dphist ledger verify")
 
 
-def test_a_ledger_that_is_put_back_before_the_next_charge_goes_on_as_it_was(reader: TwoServers) -> None:
+def test_a_ledger_that_is_put_back_goes_on_or_is_refused_until_an_operator_adopts_it(reader: TwoServers) -> None:
+    """First before the next charge, then after it: the same backup is an older ledger by then."""
     reader.lose("ledger")
     assert "ledger" in reader.run("dphist doctor", 1)
     reader.run(block("### The ledger's server", "pg_restore"))
@@ -123,9 +124,6 @@ def test_a_ledger_that_is_put_back_before_the_next_charge_goes_on_as_it_was(read
     reader.release(WEEKS[1])
     rights_are_kept(reader)
 
-
-def test_an_older_ledger_that_is_put_back_is_refused_until_an_operator_adopts_it(reader: TwoServers) -> None:
-    reader.release(WEEKS[1])
     reader.lose("ledger")
     reader.run(block("### The ledger's server", "pg_restore"), 1)
     for week in WEEKS[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import by_hand
 import duckdb
@@ -33,7 +34,7 @@ def public(tmp_path: Path) -> Path:
     return tmp_path / "public"
 
 
-def publish(public: Path, revision: int, **facts: str) -> Path:
+def publish(public: Path, revision: int, **facts: Any) -> Path:
     return by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=WEEK, revision=revision, **facts).path
 
 

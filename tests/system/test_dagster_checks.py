@@ -64,7 +64,7 @@ def status(instance: dg.DagsterInstance, check: AssetCheckKey, week: str | None 
     return found
 
 
-def test_a_backfill_checks_every_week_and_ends_with_what_failed(
+def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
     run = ranged(with_a_bad_week, instance)
@@ -76,12 +76,6 @@ def test_a_backfill_checks_every_week_and_ends_with_what_failed(
     gate = AssetCheckKey(key("sanitized"), "releasable")
     assert [status(instance, gate, week) for week in WEEKS] == ["SUCCEEDED"] * 4
     assert status(instance, AssetCheckKey(key("published"), "no_period_missing")) == "SUCCEEDED"
-
-
-def test_a_weeks_materialization_keeps_what_its_checks_found(
-    with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
-) -> None:
-    run = ranged(with_a_bad_week, instance)
     made = {event.partition: event for event in events(run) if event.asset_key == key("published")}
     for week, event in made.items():
         rows = {record.data["check"]: record.data for record in event.metadata["checks"].records}
@@ -89,7 +83,7 @@ def test_a_weeks_materialization_keeps_what_its_checks_found(
     assert "are all records there?" in str(made[WEEKS[2]].metadata["checks"])
 
 
-def test_a_backfill_tells_of_each_week_before_the_next_begins(
+def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_date(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dphist_pipeline.releasing import release
@@ -108,6 +102,11 @@ def test_a_backfill_tells_of_each_week_before_the_next_begins(
     monkeypatch.setattr(release, "begin", watched)
     assert ranged(with_a_bad_week, instance).success
     assert seen == [([], 0), (WEEKS[:1], 1), (WEEKS[:2], 2), (WEEKS[:3], 2)]
+    graph = with_a_bad_week.resolve_asset_graph()
+    stale = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    for name in ("records", "cube", "sanitized", "published"):
+        for week in WEEKS:
+            assert stale.get_status(key(name), week).value == "FRESH", (name, stale.get_stale_causes(key(name), week))
 
 
 def test_a_later_failure_leaves_the_warning_of_the_week_before(
@@ -120,17 +119,6 @@ def test_a_later_failure_leaves_the_warning_of_the_week_before(
     assert not job.execute_in_process(instance=instance, partition_key=WEEKS[3], raise_on_error=False).success
     assert status(instance, TOTAL, WEEKS[2]) == "FAILED"
     assert charges(office) == 3
-
-
-def test_a_backfilled_week_is_not_called_out_of_date(
-    with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
-) -> None:
-    assert ranged(with_a_bad_week, instance).success
-    graph = with_a_bad_week.resolve_asset_graph()
-    stale = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
-    for name in ("records", "cube", "sanitized", "published"):
-        for week in WEEKS:
-            assert stale.get_status(key(name), week).value == "FRESH", (name, stale.get_stale_causes(key(name), week))
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")

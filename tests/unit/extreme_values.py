@@ -19,6 +19,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.releasing._frame_files import open_frame
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from examples import mostly_soaked
 
 COPIES = 3
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
@@ -79,6 +80,9 @@ KINDS: dict[str, pa.Array] = {
     "nothing": pa.nulls(3),
 }
 
+# Another width of the same numbers, of which `make soak` tries the others.
+ALIKE = {"int8", "int16", "uint8", "uint16", "uint32", "float", "decimal 18, 0"}
+SOME_KINDS = mostly_soaked(KINDS, [place for place, kind in enumerate(KINDS) if kind not in ALIKE])
 USES = ("period", "calendar", "numeric", "category", "unit", "outcome")
 PAIRS = tuple(combinations(USES, 2))
 AXES: dict[str, dict[str, Any]] = {

@@ -78,8 +78,9 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/integrations/dagster/_release.py",
-        (GATE, WAITS),
+        (GATE, WAITS, f"{SHOWN}::test_a_text_column_as_period_warns_where_its_format_is_not_said"),
         (
+            Mutation("spec.deps, warning)", 'spec.deps, "")', "dates that nobody can read pass without a word"),
             Mutation(
                 "        if not all(found.values()):\n", "        if False:\n", "published though the gate failed"
             ),

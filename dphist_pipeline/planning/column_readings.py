@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.refusals import shown
@@ -105,19 +105,21 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     ends = "goes to `other`" if axis.other else "is dropped"
     if kind not in sources.TEXT:
-        what = "days" if isinstance(axis, CalendarAxis) else "numbers" if isinstance(axis, BinnedAxis) else "categories"
+        what = "categories" if isinstance(axis, CategoricalAxis) else "numbers"
+        what = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else what
         return f"{what}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
         return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
-    if isinstance(axis, BinnedAxis):
+    if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         how = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
         return f"{how}; a row whose value does not parse {ends}"
     compared = "compared letter by letter, with case and blanks (`tidy: [trim, lower]` ignores these)"
     if axis.tidy:
         compared = f"compared after {' and '.join(axis.tidy)}"
-    more = f"; {len(axis.spellings):,} more spellings count" if axis.spellings else ""
+    spellings = {} if isinstance(axis, BandedAxis) else axis.spellings
+    more = f"; {len(spellings):,} more spellings count" if spellings else ""
     return f"{compared}{more}; a row with another value than declared {ends}"
 
 

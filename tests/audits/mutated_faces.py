@@ -255,6 +255,22 @@ FACES = (
         (Mutation("if released_groups == (by is not None):", "if False:", "axes that are given and not used"),),
     ),
     Part(
+        "dphist_pipeline/planning/interview.py",
+        ("planning/test_interview.py",),
+        (
+            Mutation("            if not wrong:\n", "            if answer:\n", "an answer that check refuses is taken"),
+            Mutation("sensitivity / (epsilon *", "1 / (epsilon *", "a cell is said to be nearer than it is"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/prepare/new.py",
+        ("planning/test_interview.py",),
+        (
+            Mutation("not no_input and", "", "who wants no questions is asked"),
+            Mutation("        refuse_taken(file)\n", "", "a dozen answers for a file that cannot be written"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/planning/plain_texts.py",
         ("planning/test_plain_texts.py",),
         (

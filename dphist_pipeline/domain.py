@@ -104,6 +104,24 @@ class CalendarAxis(BinnedAxis):
         return tuple(day_of(edge) for edge in self.edges)
 
 
+@dataclass(frozen=True)
+class BandedAxis(BinnedAxis):
+    """An axis of numbers whose source holds text for each bin: what is published and asked is as of numbers.
+
+    Attributes:
+        bands: texts of the source, and the position that counts each; several may be counted in one.
+        tidy: steps of `tidying` that a text takes before it is compared.
+    """
+
+    bands: Mapping[str, int] = field(default_factory=dict, compare=False)
+    tidy: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def texts(self) -> dict[str, int]:
+        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
+        return {tidied(text, self.tidy): place for text, place in self.bands.items()}
+
+
 EPOCH = date(1970, 1, 1)
 
 
@@ -164,6 +182,8 @@ class CategoricalAxis:
 
 
 Axis = BinnedAxis | CategoricalAxis
+# Axes whose source holds text that is compared, whatever is published.
+ByText = BandedAxis | CategoricalAxis
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ WRONG_USAGE: type[Exception] = next(
     one for one in typer.BadParameter.__mro__ if one.__name__ in ("TyperException", "ClickException")
 )
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+STOPPED = "stopped at a question. Nothing was written, decided or spent."
 NOT_ALLOWED = (
     "this user may not read or change a file that the command needs. `dphist doctor` says which user releases here; "
     "run the same command again as that user. Nothing is spent twice."
@@ -90,6 +91,8 @@ def _run() -> tuple[str, int, dict[str, Any]]:
     except DphistError as error:
         facts = {"code": error.code, "try_again": error.try_again, "charged": error.charged}
         return error.told, TRY_AGAIN if error.try_again else 1, facts
+    except typer.Abort:
+        return STOPPED, INTERRUPTED, {**facts, "code": "interrupted"}
     except WRONG_USAGE as error:
         return _usage(error), getattr(error, "exit_code", 2), {**facts, "code": "usage"}
     except Exception as error:

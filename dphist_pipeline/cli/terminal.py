@@ -44,6 +44,11 @@ def promise(spec: ReleaseSpec) -> str:
     return f"each {spec.privacy_unit} with up to {bound}: sensitivity {spec.sensitivity}"
 
 
+def at_a_terminal() -> bool:
+    """Whether somebody sits at a terminal who reads a question and answers it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Prints each step on standard error when it begins.

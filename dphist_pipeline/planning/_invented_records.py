@@ -6,7 +6,7 @@ after, and some units have more rows than the spec counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
@@ -154,15 +154,18 @@ def _axis_values(axis: Axis, rows: int, draws: np.random.Generator) -> Values:
     cells = draws.integers(0, axis.size, rows)
     undeclared = draws.random(rows) < UNDECLARED_SHARE
     if isinstance(axis, CategoricalAxis):
-        return _categories(axis, cells, undeclared)
+        return _categories(axis.values, cells, undeclared)
+    if isinstance(axis, BandedAxis):
+        first = {cell: text for text, cell in reversed([*axis.bands.items()])}
+        return _categories([first[cell] for cell in sorted(first)], cells, undeclared)
     return _numbers(axis, cells, undeclared, draws.uniform(0.05, 0.95, rows))
 
 
-def _categories(axis: CategoricalAxis, cells: NDArray[np.int64], undeclared: NDArray[np.bool_]) -> Values:
+def _categories(texts: Sequence[str], cells: NDArray[np.int64], undeclared: NDArray[np.bool_]) -> Values:
     stranger = "not declared"
-    while stranger in axis.values:
+    while stranger in texts:
         stranger += "_"
-    named: list[str | None] = [*axis.values, None]
+    named: list[str | None] = [*texts, None]
     return [stranger if odd else named[cell] for cell, odd in zip(cells.tolist(), undeclared.tolist(), strict=True)]
 
 
@@ -199,7 +202,7 @@ def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
     remarks = [
         f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote`"
         for axis in spec.domain.axes
-        if isinstance(axis, CategoricalAxis) and any(parting in value for value in axis.values)
+        if isinstance(axis, ByText) and any(parting in text for text in axis.texts)
     ]
     kept: dict[str, Values] = {
         name: [None if isinstance(value, str) and parting in value else value for value in values]

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.refusals import shown
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
-# As DuckDB and Spark call text, and a column that holds nothing but nulls.
-TEXT = ("VARCHAR", "ENUM", "STRING", "string")
-NOTHING = "NULL"
-# A day whose day and month cannot be taken for each other, and what it is written as by `period_format`.
-AN_ISO_DATE, A_MOMENT = "2026-09-14", datetime(2026, 9, 14, 8, 30)
+NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls
+# A day whose day and month cannot be taken for each other.
+A_MOMENT = datetime(2026, 9, 14, 8, 30)
 # Signs that Python's `strftime` writes as DuckDB reads them.
 _ALIKE = re.compile(r"([^%]|%-?[dmHIMSj]|%[YypbBaA%])+")
 
@@ -44,15 +43,6 @@ class ColumnReading:
         return f"`{_plain(self.column)}` ({self.use}) is {kind}: {self.read}"
 
 
-def declared_types(spec: ReleaseSpec) -> dict[str, str]:
-    """The types that are known without a source: a CSV file has nothing but text. Empty for all else."""
-    if spec.source_format != "csv" or spec.source_sql is not None:
-        return {}
-    units = () if spec.privacy_unit == EVERY_ROW else spec.privacy_unit.columns
-    columns = (*units, spec.period_column, *(axis.column for axis in spec.domain.axes))
-    return {column: "VARCHAR" for column in columns if column is not None}
-
-
 def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnReading]:
     """How the columns of a spec are read, in the order unit, period, axes.
 
@@ -60,26 +50,9 @@ def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnR
         types: the engine's types by column, of names and types alone; a column without one is left out.
     """
     return [
-        ColumnReading(column, use, "text" if types[column] in TEXT else types[column], read)
+        ColumnReading(column, use, "text" if types[column] in sources.TEXT else types[column], read)
         for column, use, read in _read(spec, types)
     ]
-
-
-def unsaid_dates(spec: ReleaseSpec, types: Mapping[str, str]) -> str:
-    """A warning where the period's column is text and the spec does not say how its dates are written; else empty.
-
-    Args:
-        types: the engine's types by column; without that of the period's column nothing is said.
-    """
-    column = spec.period_column
-    if column is None or spec.period_format is not None or types.get(column) not in TEXT:
-        return ""
-    return (
-        f"`{_plain(column)}` is text, and no `period_format` says how its dates are written: only ISO dates, as "
-        f"{AN_ISO_DATE}, are read, and a row with another date falls into no period. If they are written otherwise, "
-        'every number is noise around 0. Write `period_format: "%d.%m.%Y"` where they are written 14.09.2026, or '
-        "`period_format: iso`."
-    )
 
 
 def example_of(written: str) -> str:
@@ -94,7 +67,7 @@ def dates_in_words(written: str | None) -> str:
         written: a format with signs such as %d; `iso` or None for ISO dates.
     """
     if written in (None, ISO):
-        return f"ISO dates, as {AN_ISO_DATE}"
+        return f"ISO dates, as {sources.AN_ISO_DATE}"
     example = example_of(str(written))
     return f'dates by "{written}"{f", as {example}" if example else ""}'
 
@@ -102,7 +75,7 @@ def dates_in_words(written: str | None) -> str:
 def _read(spec: ReleaseSpec, types: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for column in () if spec.privacy_unit == EVERY_ROW else spec.privacy_unit.columns:
         if column in types:
-            yield column, "unit", _unit(spec, types[column] in TEXT)
+            yield column, "unit", _unit(spec, types[column] in sources.TEXT)
     if spec.period_column is not None and spec.period_column in types:
         yield spec.period_column, "period", _period(spec, types[spec.period_column])
     for axis in spec.domain.axes:
@@ -122,7 +95,7 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
 
 
 def _period(spec: ReleaseSpec, kind: str) -> str:
-    if kind not in TEXT:
+    if kind not in sources.TEXT:
         return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
     how = dates_in_words(spec.period_format)
     mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
@@ -131,20 +104,22 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     ends = "goes to `other`" if axis.other else "is dropped"
-    if kind not in TEXT:
-        what = "days" if isinstance(axis, CalendarAxis) else "numbers" if isinstance(axis, BinnedAxis) else "categories"
+    if kind not in sources.TEXT:
+        what = "categories" if isinstance(axis, CategoricalAxis) else "numbers"
+        what = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else what
         return f"{what}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
         return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
-    if isinstance(axis, BinnedAxis):
+    if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         how = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
         return f"{how}; a row whose value does not parse {ends}"
     compared = "compared letter by letter, with case and blanks (`tidy: [trim, lower]` ignores these)"
     if axis.tidy:
         compared = f"compared after {' and '.join(axis.tidy)}"
-    more = f"; {len(axis.spellings):,} more spellings count" if axis.spellings else ""
+    spellings = {} if isinstance(axis, BandedAxis) else axis.spellings
+    more = f"; {len(spellings):,} more spellings count" if spellings else ""
     return f"{compared}{more}; a row with another value than declared {ends}"
 
 

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.planning._drafted_texts import (
+    TEMPLATE,
+    comment_text,
+    field,
+    listed_names,
+    name_field,
+    source_lines,
+    yaml_text,
+)
+from dphist_pipeline.planning._drafted_texts import draft_refused as draft_refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import spec_from_attributes
-from dphist_pipeline.spec import sources, words
+from dphist_pipeline.spec import words
 from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
-from dphist_pipeline.spec.refusals import SpecError, shortened, shown
+from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.sources import ISO
-from dphist_pipeline.spec.words import OPEN, published_name
+from dphist_pipeline.spec.words import OPEN
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 MOST_AXES = 4
 MOST_COLUMNS = 200
-LONGEST_NAME_SHOWN = 40
+TAKEN = "is there already, and is left as it is; name another file with --output"
+NO_FOLDER = "its folder does not exist; make it first"
 
-_TEMPLATE = re.compile(r"\{\{|\{%|\{#")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 # Names are compared in words with `_` between them: `patientId` as `patient_id`.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _PERSON = re.compile(
@@ -59,7 +65,7 @@ _OUTCOME = re.compile(
 
 
 @dataclass(frozen=True)
-class _Roles:
+class Roles:
     """The columns of a file, by what a spec can take them for."""
 
     ids: list[Column]  # that seem to name a unit
@@ -67,11 +73,6 @@ class _Roles:
     dates: list[Column]  # those that have the type of a date come first
     others: list[Column]
     odd: list[str]  # why a spec cannot use the rest
-
-
-def draft_refused(what: str, problem: str) -> Refused:
-    """The draft of a spec cannot be written."""
-    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
 
 
 def draft(
@@ -95,16 +96,16 @@ def draft(
     Raises:
         Refused: a spec cannot name the source.
     """
-    roles = _roles(layout)
+    roles = roles_of(layout)
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others
     lines = [
         *_opening(layout),
         f"type: {COMPONENT}",
         "attributes:",
         f"  release: {release}",
-        _field("title", '""', "for people; may change at any time"),
-        *_source(output, named, layout),
-        *_privacy_fields([*ids, *codes], _outcome(others)),
+        field("title", '""', "for people; may change at any time"),
+        *source_lines(output, named, layout),
+        *_privacy_fields([*ids, *codes], outcome_of(others)),
         *_mechanism(mechanism, settings or {}, serving),
         *_axes(others, ids, codes, dates, layout),
         *_unused_columns(roles.odd),
@@ -117,7 +118,7 @@ def draft(
 
 def drafted_readings(layout: Layout) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
-    roles = _roles(layout)
+    roles = roles_of(layout)
     told = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         how = "dates, as `period_format` will say; what does not parse falls into no period"
@@ -131,22 +132,22 @@ def drafted_readings(layout: Layout) -> list[str]:
     told += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
     alike: dict[tuple[str, str], list[Column]] = {}
     for column, how in told:
-        kind = "text" if column.kind == "text" else f"of type {_comment_text(column.type)}"
+        kind = "text" if column.kind == "text" else f"of type {comment_text(column.type)}"
         alike.setdefault((kind, how), []).append(column)
     return [
-        f"{_listed(columns)} {'are' if len(columns) > 1 else 'is'} {kind}: {how}"
+        f"{listed_names(columns)} {'are' if len(columns) > 1 else 'is'} {kind}: {how}"
         for (kind, how), columns in alike.items()
     ]
 
 
-def _roles(layout: Layout | None) -> _Roles:
+def roles_of(layout: Layout | None) -> Roles:
     usable, odd = _split_columns(layout.columns if layout else ())
     shared = [column for column in usable if _says(_SHARED, column)]
     ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
     codes = [column for column in shared if _says(_ID, column)]
     rest = [column for column in usable if column not in (*ids, *codes)]
     dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
-    return _Roles(ids, codes, dates, [column for column in rest if column not in dates], odd)
+    return Roles(ids, codes, dates, [column for column in rest if column not in dates], odd)
 
 
 def undecided_fields(text: str, output: Path) -> list[str]:
@@ -160,6 +161,18 @@ def undecided_fields(text: str, output: Path) -> list[str]:
     return []
 
 
+def refuse_taken(output: Path) -> None:
+    """Refuses to write over a file, before anybody answers a question.
+
+    Raises:
+        Refused: the file exists, or its folder does not.
+    """
+    if output.exists() or output.is_symlink():
+        raise draft_refused(str(output), TAKEN)
+    if not output.parent.is_dir():
+        raise draft_refused(str(output), NO_FOLDER)
+
+
 def write_draft(text: str, output: Path) -> None:
     """Writes a new file; never overwrites one.
 
@@ -170,9 +183,9 @@ def write_draft(text: str, output: Path) -> None:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        problem = "is there already, and is left as it is; name another file with --output"
+        problem = TAKEN
     except FileNotFoundError:
-        problem = "its folder does not exist; make it first"
+        problem = NO_FOLDER
     except (OSError, ValueError) as error:
         problem = f"cannot be written: {getattr(error, 'strerror', None) or 'its name is not valid'}"
     else:
@@ -184,7 +197,7 @@ def _opening(layout: Layout | None) -> list[str]:
     origin = (
         ""
         if layout is None
-        else f" from the column names and types of {_comment_text(layout.file.name)}; no value was read"
+        else f" from the column names and types of {comment_text(layout.file.name)}; no value was read"
     )
     lines = [
         f"# A draft{origin}.",
@@ -200,49 +213,11 @@ def _opening(layout: Layout | None) -> list[str]:
     return lines
 
 
-def _field(name: str, value: str, comment: str) -> str:
-    return f"{f'  {name}: {value}':<31} # {comment}"
-
-
-def _source(output: Path, named: str | None, layout: Layout | None) -> list[str]:
-    if named is None or layout is None:
-        return [_field("source", OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    written = _source_path(named, output)
-    try:
-        sources.source(written)
-        if _TEMPLATE.search(written):
-            raise ValueError("holds a template sign, {{, {% or {#; rename the file")
-    except ValueError as error:
-        problem = str(error)
-    else:
-        lines = [f"  source: {_yaml_text(written)}"]
-        if layout.delimiter:
-            lines.append(_field("csv_delimiter", _yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(
-                _field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
-            )
-        if layout.delimiter == ";":
-            lines.append(_field("decimal_comma", OPEN, "true where numbers are written 3,5; false for 3.5"))
-        return lines
-    raise draft_refused(named, f"cannot be a source: {problem}")
-
-
-def _quote_text(quote: str) -> str:
-    return f"'{quote}'" if quote == '"' else _yaml_text(quote)
-
-
-def _source_path(named: str, output: Path) -> str:
-    """The path of the source, as a spec at `output` must write it."""
-    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
-    whole = os.path.normpath(Path.cwd() / named)
-    return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
-
-
-def _outcome(others: list[Column]) -> str:
+def outcome_of(others: list[Column]) -> str:
     """The published name of the first axis that is an outcome, by its name; empty if none is."""
     for column in others[:MOST_AXES]:
         if _OUTCOME.search(column.name):
-            named = _name_field(column.name)
+            named = name_field(column.name)
             name = named[0].removeprefix("name: ") if named else column.name
             return "" if name == OPEN else name
     return ""
@@ -251,21 +226,21 @@ def _outcome(others: list[Column]) -> str:
 def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
-    hint = f"; perhaps {_listed(likely)}" if ids else ""
+    hint = f"; perhaps {listed_names(likely)}" if ids else ""
     return [
         "",
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
         "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
-        _field("privacy_unit", "[]", OPEN),
-        _field("max_rows_per_unit", OPEN, "the most rows of a person that count in a period; noise grows with it"),
-        _field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
-        _field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
-        _field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
+        field("privacy_unit", "[]", OPEN),
+        field("max_rows_per_unit", OPEN, "the most rows of a person that count in a period; noise grows with it"),
+        field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
+        field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
+        field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
         "  # The bound cuts people with many rows, and so moves shares of whatever makes people have many. Which axis",
         "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; at most two axes.",
-        _field(
+        field(
             "quality",
-            f"{{share: 1/20, rows: 10, by: [{_yaml_text(outcome) if outcome else ''}]}}",
+            f"{{share: 1/20, rows: 10, by: [{yaml_text(outcome) if outcome else ''}]}}",
             "what the bound cuts",
         ),
     ]
@@ -281,18 +256,23 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
                 f"  # Once axes and epsilon are decided: dphist forecast SPEC --serves {serving.serves} --records N"
             )
     says = "for cells; `dphist new --serves ranges` chooses for ranges, `geometric` is plain noise"
-    lines.append(_field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}"))
+    lines.append(field("mechanism", name, says if name == "adaptive" else f"dphist mechanisms {name}"))
     if name == "tables":
-        lines.append(_field("tables", "{all: 2}", "every pair of axes; or list: [[age, ward], [ward]]"))
+        lines.append(field("tables", "{all: 2}", "every pair of axes; or list: [[age, ward], [ward]]"))
     if settings:
-        written = ", ".join(f"{setting}: {_yaml_text(str(value))}" for setting, value in settings.items())
+        written = ", ".join(f"{setting}: {yaml_text(str(value))}" for setting, value in settings.items())
         lines.append(f"  settings: {{{written}}}")
     return lines
 
 
 def _says(words: re.Pattern[str], column: Column) -> bool:
     """Whether some words stand in the name of a column."""
-    return words.search(_WORDS.sub("_", column.name).lower()) is not None
+    return words.search(as_words(column)) is not None
+
+
+def as_words(column: Column) -> str:
+    """The name of a column in lower case, with `_` between its words."""
+    return _WORDS.sub("_", column.name).lower()
 
 
 def _axes(
@@ -305,7 +285,7 @@ def _axes(
         "  # with such values are dropped.",
     ]
     why = "which seems to name a unit: its cells would publish who is in the records."
-    lines += [f"  # No axis: {_comment_text(column.name)}, {why}" for column in ids]
+    lines += [f"  # No axis: {comment_text(column.name)}, {why}" for column in ids]
     if any(column.kind == "number" for column in others):
         lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:
@@ -319,7 +299,7 @@ def _axes(
         *(calendars if axes else []),
     ]
     if not shown:
-        return [*lines, _field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
+        return [*lines, field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
     lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
     if spare:
         lines += ["    # More columns that could be axes:", *(f"    # - {axis}" for axis in spare)]
@@ -327,7 +307,7 @@ def _axes(
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    fields = [f"column: {_yaml_text(column.name)}", *_name_field(column.name)]
+    fields = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
         fields += ["calendar: month", f"start: {OPEN}", f"stop: {OPEN}", "other: true"]
     elif column.kind == "number":
@@ -341,40 +321,29 @@ def _axis(column: Column, calendar: bool = False) -> str:
     return f"{{{', '.join(fields)}}}"
 
 
-def _name_field(column: str) -> list[str]:
-    """The field `name` of an axis, if the column's own name cannot be published."""
-    for name in (column, words.suggestion(column)):
-        try:
-            published_name(name)
-        except ValueError:
-            continue
-        return [] if name == column else [f"name: {name}"]
-    return [f"name: {OPEN}"]
-
-
 def _period(dates: list[Column]) -> list[str]:
     if not dates:
         return [
             "",
-            _field("period", "none", "or week, month, quarter, year, with a period_column of dates, and"),
+            field("period", "none", "or week, month, quarter, year, with a period_column of dates, and"),
             '  # period_format: "%d.%m.%Y" where they are text such as 14.09.2026, iso for 2026-09-14',
         ]
-    more = f"; also {_listed(dates[1:])}" if dates[1:] else ""
+    more = f"; also {listed_names(dates[1:])}" if dates[1:] else ""
     return [
         "",
-        _field("period", OPEN, "week, month, quarter or year; none for a single table, without the next two"),
-        _field("period_column", _yaml_text(dates[0].name), f"the time of a row{more}"),
+        field("period", OPEN, "week, month, quarter or year; none for a single table, without the next two"),
+        field("period_column", yaml_text(dates[0].name), f"the time of a row{more}"),
         _format_of_dates(dates[0]),
-        _field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
+        field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
     ]
 
 
 def _format_of_dates(column: Column) -> str:
     """The field `period_format`: decided by the type of a column of dates, and by a person for text."""
     if column.kind == "date":
-        return _field("period_format", ISO, f"for text alone; the column is of type {_comment_text(column.type)}")
+        return field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
     lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
-    return f"{_field('period_format', OPEN, lines)}\n  # what does not parse falls into no period"
+    return f"{field('period_format', OPEN, lines)}\n  # what does not parse falls into no period"
 
 
 def _unused_columns(odd: list[str]) -> list[str]:
@@ -385,7 +354,7 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
     """The columns that a spec can use, and the reasons why it cannot use the others."""
     usable, odd, seen = list[Column](), list[str](), set[str]()
     for number, column in enumerate(columns):
-        name = _comment_text(column.name)
+        name = comment_text(column.name)
         if number >= MOST_COLUMNS:
             odd.append(f"columns after the first {MOST_COLUMNS}")
             break
@@ -394,13 +363,13 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
         except ValueError as error:
             odd.append(f"column {name}, whose name {error}")
             continue
-        if _TEMPLATE.search(column.name):
+        if TEMPLATE.search(column.name):
             odd.append(f"column {name}, whose name holds a template sign")
         elif column.name.lower() in seen:
             odd.append(f"column {name}, because another column has that name")
         elif column.kind == "useless":
             mend = "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
-            odd.append(f"column {name}, whose type {_comment_text(column.type)} serves no axis and no period{mend}")
+            odd.append(f"column {name}, whose type {comment_text(column.type)} serves no axis and no period{mend}")
         else:
             usable.append(column)
         seen.add(column.name.lower())
@@ -413,26 +382,3 @@ def _is_date(column: Column, layout: Layout | None) -> bool:
         return True
     named = _TIME.search(column.name) and not _NUMBER_OF.search(column.name)
     return column.kind == "date" or (layout is not None and bool(layout.delimiter) and bool(named))
-
-
-def _listed(columns: Iterable[Column]) -> str:
-    return ", ".join(_comment_text(column.name) for column in columns)
-
-
-def _comment_text(text: str) -> str:
-    """Text that is safe in a comment: one short line with visible characters only."""
-    return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
-
-
-def _yaml_text(text: str) -> str:
-    """Text as a YAML scalar that reads back unchanged."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
-        return text
-    inside = "".join(_escaped(letter) for letter in text)
-    return f'"{inside}"'
-
-
-def _escaped(letter: str) -> str:
-    if letter in '"\\':
-        return f"\\{letter}"
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

@@ -13,14 +13,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
@@ -267,6 +267,22 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
             return Compared(types=engines.check(plan, decisions, Path(scratch)))
     except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
         return Compared(str(error))
+
+
+def unsaid_dates(spec: ReleaseSpec, store: Path | None, period: str, opens: bool = True) -> str:
+    """A warning where the period's column is text and the spec does not say how dates are written; else empty.
+
+    Args:
+        period: key of the period whose source is opened, where the file's kind does not say that all is text.
+        opens: whether a source may be opened: a replay opens none. Only names and types of columns are read.
+    """
+    if spec.period_column is None or spec.period_format is not None:
+        return ""
+    types: Mapping[str, str] = spec.declared_types
+    if not types and opens:
+        with suppress(DphistError):  # what was published stays, whatever became of the source since
+            types = compare_columns(spec, store, datetime.now(UTC), period).types
+    return spec.unsaid_dates(types)
 
 
 def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.axes import KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.fields import listed
@@ -175,7 +175,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
 def _opened(where: str, frame: Frame, grid: Domain) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    categories = {axis.column for axis in grid.axes if isinstance(axis, CategoricalAxis)}
+    categories = {axis.column for axis in grid.axes if isinstance(axis, ByText)}
     return _withheld(where, lambda: open_frame(frame, categories))
 
 

@@ -8,11 +8,13 @@ from typing import ClassVar
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.errors import Refused, did_you_mean, first_of
+from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import ADDRESSES, COMPONENT, MOST_NAMED, Build, from_file, from_templates
 from dphist_pipeline.spec.mechanism_registry import Registry
 from dphist_pipeline.spec.model import DeclaredRelease
 from dphist_pipeline.spec.refusals import shortened, shown
+from dphist_pipeline.spec.sources import EVERY_ROW
 
 CodeListsOf = Callable[[Mapping[str, object]], Decided | None]
 
@@ -25,6 +27,31 @@ class ReleaseSpec(DeclaredRelease):
     def build_mechanism(self) -> mechanisms.Mechanism:
         """The mechanism with its settings."""
         return mechanisms.build(self.mechanism, self.plain_settings)
+
+    @property
+    def declared_types(self) -> dict[str, str]:
+        """The types of columns that are known without a source: a CSV file has only text. Empty for all else."""
+        if self.source_format != "csv" or self.source_sql is not None:
+            return {}
+        units = () if self.privacy_unit == EVERY_ROW else self.privacy_unit.columns
+        columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes))
+        return {column: sources.TEXT[0] for column in columns if column is not None}
+
+    def unsaid_dates(self, types: Mapping[str, str]) -> str:
+        """A warning where the period's column is text and the spec does not say how dates are written; else empty.
+
+        Args:
+            types: the engine's types by column; without that of the period's column nothing is said.
+        """
+        column = self.period_column
+        if column is None or self.period_format is not None or types.get(column) not in sources.TEXT:
+            return ""
+        return (
+            f"`{column if column.isprintable() else shown(column)}` is text, and no `period_format` says how its dates "
+            f"are written: only ISO dates, as {sources.AN_ISO_DATE}, are read, and a row with another date falls into "
+            "no period. If they are written otherwise, every number is noise around 0. Write `period_format: "
+            '"%d.%m.%Y"` where they are written 14.09.2026, or `period_format: iso`.'
+        )
 
 
 class WhichSpec(Refused):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAd
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import words
+from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
@@ -22,6 +23,7 @@ __all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_o
 MOST_AXES = 50
 CATEGORICAL_KEYS = ("values", "values_from")
 KINDS: dict[str, type[NamedAxis]] = {
+    "banded": BandedAxisSpec,
     "binned": BinnedAxisSpec,
     "calendar": CalendarAxisSpec,
     "categorical": CategoricalAxisSpec,
@@ -39,6 +41,8 @@ def _kind(value: object) -> str:
     keys = value if isinstance(value, Mapping) else dict[str, object]()
     if "calendar" in keys:
         return "calendar"
+    if BANDS in keys:
+        return "banded"
     return "categorical" if any(key in keys for key in CATEGORICAL_KEYS) else "binned"
 
 
@@ -48,7 +52,7 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
         return value
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
-    if "calendar" not in value:
+    if "calendar" not in value and BANDS not in value:
         _check_keys(value)
     context = info.context or {}
     read = dict(value)
@@ -66,9 +70,9 @@ def _check_keys(value: Mapping[str, object]) -> None:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
         # Where nothing is near, every hint lists the same known keys.
         hint = " ".join(
-            dict.fromkeys(did_you_mean(shown(key), (*BINNED_KEYS, "values", "calendar")) for key in unknown)
+            dict.fromkeys(did_you_mean(shown(key), (*BINNED_KEYS, "values", BANDS, "calendar")) for key in unknown)
         )
-        ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `calendar`, `start` and `stop`"
+        ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `bands`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
     if given.intersection(CATEGORICAL_KEYS) and given.intersection(BINNED_KEYS):
         raise ValueError("is both categorical and binned: keep `values`, or `edges`, or `start`, `stop` and `width`")
@@ -77,7 +81,8 @@ def _check_keys(value: Mapping[str, object]) -> None:
 
 
 AxisSpec = Annotated[
-    Annotated[BinnedAxisSpec, Tag("binned")]
+    Annotated[BandedAxisSpec, Tag("banded")]
+    | Annotated[BinnedAxisSpec, Tag("binned")]
     | Annotated[CalendarAxisSpec, Tag("calendar")]
     | Annotated[CategoricalAxisSpec, Tag("categorical")],
     Discriminator(_kind),

@@ -42,6 +42,9 @@ SERVER = "postgres:"
 STORE = "s3://"
 FRAME = "frame:"
 ISO = "iso"
+AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
+# As DuckDB and Spark call text.
+TEXT = ("VARCHAR", "ENUM", "STRING", "string")
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _FRAME = re.compile(r"frame:[a-z][a-z0-9_]{0,62}", re.ASCII)

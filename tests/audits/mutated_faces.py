@@ -78,8 +78,9 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/integrations/dagster/_release.py",
-        (GATE, WAITS),
+        (GATE, WAITS, f"{SHOWN}::test_a_text_column_as_period_warns_where_its_format_is_not_said"),
         (
+            Mutation("spec.deps, warning)", 'spec.deps, "")', "dates that nobody can read pass without a word"),
             Mutation(
                 "        if not all(found.values()):\n", "        if False:\n", "published though the gate failed"
             ),
@@ -252,6 +253,22 @@ FACES = (
         "dphist_pipeline/releasing/releases.py",
         ("applications/test_released_blocks.py",),
         (Mutation("if released_groups == (by is not None):", "if False:", "axes that are given and not used"),),
+    ),
+    Part(
+        "dphist_pipeline/planning/interview.py",
+        ("planning/test_interview.py",),
+        (
+            Mutation("            if not wrong:\n", "            if answer:\n", "an answer that check refuses is taken"),
+            Mutation("sensitivity / (epsilon *", "1 / (epsilon *", "a cell is said to be nearer than it is"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/cli/prepare/new.py",
+        ("planning/test_interview.py",),
+        (
+            Mutation("not no_input and", "", "who wants no questions is asked"),
+            Mutation("        refuse_taken(file)\n", "", "a dozen answers for a file that cannot be written"),
+        ),
     ),
     Part(
         "dphist_pipeline/planning/plain_texts.py",

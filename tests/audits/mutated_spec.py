@@ -170,6 +170,19 @@ SPEC = (
         ),
     ),
     Part(
+        "dphist_pipeline/spec/_banded_axes.py",
+        ("unit/test_banded_axes.py",),
+        (
+            Mutation(
+                "if ends.setdefault(tidied(text, self.tidy), end) != end:",
+                "if False:",
+                "one text is counted in two bands",
+            ),
+            Mutation("return sorted({*", "return list({*", "bands in the order of nobody knows what"),
+            Mutation("above=self.stop is None,", "above=False,", "the last band is cut off"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/spec/numbers.py",
         MODEL,
         (

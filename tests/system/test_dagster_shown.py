@@ -102,6 +102,23 @@ def test_the_sql_of_the_description_can_be_copied(office: Office, instance: dg.D
         assert [len(connection.execute(query).fetchall()) for query in queries] == [1, 21]
 
 
+def test_a_text_column_as_period_warns_where_its_format_is_not_said(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    """By the types of columns; a spec over CSV files says it before anything runs."""
+    office.opened()
+    records = many({WEEKS[0]: 20})
+    office.write_records({**records, "admitted_on": [day.isoformat() for day in records["admitted_on"]]})
+    said = shown(ran(defined(office, **WEEKLY), instance, WEEKS[0]), "published")["warning"]
+    assert said.startswith("`admitted_on` is text, and no `period_format` says how its dates are written")
+    definitions = defined(office, **WEEKLY, period_format="iso")
+    assert "warning" not in shown(ran(definitions, instance, WEEKS[0]), "published")
+    for written, warned in ({}, True), ({"period_format": "iso"}, False):
+        definitions = defined(office, **WEEKLY, source="data/visits.csv", **written)
+        (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
+        assert ("**Warning:** `admitted_on` is text" in str(published.description)) == warned
+
+
 def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     office.write_records(many({WEEKS[0]: 1000, WEEKS[1]: 1100, WEEKS[3]: 150}))

@@ -82,6 +82,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
 }
 BINNED = {"column": "age", "start": 0, "stop": 90, "width": 1}
 CALENDAR = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "2026-01-12"}
+BANDED = {"column": "age", "bands": {"0-9": 0, "10 or more": 10}}
 LISTED = {"column": "ward", "values_from": "codes.csv", "values_column": "code"}
 SHARED = {"column": ["other_column"], "name": ["another"], "other": [True]}
 # The same of axes, on top of the axis that stands first.
@@ -101,6 +102,8 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
     ({"column": "age"}, {"edges": [[0, 0.5, "1e3"], ["0", 0.5], [0.5, 1]]}),
     ({"column": "age", "edges": [0, 1]}, {name: [None] for name in ("start", "stop", "width")}),
     (CALENDAR, {**SHARED, "calendar": ["day"], "start": ["2026-01-06"], "stop": ["2026-01-13"]}),
+    (BANDED, {**SHARED, "bands": [{"0-9": 0, "10-19": "10", "20+": 20.5}], "whole": [True], "tidy": [["trim"]]}),
+    (BANDED, {"stop": [20, "20.5", None]}),
     (CALENDAR, {"format": ["%Y%m%d"]}),
     (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),
     (WARD, {"labels": [["Surgery", None]]}),

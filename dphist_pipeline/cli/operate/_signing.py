@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.terminal import out, print_allowed, print_facts, print_json, print_lines, print_statement
+from dphist_pipeline.cli.terminal import (
+    at_a_terminal,
+    out,
+    print_allowed,
+    print_facts,
+    print_json,
+    print_lines,
+    print_statement,
+)
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
@@ -50,7 +57,7 @@ def show_and_sign(
         if as_json:
             print_json({"signed": False, "digest": digest, **decisions.facts})
             raise typer.Exit(1)
-        if not _asks() or not typer.confirm("Sign this?", default=False):
+        if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
             raise decisions.unsigned(shlex.join(command))
     with deciding(store, ledger) as operator:
         made = decisions.sign(ledger, operator)
@@ -70,8 +77,3 @@ def _print_left_out(decisions: SpecDecisions) -> None:
     if commands := decisions.left_out:
         out.print("The spec needs more, which is decided alone, with its reason:")
         print_lines(f"  {command}" for command in commands)
-
-
-def _asks() -> bool:
-    """Whether somebody sits at a terminal who reads the question and answers it."""
-    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -52,10 +52,10 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings, declared_types, unsaid_dates
+    from dphist_pipeline.planning.column_readings import column_readings
 
-    types = {**declared_types(checked), **compared.types}
-    readings, warning = column_readings(checked, types), unsaid_dates(checked, types)
+    types = {**checked.declared_types, **compared.types}
+    readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 

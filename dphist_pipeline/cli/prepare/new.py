@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, ServesOption
-from dphist_pipeline.cli.terminal import out, print_json, print_lines
+from dphist_pipeline.cli.terminal import at_a_terminal, out, print_json, print_lines
 from dphist_pipeline.spec import words
 from dphist_pipeline.spec.refusals import shown
 
@@ -44,19 +44,27 @@ def new(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The spec to write. Default: RELEASE.yaml, here.")
     ] = None,
+    no_input: Annotated[
+        bool, typer.Option("--no-input", help="Ask nothing: write a draft with every decision open, as scripts get it.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drafts a spec, and marks the decisions that a person must make.
+    """Makes a spec of your answers; without a terminal, a draft of open decisions.
 
-    Never overwrites a file. `dphist check` refuses the draft until every
-    TO_DECIDE is replaced: bounds and categories never come from data.
+    At a terminal it asks for what a spec needs, with reasons and rules of
+    thumb, and checks each answer; Enter takes the default, and Ctrl-C writes
+    nothing. Without one, or with --no-input, `dphist check` refuses the
+    draft until every TO_DECIDE is replaced. Never overwrites a file.
+    Bounds and categories never come from data: no value is read.
     """
     if source is None and _is_file(release):
         name, source = _release_of(release), release
     else:
         name = _release_name(release)
+    from dphist_pipeline.cli.prepare._questions import answered, print_next
     from dphist_pipeline.planning.columns import read_layout
-    from dphist_pipeline.planning.drafting import draft, drafted_readings, undecided_fields, write_draft
+    from dphist_pipeline.planning.drafting import draft, drafted_readings, refuse_taken, undecided_fields, write_draft
+    from dphist_pipeline.planning.interview import interview
     from dphist_pipeline.planning.serving import mechanism_for
     from dphist_pipeline.releasing.locations import store_folder
 
@@ -64,8 +72,15 @@ def new(
         raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
     serving = mechanism_for(serves) if serves is not None else None
     file = output or Path(f"{name}.yaml")
-    chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
     layout = read_layout(source) if source is not None else None
+    if source is not None and layout is not None and not no_input and not as_json and at_a_terminal():
+        refuse_taken(file)
+        told = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
+        decided = answered(told)
+        write_draft(decided.text, file)
+        print_next(decided, file, has_store=(store_folder(None) / "public").is_dir())
+        return
+    chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
     text = draft(name, file, source, layout, chosen, settings, serving)
     places = undecided_fields(text, file)
     write_draft(text, file)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing.statements import statement_of
-
-if TYPE_CHECKING:
-    from dphist_pipeline.releasing.release_spec import ReleaseSpec
-    from dphist_pipeline.releasing.releases import Release
 
 
 def release(
@@ -61,13 +54,12 @@ def _release(
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
-    from dphist_pipeline.releasing import release
-    from dphist_pipeline.releasing.allowing import load_spec
+    from dphist_pipeline.releasing import allowing, release
     from dphist_pipeline.releasing.approvals import AwaitsApproval
     from dphist_pipeline.releasing.locations import store_folder
     from dphist_pipeline.releasing.store import Store
 
-    checked = load_spec(spec, store)
+    checked = allowing.load_spec(spec, store)
     opened = Store.open(store_folder(store))
     try:
         with progress(as_json) as step:
@@ -77,7 +69,7 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = _unsaid_dates(checked, store, made)
+    warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
     statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
         print_json(
@@ -91,17 +83,3 @@ def _release(
         return
     says, copied_to = compared.says, opened.public_address
     print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=says, warning=warning)
-
-
-def _unsaid_dates(spec: ReleaseSpec, store: Path | None, made: Release) -> str:
-    """What to know of a period column that is text, by names and types of columns; a replay opens no source."""
-    from dphist_pipeline.planning.column_readings import declared_types, unsaid_dates
-    from dphist_pipeline.releasing.allowing import compare_columns
-
-    if spec.period_column is None or spec.period_format is not None:
-        return ""
-    types = declared_types(spec)
-    if not types and not made.replayed:
-        with suppress(DphistError):  # what was published stays, whatever became of the source since
-            types = {**compare_columns(spec, store, datetime.now(UTC), made.audit["period"]).types}
-    return unsaid_dates(spec, types)

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.domain import Axis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.domain import Axis, ByText, CalendarAxis
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}
 # By bits, and whether they have a sign: Spark has no type without one, and the next wider one holds the values.
@@ -68,7 +68,7 @@ class Columns:
     def value_of(self, axis: Axis) -> str:
         """SQL of an axis' value, as `positions.Positions.value` for DuckDB."""
         name, kind = _identifier(axis.column), self.types[axis.column]
-        if isinstance(axis, CategoricalAxis):
+        if isinstance(axis, ByText):
             return f"CAST({name} AS STRING)"
         if not isinstance(axis, CalendarAxis):
             return f"CASE WHEN NOT isnan(CAST({name} AS DOUBLE)) THEN CAST({name} AS DOUBLE) END"
@@ -122,10 +122,10 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis) and plan.time_zone != "UTC":
             raise ColumnRefused(axis.column, "is cut into days, for which `engine: spark` needs `time_zone: UTC`")
-        if isinstance(axis, CategoricalAxis) and axis.tidy:
+        if isinstance(axis, ByText) and axis.tidy:
             problem = "is tidied, and engines differ in what a lower-case letter is; use `engine: duckdb`"
             raise ColumnRefused(axis.column, problem)
-        if isinstance(axis, CategoricalAxis) and any("?" in text for text in axis.texts):
+        if isinstance(axis, ByText) and any("?" in text for text in axis.texts):
             problem = "has a category with ?, as which DuckDB reads text that is not UTF-8; use `engine: duckdb`"
             raise ColumnRefused(axis.column, problem)
     return Columns(plan, found[0])
@@ -138,7 +138,7 @@ def _uses(plan: CountingPlan) -> Iterator[tuple[str, tuple[str, ...]]]:
     if plan.period_column is not None:
         yield plan.period_column, TIMES
     for axis in plan.domain.axes:
-        if isinstance(axis, CategoricalAxis):
+        if isinstance(axis, ByText):
             yield axis.column, (*WHOLE_NUMBERS, "boolean", "string")
         else:
             numbers = (*WHOLE_NUMBERS, "float", "double", "decimal")

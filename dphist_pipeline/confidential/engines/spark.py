@@ -41,7 +41,7 @@ from dphist_pipeline.confidential.reading._positions import Positions, positions
 from dphist_pipeline.confidential.reading._source_files import DAMAGED
 from dphist_pipeline.confidential.reading.ingest import check_columns, files_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused, withheld
-from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.domain import ByText
 
 Numbers = NDArray[np.int64]
 
@@ -194,7 +194,7 @@ def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence
     session.read.schema(columns.schema).parquet(*map(str, files)).createOrReplaceTempView("source")
     axes = [positions(axis, number) for number, axis in enumerate(plan.domain.axes)]
     for number, (axis, position) in enumerate(zip(plan.domain.axes, axes, strict=True)):
-        if isinstance(axis, CategoricalAxis):
+        if isinstance(axis, ByText):
             texts = axis.texts
             places = {"category": list(texts), "position": np.array([*texts.values()])}
             _view(session, f"categories_{number}", places)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
 from dphist_pipeline.tidying import BLANKS
 
@@ -58,14 +58,14 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
         number: of the axis in the domain, from 0.
         kind: DuckDB type of that column, for `value` and `absent`; Spark uses neither, and gives none.
     """
-    if isinstance(axis, CategoricalAxis):
+    if isinstance(axis, ByText):
         return _categories(axis, number)
     if axis.bins > LONGEST_SEARCH and _regular(axis):
         return _guessed(axis, number, kind)
     return _searched(axis, number, kind)
 
 
-def _categories(axis: CategoricalAxis, number: int) -> Positions:
+def _categories(axis: ByText, number: int) -> Positions:
     table = f"categories_{number}"
     texts, text = axis.texts, f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
     # What is longer than every category matches none.

@@ -44,7 +44,7 @@ from dphist_pipeline.confidential.reading.source import (
     with_enough_memory,
     withheld,
 )
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement
 
@@ -291,7 +291,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(axis.column, kind, axis.format, "format")
-        elif isinstance(axis, BinnedAxis):
+        elif _is_number(axis):
             source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
         else:
             source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
@@ -320,7 +320,7 @@ def _refuse_needless_format(column: str, kind: str, declared: str | None, field:
 
 
 def _is_number(axis: Axis) -> bool:
-    return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis)
+    return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis | BandedAxis)
 
 
 def _numbers(plan: CountingPlan) -> tuple[str, ...]:

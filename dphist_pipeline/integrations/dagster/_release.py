@@ -38,8 +38,7 @@ from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.integrations.dagster._yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.allowing import declared_code_lists
+from dphist_pipeline.releasing import allowing, release
 from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.release import nothing_charged
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attributes
@@ -91,7 +90,7 @@ class HistogramRelease(components.SpecComponent):
 
         def code_lists_of(given: Mapping[str, object]) -> Decided:
             resource = given.get("store_resource")
-            return declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
+            return allowing.declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
 
         return specs_from_attributes(attributes, folder, problems, code_lists_of, variables)
 
@@ -281,7 +280,9 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     if made is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
-    shown = {**published_metadata(made, totals.of(made), statement, spec.deps), "checks": checks_table(checks)}
+    warning = allowing.unsaid_dates(spec, store.root, made.audit["period"], opens=not made.replayed)
+    shown = published_metadata(made, totals.of(made), statement, spec.deps, warning)
+    shown["checks"] = checks_table(checks)
     return replace(outcome, shown=shown, checks=checks)
 
 

@@ -94,6 +94,7 @@ def described(spec: ReleaseSpec) -> str:
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
         f"SELECT * FROM {asked};\n{tables}\n```"
+        f"{f'{chr(10) * 2}**Warning:** {warning}' if (warning := spec.unsaid_dates(spec.declared_types)) else ''}"
     )
 
 
@@ -129,7 +130,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
 
 
 def published_metadata(
-    made: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = ()
+    made: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = (), warning: str = ""
 ) -> dict[str, Any]:
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
@@ -137,6 +138,7 @@ def published_metadata(
         total: its answer for all cells.
         statement: of the account that paid, if one did.
         deps: keys of the assets that the records come from.
+        warning: what to know of how the records were read; empty for nothing.
     """
     audit, address = made.audit, public_address(made.path)
     one_table = made.first_table is made
@@ -151,6 +153,7 @@ def published_metadata(
     lineage = _lineage(audit, deps)
     return {
         "essence": dg.MetadataValue.md(_essence(made, numbers)),
+        **({"warning": dg.MetadataValue.text(warning)} if warning else {}),
         **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(made)) else {}),
         **numbers,
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),

@@ -145,6 +145,7 @@ def _axis() -> Schema:
     # The groups of each level, or columns of the code list.
     levels = {"if": {"type": "object"}, "then": {"additionalProperties": _listed(_text())}, "else": _listed(_text())}
     judged: dict[str, dict[str, Schema]] = {
+        "banded": {"bands": {"type": "object", "additionalProperties": _EDGE}, "stop": _optional(_EDGE)},
         "binned": {
             **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),
@@ -153,7 +154,7 @@ def _axis() -> Schema:
         "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels}
         | {"spellings": {"if": {"type": "object"}, "then": {"additionalProperties": _text()}, "else": _text()}},
     }
-    required = {"calendar": ["column", "calendar", "start", "stop"]}
+    required = {"calendar": ["column", "calendar", "start", "stop"], "banded": ["column", "bands"]}
     more = {"categorical": CodeListFields.model_fields}
     kinds = {
         kind: _mapping(
@@ -163,7 +164,8 @@ def _axis() -> Schema:
     }
     has_values = {"anyOf": [{"required": ["values"]}, {"required": ["values_from"]}]}
     categorical_or_binned = {"if": has_values, "then": kinds["categorical"], "else": kinds["binned"]}
-    return {"if": {"required": ["calendar"]}, "then": kinds["calendar"], "else": categorical_or_binned}
+    others = {"if": {"required": ["bands"]}, "then": kinds["banded"], "else": categorical_or_binned}
+    return {"if": {"required": ["calendar"]}, "then": kinds["calendar"], "else": others}
 
 
 # Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.

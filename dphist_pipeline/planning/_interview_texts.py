@@ -1,0 +1,169 @@
+"""What the questions of `dphist new` say, and the spec that their answers make, as YAML with comments."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.planning._drafted_texts import comment_text, draft_refused, field, yaml_text
+from dphist_pipeline.planning.serving import Serving
+from dphist_pipeline.spec.loading import COMPONENT
+
+LONGEST_FLOW = 110  # signs of an axis on one line
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_BEFORE_AXES = (
+    *("title", "source", "csv_delimiter", "csv_quote", "decimal_comma", "privacy_unit", "max_rows_per_unit"),
+    *("neighbours", "epsilon", "account", "quality", "mechanism", "settings", "tables"),
+)
+_AFTER_AXES = ("period", "period_column", "period_format", "time_zone")
+_COMMENTS = {
+    "title": "for people; may change at any time",
+    "privacy_unit": "who is protected",
+    "max_rows_per_unit": "so many rows of one unit count in a period",
+    "neighbours": "hides whether a unit is present at all",
+    "account": "who pays",
+    "quality": "what the bound cuts",
+    "time_zone": "of the periods, as Europe/Brussels",
+}
+_NUMBERS = ("start", "stop", "width", "epsilon")
+
+UNIT = "Who is protected? A column, several with commas between, or `row`"
+WHY_UNIT = (
+    "All rows of one unit are hidden together, so take what names a person, and not a visit.",
+    "Rule of thumb: the person, or the household if rows speak of several people; `row` only if nobody has two rows.",
+)
+PERIOD = "Which column says when a row happened? `none` for one table without periods"
+WHY_PERIOD = (
+    "A table is published for each period, and each pays epsilon of its own.",
+    "Rule of thumb: the day on which something happened, and not the day on which it was entered.",
+)
+WHY_LENGTH = (
+    "Noise is the same for each table, and a longer period has more rows: a quarter has 13 times those of a week.",
+    "Rule of thumb: the longest that readers can wait for.",
+)
+WHY_FORMAT = (
+    "A date that does not parse falls into no period, and the period is paid for all the same.",
+    "`iso` is 2026-09-14; %d.%m.%Y is 14.09.2026; %d/%m/%Y is 14/09/2026. Look it up in the code book.",
+)
+COLUMNS = "Which columns do readers need? Numbers or names, with commas between"
+WHY_COLUMNS = (
+    "Each becomes an axis. Every combination is a cell with noise of its own: cells multiply, and rows do not.",
+    "Rule of thumb: two or three; at least 20 rows a cell in a period.",
+)
+WHY_AXIS = (
+    "Take bins, bounds and categories from a code book, a law or a map, never from the records: a bound that is taken "
+    "from them tells of the person at the bound.",
+    '  `0 100 5`: bins from 0 to 100 by 5        `book, film`: categories ("a, b" in quotes holds a comma)',
+    "  `0-17=0, 18-64=18, 65+=65`: bands that are text in the file, with their lower ends",
+    "  `2026-01-01 2027-01-01 month`: days       `-`: no axis",
+)
+DECIMALS = "Are numbers written 3,5? yes or no"
+WHY_DECIMALS = ("Fields are parted by semicolons, as by spreadsheets where 3,5 is a number; 3.5 would then be none.",)
+OUTCOME = "Which axis is an outcome, such as readmitted, died, paid late? At most two, or `none`"
+WHY_OUTCOME = (
+    "The cap cuts units with many rows, so it moves shares of whatever makes people come again.",
+    "What it means: a part of epsilon buys how far the shares of this axis are moved; without it that is unknown.",
+)
+SERVES = "What shall be answered well: cells, ranges, boxes, prefixes or tables?"
+WHY_SERVES = (
+    "A public rule of the axes names the mechanism; it is written into the spec once.",
+    "Rule of thumb: cells; ranges or boxes where readers mostly add cells up; tables for many small tables that agree.",
+)
+WHY_CAP = (
+    "More rows of a unit are left out at random; noise grows with the cap.",
+    "Rule of thumb: what most people stay below by the rules of the service, not the most that anybody has.",
+)
+ACCOUNT = "Which account of the ledger pays?"
+WHY_ACCOUNT = (
+    "All that is charged to an account adds up, and bounds what may ever be told about one unit.",
+    "Rule of thumb: one account for all tables about the same people, named for them: health, library.",
+)
+WHY_EPSILON = (
+    "Epsilon bounds how much the table may tell about one unit; the epsilons of all periods add up.",
+    "Rule of thumb: 1 or less for all that is ever said is strict; others published a day at 2.64, a birth at 9.98.",
+)
+
+
+def nothing_to_publish(named: str) -> Refused:
+    """No column of a file is left for an axis."""
+    return draft_refused(named, "no column is left to publish by. Nothing was written")
+
+
+def mechanism_refused(written: str, problem: str) -> Refused:
+    """The mechanism of the command line does not serve the axes that were answered."""
+    return draft_refused(written, f"{problem}. Nothing was written; leave the option out, and a question asks for it")
+
+
+def unit_in_words(unit: object) -> str:
+    """Who is protected."""
+    if isinstance(unit, list):
+        return f"each {' with '.join(comment_text(name) for name in unit)}, with all its rows"
+    return (
+        "each row, as if no two were of one person"
+        if unit == "row"
+        else f"each {comment_text(str(unit))}, with all its rows"
+    )
+
+
+def spec_text(release: str, file: str, answers: Mapping[str, Any], within: str, serving: Serving | None) -> str:
+    """A spec that says what was answered.
+
+    Args:
+        file: from whose header and types it was asked.
+        within: how near a cell is told.
+        serving: the rule that named the mechanism; None if a person did.
+    """
+    return "\n".join(_lines(release, file, answers, within, serving)) + "\n"
+
+
+def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, serving: Serving | None) -> Iterator[str]:
+    yield f"# Made of the answers to `dphist new`, by header and types of {comment_text(file)}; no value was read."
+    yield from (f"type: {COMPONENT}", "attributes:", f"  release: {release}")
+    comments = {**_COMMENTS, "epsilon": within}
+    for name in _BEFORE_AXES:
+        if name == "mechanism" and serving is not None:
+            rule = textwrap.wrap(f"To serve {serving.serves}: `{serving.written}`. {serving.because}.", LONGEST_FLOW)
+            yield from (f"  # {line}" for line in rule)
+        if name in answers:
+            yield _field(name, answers[name], comments)
+    yield "  axes:"
+    for axis in answers["axes"]:
+        yield from _axis_lines(axis)
+    for name in _AFTER_AXES:
+        if name in answers:
+            yield _field(name, answers[name], comments)
+
+
+def _field(name: str, value: Any, comments: Mapping[str, str]) -> str:
+    written = _value(name, value)
+    return field(name, written, comments[name]) if name in comments else f"  {name}: {written}"
+
+
+def _axis_lines(axis: Mapping[str, Any]) -> Iterator[str]:
+    flow = f"    - {_value('', axis)}"
+    if len(flow) <= LONGEST_FLOW:
+        yield flow
+        return
+    for number, (name, value) in enumerate(axis.items()):
+        start = "    - " if number == 0 else "      "
+        if isinstance(value, Mapping):
+            yield f"{start}{name}:"
+            yield from (f"        {yaml_text(key)}: {_value(name, inner)}" for key, inner in value.items())
+        else:
+            yield f"{start}{name}: {_value(name, value)}"
+
+
+def _value(name: str, value: Any) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, Mapping):
+        inside = name if name == "bands" else ""
+        return f"{{{', '.join(f'{yaml_text(key)}: {_value(inside or key, inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_value('', inner) for inner in value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    plain = name in (*_NUMBERS, "bands") and isinstance(value, str) and _NUMBER.fullmatch(value)
+    return str(value) if plain or not isinstance(value, str) else yaml_text(value)

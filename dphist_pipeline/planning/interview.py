@@ -1,0 +1,442 @@
+"""The questions of `dphist new` at a terminal: a spec from decisions that a person makes one by one.
+
+Each question says why it is asked, a public rule of thumb, and what an answer means. An answer is checked at once, by
+the rules of `dphist check`. Nothing here opens a record: questions and defaults follow from header and types alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.laws import noise_law
+from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.planning import _interview_texts as texts
+from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
+from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for
+from dphist_pipeline.planning.columns import Column, Layout
+from dphist_pipeline.planning.drafting import MOST_AXES, as_words, outcome_of, roles_of
+from dphist_pipeline.planning.plain_texts import odds
+from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
+from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, spec_from_attributes
+from dphist_pipeline.spec.loading import folder_of_spec
+from dphist_pipeline.spec.numbers import parse_epsilon
+from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO
+from dphist_pipeline.spec.words import OPEN
+from dphist_pipeline.spec.yaml_rules import read_yaml
+
+NONE, LEFT_OUT = "none", "-"
+USUAL_CAP, USUAL_EPSILON, USUAL_ROWS_SEEN = 3, "0.5", 10
+TRIED_CAPS, TRIED_EPSILONS = (1, 3, 10), ("0.1", "0.5", "1", "2")
+QUALITY_SHARE = Fraction(1, 20)
+MOST_PROBLEMS = 3
+LONGEST_CAP = 9  # digits
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+LENGTHS = ("week", "month", "quarter", "year")
+# An axis is known by the question.
+_PLACE = re.compile(r"^attributes\.(axes\[\d+\]\.?)?")
+_BINS = re.compile(r"(\S+)\s+(\S+)\s+(\S+)")
+
+Answers = Mapping[str, object]
+Talk = Generator["Question", str, None]
+# The mechanism that is written as on a command line, with its settings.
+Advise = Callable[[str], tuple[str, dict[str, object]]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to the person at the terminal.
+
+    Attributes:
+        asks: one line.
+        because: lines on why, with a rule of thumb, and on what an answer means.
+        default: what an empty answer stands for; empty where an answer is needed.
+        said: what follows from the answers so far, a line each.
+        problem: why the last answer was not taken; empty at first.
+    """
+
+    asks: str
+    because: tuple[str, ...]
+    default: str = ""
+    said: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the answers make.
+
+    Attributes:
+        text: of the spec, which `check` accepts.
+        spec: the same, checked.
+        total: epsilon of the account that pays for a year of periods, or for the one table.
+    """
+
+    text: str
+    spec: ReleaseSpec
+    total: Fraction
+
+
+def interview(
+    release: str, output: Path, named: str, layout: Layout, advise: Advise, mechanism: str = ""
+) -> Generator[Question, str, Decided]:
+    """Asks for all that a spec needs; is sent one answer for each question.
+
+    Args:
+        output: path of the spec.
+        named: the source as given on the command line.
+        mechanism: as on a command line; empty asks what shall be served.
+
+    Raises:
+        Refused: a spec cannot name the source, or no column can be used.
+    """
+    talk = _Interview(release, output, named, layout, advise)
+    yield from talk.ask_unit()
+    yield from talk.ask_period()
+    yield from talk.ask_axes()
+    yield from talk.ask_outcome()
+    yield from talk.ask_mechanism(mechanism)
+    yield from talk.ask_cap()
+    yield from talk.ask_account()
+    yield from talk.ask_epsilon()
+    return talk.decided()
+
+
+@dataclass
+class _Interview:
+    release: str
+    output: Path
+    named: str
+    layout: Layout
+    advise: Advise
+    answers: dict[str, object] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    serving: Serving | None = None
+
+    def __post_init__(self) -> None:
+        read = read_yaml("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
+        assert isinstance(read, dict)
+        given: dict[str, object] = read["attributes"]
+        self.answers |= {"title": "", "neighbours": "add_remove"}
+        self.answers |= {name: value for name, value in given.items() if value != OPEN}
+        self.roles = roles_of(self.layout)
+        self.usable = [
+            column
+            for column in self.layout.columns
+            if column in (*self.roles.ids, *self.roles.codes, *self.roles.dates, *self.roles.others)
+        ]
+        if not self.usable:
+            raise texts.nothing_to_publish(self.named)
+
+    def ask_unit(self) -> Talk:
+        listed = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
+        likely = self._number_of(self.roles.ids[0]) if self.roles.ids else ""
+        asked = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
+
+        def read(answer: str) -> Answers:
+            if answer == EVERY_ROW:
+                return {"privacy_unit": EVERY_ROW}
+            names = [column.name for column in self._columns(answer)]
+            return {"privacy_unit": names[0] if len(names) == 1 else names}
+
+        yield from self._ask(asked, read)
+        self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
+
+    def ask_period(self) -> Talk:
+        dates = [column for column in self.roles.dates if column.name not in self._units]
+        free = [one for one in self.usable if one.name not in self._units and one.kind in ("date", "text")]
+        if not free:
+            self.answers["period"] = NONE
+            return
+        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        default = self._number_of(dates[0]) if dates else NONE
+
+        def read_column(answer: str) -> Answers:
+            if answer == NONE:
+                return {"period": NONE}
+            column = self._one_of(answer, free)
+            return {"period": "month", "period_column": column.name, "time_zone": "UTC"}
+
+        yield from self._ask(Question(texts.PERIOD, (f"columns: {listed}", *texts.WHY_PERIOD), default), read_column)
+        if self.answers["period"] == NONE:
+            return
+        length = Question(f"How often is a table published: {', '.join(LENGTHS)}?", texts.WHY_LENGTH, "month")
+        yield from self._ask(length, lambda answer: {"period": answer})
+        column = next(one for one in free if one.name == self.answers["period_column"])
+        if column.kind == "date":
+            return
+        asked = Question(f"How are dates written in {comment_text(column.name)}?", texts.WHY_FORMAT, ISO)
+        yield from self._ask(asked, lambda answer: {"period_format": answer})
+
+    def ask_axes(self) -> Talk:
+        while not self.answers.get("axes"):
+            chosen = yield from self._ask_columns()
+            for column in chosen:
+                yield from self._ask_axis(column)
+            if not self.answers.get("axes"):
+                self.said.append("No axis is left: a table needs at least one.")
+        if self.layout.delimiter == ";" and any("start" in axis for axis in self._axes):
+            yield from self._ask(Question(texts.DECIMALS, texts.WHY_DECIMALS, "no"), _decimal_comma)
+        axes = self._spec({}).domain.axes
+        shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in axes)
+        self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
+
+    def _ask_columns(self) -> Generator[Question, str, list[Column]]:
+        taken = {*self._units, self.answers.get("period_column")}
+        free = [column for column in self.usable if column.name not in taken]
+        if not free:
+            raise texts.nothing_to_publish(self.named)
+        likely = [column for column in self.roles.others if column in free][:MOST_AXES] or free[:1]
+        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        asked = Question(
+            texts.COLUMNS, (f"columns: {listed}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
+        )
+        found: list[Column] = []
+
+        def read(answer: str) -> Answers:
+            found[:] = self._columns(answer, free)
+            return {}
+
+        yield from self._ask(asked, read)
+        return found
+
+    def _ask_axis(self, column: Column) -> Talk:
+        fitting = list_for(as_words(column), column.kind == "boolean")
+        offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
+        because = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
+
+        def read(answer: str) -> Answers:
+            if answer == LEFT_OUT:
+                return {}
+            name = self._published_name(column, answer, [axis.get("name", axis["column"]) for axis in self._axes])
+            return {"axes": [*self._axes, {"column": column.name, **name, **_axis(answer, column), "other": True}]}
+
+        asked = Question(f"Which values has {comment_text(column.name)}?", because, fitting or LEFT_OUT)
+        yield from self._ask(asked, read)
+
+    def ask_outcome(self) -> Talk:
+        by_row = self.answers["privacy_unit"] == EVERY_ROW
+        if by_row:
+            self.answers["quality"] = {"share": str(QUALITY_SHARE)}
+            return
+        names = [axis.name for axis in self._spec({}).domain.axes]
+        likely = outcome_of([column for column in self.roles.others if column.name in self._axis_columns])
+        default = likely if likely in names else NONE
+
+        def read(answer: str) -> Answers:
+            by = [] if answer == NONE else _listed(answer)
+            return {"quality": {"share": str(QUALITY_SHARE), "rows": USUAL_ROWS_SEEN, "by": by}}
+
+        asked = Question(texts.OUTCOME, (f"axes: {', '.join(names)}", *texts.WHY_OUTCOME), default)
+        yield from self._ask(asked, read)
+
+    def ask_mechanism(self, written: str) -> Talk:
+        if written:
+            wrong = self._problems(found := self._mechanism(written))
+            if wrong:
+                raise texts.mechanism_refused(written, wrong)
+            self.answers |= found
+            return
+        shape = self._spec({}).domain.shape
+        serving: list[Serving] = []
+
+        def read(answer: str) -> Answers:
+            if answer not in get_args(Serves):
+                raise ValueError(f"is one of {', '.join(get_args(Serves))}")
+            serving[:] = [mechanism_for(answer, shape)]  # type: ignore[arg-type]
+            return self._mechanism(serving[0].written)
+
+        yield from self._ask(Question(texts.SERVES, texts.WHY_SERVES, "cells"), read)
+        self.serving = serving[0]
+        self.said.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
+
+    def ask_cap(self) -> Talk:
+        if self.answers["privacy_unit"] == EVERY_ROW:
+            return
+
+        def read(answer: str) -> Answers:
+            if not answer.isascii() or not answer.isdigit() or len(answer) > LONGEST_CAP:
+                raise ValueError("is a whole number from 1")
+            quality: Any = self.answers["quality"]
+            return {
+                "max_rows_per_unit": int(answer),
+                "quality": {**quality, "rows": max(USUAL_ROWS_SEEN, 2 * int(answer))},
+            }
+
+        means = "; ".join(f"{cap}: ± {_within(parse_epsilon(USUAL_EPSILON), cap):,}" for cap in TRIED_CAPS)
+        because = (*texts.WHY_CAP, f"At epsilon {USUAL_EPSILON}, a cell is told within (95 %, by plain noise) {means}")
+        yield from self._ask(Question(f"How many rows of one unit count{self._each}?", because, str(USUAL_CAP)), read)
+
+    def ask_account(self) -> Talk:
+        yield from self._ask(
+            Question(texts.ACCOUNT, texts.WHY_ACCOUNT, self.release), lambda answer: {"account": answer}
+        )
+
+    def ask_epsilon(self) -> Talk:
+        cap, tried = self._spec({}).sensitivity, [parse_epsilon(text) for text in TRIED_EPSILONS]
+        means = (
+            f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds about a unit change {odds(one)}"
+            for one in tried
+        )
+        because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
+
+        def read(answer: str) -> Answers:
+            parse_epsilon(answer)
+            return {"epsilon": answer}
+
+        asks = f"How much epsilon{self._each or ' for the table'}?"
+        yield from self._ask(Question(asks, because, USUAL_EPSILON), read)
+
+    def decided(self) -> Decided:
+        """The spec that the answers make."""
+        spec = self._spec({})
+        text = texts.spec_text(self.release, self.layout.file.name, self.answers, told(spec), self.serving)
+        read = read_yaml(text)
+        assert isinstance(read, dict)
+        written = spec_from_attributes(read["attributes"], folder_of_spec(self.output))
+        assert written.digest == spec.digest, "the text says what was answered"
+        return Decided(text, spec, spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 1))
+
+    def _ask(self, question: Question, read: Callable[[str], Answers]) -> Talk:
+        """Asks until an answer is one that `check` would take."""
+        question = replace(question, said=tuple(self.said))
+        self.said.clear()
+        while True:
+            answer = (yield question).strip() or question.default
+            wrong = "needs an answer"
+            if answer:
+                try:
+                    found = read(answer)
+                    wrong = self._problems(found)
+                except (ValueError, DphistError, csv.Error) as error:
+                    wrong = str(error)
+            if not wrong:
+                self.answers |= found
+                return
+            question = replace(question, said=(), problem=wrong)
+
+    def _problems(self, found: Answers) -> str:
+        """What `check` would say of an answer beside those that were taken; empty if it takes it."""
+        try:
+            self._spec(found)
+        except SpecError as error:
+            wrong = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
+            return "; ".join(wrong[:MOST_PROBLEMS])
+        return ""
+
+    def _spec(self, found: Answers) -> ReleaseSpec:
+        """The spec of the answers so far, with stand-ins for what was not asked yet."""
+        stand_ins: dict[str, object] = {"release": self.release}
+        unit = found.get("privacy_unit", self.answers.get("privacy_unit", self.usable[0].name))
+        stand_ins |= {"privacy_unit": unit, "epsilon": USUAL_EPSILON}
+        stand_ins |= {} if unit == EVERY_ROW else {"max_rows_per_unit": 1}
+        stand_ins |= {"account": "account", "mechanism": "geometric", "axes": [{"column": "x", "values": ["a"]}]}
+        return spec_from_attributes({**stand_ins, **self.answers, **found}, folder_of_spec(self.output))
+
+    def _mechanism(self, written: str) -> dict[str, object]:
+        name, settings = self.advise(written)
+        found: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
+        return found | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
+
+    def _published_name(self, column: Column, answer: str, taken: Sequence[str]) -> dict[str, str]:
+        """The field `name` of an axis, where the column's own name cannot be published or is taken."""
+        named = name_field(column.name)
+        name = named[0].removeprefix("name: ") if named else column.name
+        usual = USUAL_NAMES.get(answer, f"axis_{self._number_of(column)}")
+        name = usual if name == OPEN else name
+        name = f"{name}_{self._number_of(column)}" if name in taken else name
+        return {} if name == column.name else {"name": name}
+
+    def _number_of(self, column: Column) -> str:
+        return str(self.usable.index(column) + 1)
+
+    def _columns(self, answer: str, among: Sequence[Column] | None = None) -> list[Column]:
+        """The columns that an answer names, by number or by name, with commas between."""
+        found = [self._one_of(part, self.usable if among is None else among) for part in _listed(answer)]
+        if len(set(found)) < len(found):
+            raise ValueError("names a column twice; name each once")
+        return found
+
+    def _one_of(self, part: str, among: Sequence[Column]) -> Column:
+        by_name = [column for column in among if column.name == part]
+        by_number = [column for column in among if self._number_of(column) == part]
+        if not by_name and not by_number:
+            raise ValueError(f"{comment_text(part)} is no column of the list; give its number or its name")
+        return (by_number or by_name)[0]
+
+    @property
+    def _units(self) -> list[object]:
+        unit = self.answers.get("privacy_unit", [])
+        return unit if isinstance(unit, list) else [unit]
+
+    @property
+    def _axes(self) -> list[dict[str, Any]]:
+        axes: Any = self.answers.get("axes", [])
+        return list(axes)
+
+    @property
+    def _axis_columns(self) -> list[object]:
+        return [axis["column"] for axis in self._axes]
+
+    @property
+    def _each(self) -> str:
+        return "" if self.answers["period"] == NONE else f" in a {self.answers['period']}"
+
+
+def told(spec: ReleaseSpec) -> str:
+    """How near a cell is told, in a few words."""
+    return f"a cell is told within ± {_within(spec.epsilon, spec.sensitivity):,} (95 %, by plain noise)"
+
+
+def _within(epsilon: Fraction, sensitivity: int) -> int:
+    """Half the width of the 95 % interval of a cell by plain noise, beside a quality table, in records."""
+    return noise_law(sensitivity / (epsilon * (1 - QUALITY_SHARE))).half_width_of_sum(1)
+
+
+def _listed(answer: str) -> list[str]:
+    """The parts of an answer; a part with a comma stands in double quotes."""
+    parts = [part.strip() for part in next(csv.reader([answer], skipinitialspace=True, strict=True), [])]
+    return [part for part in parts if part]
+
+
+def _decimal_comma(answer: str) -> Answers:
+    if answer not in ("yes", "no"):
+        raise ValueError("is yes or no")
+    return {"decimal_comma": answer == "yes"}
+
+
+def _axis(answer: str, column: Column) -> dict[str, object]:
+    """The fields of an axis: bins, categories, bands as text with their lower ends, days, or a public list."""
+    if answer in LISTS:
+        return {**LISTS[answer]}
+    parts = _listed(answer)
+    bins = _BINS.fullmatch(answer)
+    if bins and "," not in answer and "=" not in answer and not any(map(_is_day, bins.groups())):
+        start, stop, width = bins.groups()
+        ends: dict[str, object] = {"start": start, "stop": stop, "width": width, "below": True, "above": True}
+        whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, bins.groups()))
+        return {**ends, "whole": True} if whole else ends
+    if bins and _is_day(bins[1]) and _is_day(bins[2]):
+        return {"calendar": bins[3], "start": bins[1], "stop": bins[2]}
+    if parts and all("=" in part for part in parts):
+        pairs = [part.rpartition("=") for part in parts]
+        return {"bands": {text.strip(): end.strip() for text, _, end in pairs}}
+    if len(parts) < 2:
+        raise ValueError("names one value; write bins as `0 100 5`, or categories with commas between")
+    return {"values": parts}
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

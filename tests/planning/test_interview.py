@@ -1,0 +1,307 @@
+"""The questions of `dphist new` at a terminal: each answer is checked at once, and `check` accepts what they make."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from office import Office, Ran
+from planning.test_drafts import HOSTILE, attributes, write_parquet
+
+from dphist_pipeline.cli import app as cli
+from dphist_pipeline.cli.prepare.new import _with_advice
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.planning._public_lists import LISTS, list_for
+from dphist_pipeline.planning.columns import read_layout
+from dphist_pipeline.planning.interview import Decided, Question, interview
+from dphist_pipeline.releasing.release_spec import load_spec
+
+pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is asked before anything is released")
+LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
+# Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
+COMMAND = "from dphist_pipeline.cli.app import main; main()"
+ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
+USUAL = ["", "", "", "", "", "", "Novel, Film", "", "", "", "", ""]
+
+
+def asked(
+    answers: Sequence[str], header: str = LOANS, mechanism: str = "", name: str = "loans.csv"
+) -> tuple[Decided | None, list[Question]]:
+    """What the answers make, None where they end too early; and every question, those that were asked again, too."""
+    if header:
+        Path(name).write_text(header, encoding="utf-8")
+    talk = interview("loans", Path("loans.yaml"), name, read_layout(name), _with_advice, mechanism)
+    questions, left = [next(talk)], iter(answers)
+    try:
+        for answer in left:
+            questions.append(talk.send(answer))
+    except StopIteration as end:
+        assert list(left) == [], "more answers than questions"
+        return end.value, questions
+    return None, questions
+
+
+def at_terminal(office: Office, answers: Sequence[str], *words: str) -> tuple[Ran, str]:
+    """Runs `dphist` with a pseudo-terminal on both sides; gives what it showed. Ctrl-D follows the last answer."""
+    ours, theirs = pty.openpty()
+    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
+    err, code = io.StringIO(), 0
+    with contextlib.ExitStack() as stack:
+        reads = stack.enter_context(open(os.dup(theirs), encoding="utf-8"))  # noqa: PTH123
+        shows = stack.enter_context(open(theirs, "w", encoding="utf-8"))  # noqa: PTH123
+        around = (mock.patch.object(sys, "argv", ["dphist", *words]), mock.patch.object(sys, "stdin", reads))
+        for one in (office.witnessed(), *around, contextlib.redirect_stdout(shows), contextlib.redirect_stderr(err)):
+            stack.enter_context(one)
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    return Ran(code, "", err.getvalue()), shown.decode()
+
+
+def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
+    decided, questions = asked(ANSWERS)
+    assert decided is not None and len(questions) == len(ANSWERS)
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    checked = office.run("check", "loans.yaml")
+    assert (checked.code, checked.err) == (0, "") and "✓ loans.yaml is a valid spec" in checked.out
+    assert "! " not in checked.out and "TO_DECIDE" not in decided.text
+    spec = load_spec("loans.yaml")
+    assert (str(spec.privacy_unit), spec.max_rows_per_unit, str(spec.epsilon), spec.account) == (
+        *("card", 3, "1/2"),
+        "library",
+    )
+    assert (spec.period, spec.period_format, spec.mechanism, spec.domain.shape) == ("week", "iso", "adaptive", (22, 3))
+    assert float(decided.total) == 26.5 and "a cell is told within ± 19" in decided.text
+
+
+def test_an_empty_answer_takes_the_default() -> None:
+    decided, questions = asked(USUAL, "card_id,Datum,age,kind\n")
+    assert decided is not None and [question.default for question in questions] == [
+        *("1", "2", "month", "iso", "3, 4", "ages", "-", "none", "cells", "3", "loans", "0.5")
+    ]
+    assert decided.spec.period == "month" and decided.spec.domain.shape == (22, 3)
+
+
+def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
+    _, questions = asked(ANSWERS)
+    for question in questions:
+        said = " ".join(question.because)
+        assert any(word in said for word in ("Rule of thumb: ", "code book", "What it means: ")), question.asks
+    assert "10: ± 63" in " ".join(questions[9].because)
+    assert "0.5: a cell is told within ± 19; odds about a unit change at most 1.7" in " ".join(questions[11].because)
+    assert questions[7].said == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)
+
+
+@pytest.mark.parametrize(
+    ("place", "answer", "says"),
+    [
+        (0, "9", "'9' is no column of the list"),
+        (0, "", "needs an answer"),
+        (0, "1, 1", "names a column twice"),
+        (0, '"card', "unexpected end of data"),
+        (1, "1", "'1' is no column of the list"),
+        (2, "decade", "period: "),
+        (3, "%d.%m", "period_format: must say how a date is written"),
+        (4, "ward", "ward is no column of the list"),
+        (5, "0 100 7", "width: 7 does not divide"),
+        (5, "5 0 1", "stop: 0 must lie above start 5"),
+        (5, "0 nan 5", "stop: "),
+        (5, "young", "names one value"),
+        (5, "0-9=0, 10-19=x", "bands"),
+        (6, "Novel, Novel", "values[1]: 'Novel' repeats values[0]"),
+        (6, "Novel, other", "holds 'other'"),
+        (6, "2026-01-01 2027-01-02 month", "stop: "),
+        (7, "ward", "quality.by[0]: names no axis"),
+        (8, "everybody", "is one of cells, ranges, boxes"),
+        (9, "0", "max_rows_per_unit: "),
+        (9, "many", "is a whole number from 1"),
+        (9, "9" * 5000, "is a whole number from 1"),
+        (10, "My Library", "account: 'My Library' is not a plain name"),
+        (11, "0", "epsilon must lie between"),
+        (11, "a lot", "epsilon"),
+    ],
+)
+def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str, says: str) -> None:
+    decided, questions = asked([*ANSWERS[:place], answer, *ANSWERS[place:]])
+    again = questions[place + 1]
+    assert says in again.problem and again.asks == questions[place].asks and questions[place].problem == ""
+    right, _ = asked(ANSWERS)
+    assert decided is not None and right is not None and decided.text == right.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "axis"),
+    [
+        ("0 100 5", {"start": 0, "stop": 100, "width": 5, "below": True, "above": True}),
+        ("0 1 0.1", {"start": 0, "stop": 1, "width": 0.1, "below": True, "above": True}),
+        ("a, b", {"values": ["a", "b"]}),
+        ('"a, b", no', {"values": ["a, b", "no"]}),
+        ("0-17=0, 18-64=18, 65+=65", {"bands": {"0-17": 0, "18-64": 18, "65+": 65}}),
+        ("2026-01-01 2027-01-01 month", {"calendar": "month", "start": "2026-01-01", "stop": "2027-01-01"}),
+        ("icd10", {"values": LISTS["icd10"]["values"]}),
+        ("countries", {"values": LISTS["countries"]["values"]}),
+        ("ages", {**LISTS["ages"]}),
+    ],
+)
+def test_an_axis_is_written_as_it_was_answered(answer: str, axis: dict[str, Any]) -> None:
+    decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+    assert decided is not None
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    assert attributes("loans.yaml")["axes"] == [{"column": "kind", **axis, "other": True}]
+    assert all(len(line) < 200 for line in decided.text.splitlines())
+
+
+def test_public_lists_are_whole_and_offered_by_name_and_type() -> None:
+    countries: Any = LISTS["countries"]["values"]
+    assert len(countries) == 249 and list(countries) == sorted(countries) and countries["NO"] == "Norway"
+    assert len({*countries.values()}) == 249 and len(LISTS["icd10"]["values"]) == 22  # type: ignore[arg-type]
+    named = {"age": "ages", "alter": "ages", "country_of_birth": "countries", "icd_10": "icd10", "page": "", "ward": ""}
+    assert {column: list_for(column) for column in named} == named and list_for("age", boolean=True) == "yes-no"
+
+
+def test_left_out_columns_are_no_axes_and_one_axis_is_needed() -> None:
+    decided, questions = asked([*ANSWERS[:5], "-", "-", "4", "a, b", *ANSWERS[7:]])
+    assert decided is not None and [axis.name for axis in decided.spec.domain.axes] == ["kind"]
+    assert questions[7].said == ("No axis is left: a table needs at least one.",)
+
+
+def test_rows_of_their_own_need_no_cap_and_no_outcome() -> None:
+    decided, questions = asked(["row", "none", "4", "a, b", "cells", "library", "1/3"])
+    assert decided is not None and len(questions) == 7
+    assert decided.spec.sensitivity == 1 and 'epsilon: "1/3"' in decided.text and "max_rows" not in decided.text
+
+
+def test_what_shall_be_served_names_the_mechanism_and_an_option_leaves_the_question_out() -> None:
+    ranges, _ = asked([*ANSWERS[:8], "ranges", *ANSWERS[9:]])
+    tables, _ = asked([*ANSWERS[:8], "tables", *ANSWERS[9:]])
+    assert ranges is not None and ranges.spec.mechanism == "multiscale" and "# To serve ranges:" in ranges.text
+    assert tables is not None and tables.spec.mechanism == "tables" and "tables: {all: 2}" in tables.text
+    named, questions = asked([*ANSWERS[:8], *ANSWERS[9:]], mechanism="boost")
+    assert named is not None and named.spec.mechanism == "boost" and len(questions) == len(ANSWERS) - 1
+    with pytest.raises(Refused, match="Nothing was written"):
+        asked(ANSWERS[:8], mechanism="noise_first")
+
+
+def test_a_likely_outcome_is_the_default_and_buys_how_far_its_shares_move() -> None:
+    decided, questions = asked([*ANSWERS[:6], "yes, no", "", *ANSWERS[8:]], LOANS.replace("kind", "readmitted"))
+    assert questions[7].default == "readmitted" and decided is not None and decided.spec.quality is not None
+    assert decided.spec.quality.by == ("readmitted",)
+
+
+def test_a_spreadsheet_s_numbers_are_asked_for(office: Office) -> None:
+    header = "\ufeff" + LOANS.replace(",", ";")
+    decided, questions = asked([*ANSWERS[:7], "maybe", "yes", *ANSWERS[7:]], header)
+    assert decided is not None and decided.spec.decimal_comma and questions[8].problem == "is yes or no"
+    assert (decided.spec.csv_delimiter, decided.spec.csv_quote) == (";", '"')
+
+
+def test_what_records_hold_changes_no_question() -> None:
+    _, one = asked(ANSWERS)
+    _, other = asked(ANSWERS, LOANS.splitlines()[0] + "\ncanary,14.09.2026,999,canary\n" * 50)
+    assert one == other
+
+
+def test_types_of_columns_choose_forms(office: Office) -> None:
+    kinds: dict[str, pa.DataType] = {"patient_id": pa.int64(), "age": pa.int32(), "urgent": pa.bool_()}
+    write_parquet("visits.parquet", **kinds, at=pa.date32())
+    answers = ["", "", "week", "2,3", "0 100 10", "", "none", "cells", "2", "health", "1"]
+    decided, questions = asked(answers, "", name="visits.parquet")
+    assert decided is not None and questions[5].default == "yes-no"
+    assert "whole: true" in decided.text and "period_format" not in decided.text
+
+
+def test_hostile_column_names_change_nothing_but_their_own_place(office: Office) -> None:
+    for name in HOSTILE:
+        write_parquet("loans.parquet", card=pa.string(), **{name: pa.string()}, fine=pa.string())
+        layout = read_layout("loans.parquet")
+        known = name in [column.name for column in layout.columns] and len(_columns(layout.columns)) == 3
+        answers = ["1", "none", "2, 3" if known else "2", *["a, b"] * (1 + known), "none", "cells", "1", "a", "1"]
+        decided, questions = asked(answers, "", name="loans.parquet")
+        assert decided is not None, name
+        Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+        assert [axis["column"] for axis in attributes("loans.yaml")["axes"]] == ([name, "fine"] if known else ["fine"])
+        shown = [line for question in questions for line in (question.asks, *question.because, *question.said)]
+        assert all(letter.isprintable() for line in [*shown, *decided.text.splitlines()] for letter in line), name
+
+
+def _columns(columns: Sequence[Any]) -> list[Any]:
+    """Those that a spec can name."""
+    from dphist_pipeline.planning.drafting import roles_of
+
+    roles = roles_of(mock.Mock(columns=columns, delimiter=""))
+    return [*roles.ids, *roles.codes, *roles.dates, *roles.others]
+
+
+def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(office: Office) -> None:
+    Path("loans.csv").write_text(LOANS)
+    ran, shown = at_terminal(office, ["7", *ANSWERS], "new", "loans.csv")
+    assert (ran.code, ran.err) == (0, "") and "'7' is no column of the list" in shown
+    assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
+    opening = "dphist ledger open --for loans.yaml --total 26.5 --renews yearly"
+    assert commands == ["dphist init", opening, "dphist release loans.yaml"]
+    first, opened, released = (command.removeprefix("dphist ").split() for command in commands)
+    assert office.run(*first).code == 0
+    digest = office.run(*opened, "--json").json["digest"]
+    assert office.run(*opened, "--yes", digest).code == 0
+    assert office.run(*released, "--period", "2026-09-14").code == 0
+
+
+def test_the_end_of_input_writes_nothing(office: Office) -> None:
+    Path("loans.csv").write_text(LOANS)
+    ran, _ = at_terminal(office, ANSWERS[:-1], "new", "loans.csv")
+    assert ran.code == 130 and ran.err.endswith("Nothing was written, decided or spent.\n")
+    assert not Path("loans.yaml").exists()
+
+
+def test_without_a_terminal_or_with_no_input_the_draft_has_every_decision_open(office: Office) -> None:
+    Path("loans.csv").write_text(LOANS)
+    assert office.run("new", "loans.csv").code == 0
+    drafted = Path("loans.yaml").read_bytes()
+    assert b"TO_DECIDE" in drafted
+    for words in (["new", "loans.csv", "--no-input"], ["new", "loans.csv", "--json"]):
+        Path("loans.yaml").unlink()
+        ran, shown = at_terminal(office, [], *words)
+        assert ran.code == 0 and Path("loans.yaml").read_bytes() == drafted and "Enter takes" not in shown
+
+
+@pytest.mark.parametrize(("output", "says"), [("taken.yaml", "is there already"), ("no/such.yaml", "does not exist")])
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_question(
+    office: Office, output: str, says: str
+) -> None:
+    Path("loans.csv").write_text(LOANS)
+    Path("taken.yaml").write_text("precious")
+    ran, shown = at_terminal(office, ANSWERS, "new", "loans.csv", "--output", output)
+    assert ran.code == 1 and says in ran.err and "Who is protected?" not in shown
+    assert Path("taken.yaml").read_text() == "precious"
+
+
+def test_ctrl_c_at_a_terminal_writes_nothing(office: Office) -> None:
+    """In a process of its own, whose terminal sends the signal."""
+    Path("loans.csv").write_text(LOANS)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-c", COMMAND, "new", "loans.csv"])
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            shown += part
+            if part.rstrip().endswith(b">") or b"> [" in part:
+                os.write(terminal, b"\x03")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    assert b"Nothing was written" in shown and not Path("loans.yaml").exists()

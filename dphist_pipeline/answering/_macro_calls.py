@@ -14,7 +14,7 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline.answering._macros import macro
+from dphist_pipeline.answering._macros import inner_macros, macro
 from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import Refused
@@ -58,9 +58,9 @@ class _InMemory:
 
     def with_macro(self, name: str) -> duckdb.DuckDBPyConnection:
         with self.making:
-            if name not in self.macros:
-                self.connection.execute(macro(name))
-                self.macros.add(name)
+            for one in {*inner_macros(name), name} - self.macros:
+                self.connection.execute(macro(one))
+                self.macros.add(one)
         return self.connection
 
 

@@ -1,7 +1,8 @@
 """The SQL macros of the catalogue, each rendered by Jinja2 from its file in `sql/answering/`.
 
-A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`: all becomes one text,
-because a macro of an attached catalogue cannot call another of its macros.
+A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`; what several macros ask is
+a macro of its own in `internals/`, which lies beside the catalogue's tables. In an attached catalogue a macro does not
+see others by their names: the expression `inner` asks one by DuckDB's `query`, which takes the name as text.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ MACROS = (
     "dph_distances",
     "dph_quality",
 )
+# What several of them ask, in `internals/`.
+INNER = ("dph_one_box", "dph_summed")
 _SUMMED = ("period", "revision", "cell_number", *(column.name for column in VALUE_COLUMNS if column.is_summed))
 # What every file may name. A file that needs another value sets it: `release`, where its argument has another name.
 _NAMES = {
@@ -68,9 +71,16 @@ def macro(name: str, schema: str | None = None) -> str:
     """The CREATE statement of a macro.
 
     Args:
-        name: one of `MACROS`.
+        name: one of `MACROS` or `INNER`.
     """
-    return macro_files(schema).get_template(f"{name}.sql").render(name=name)
+    file = f"internals/{name}.sql" if name in INNER else f"{name}.sql"
+    return macro_files(schema).get_template(file).render(name=name)
+
+
+@cache
+def inner_macros(name: str) -> tuple[str, ...]:
+    """The macros of `INNER` that a macro asks."""
+    return tuple(one for one in INNER if f"{Places().internals}{one}'" in macro(name))
 
 
 @cache
@@ -80,7 +90,7 @@ def macro_files(schema: str | None) -> Environment:
     loader = FileSystemLoader(FOLDER / "answering")
     files = Environment(loader=loader, undefined=StrictUndefined, autoescape=False)  # SQL, no page
     files.filters["literal"] = literal
-    files.globals |= {**_NAMES, "schema": places.users, "beside": places.beside_release}
+    files.globals |= {**_NAMES, "schema": places.users, "internals": places.internals, "beside": places.beside_release}
     expressions = files.get_template("pieces/expressions.sql").module
     files.globals |= {name: value for name, value in vars(expressions).items() if not name.startswith("_")}
     return files

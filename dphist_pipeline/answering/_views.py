@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._macros import macro
+from dphist_pipeline.answering._macros import INNER, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
@@ -175,7 +175,8 @@ def macro_comment(places: Places, name: str) -> str:
     """The comment on a macro: the one that opens its file."""
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())
     about = " ".join(line.removeprefix("--").strip() for line in opening)
-    return f"COMMENT ON MACRO TABLE {places.users}{name} IS {literal(about)}"
+    before = places.internals if name in INNER else places.users
+    return f"COMMENT ON MACRO TABLE {before}{name} IS {literal(about)}"
 
 
 def _view_without_rows(places: Places, of: Described) -> Iterator[str]:

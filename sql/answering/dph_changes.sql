@@ -5,22 +5,18 @@
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
-{% set periods = '[NULL]' -%}
 {% set named_periods = '[period]' -%}
-{% set revisions = '[NULL]' -%}
-{% set written_revision = 'NULL' -%}
-{% set pairs = 'one.period = (SELECT max(c.period) FROM chosen AS c WHERE c.period < two.period)' -%}
+{% set pairs = 'one.period = (SELECT max(c.period) FROM summed AS c WHERE c.period < two.period)' -%}
 {% set missing = missing_days('barred.missing_days', "', from ' || barred.first_end || ' on'") -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
-{% include 'pieces/sums_of_boxes.sql' %}
+{% include 'pieces/summed.sql' %}
 {% include 'pieces/change_of_two.sql' %},
-{% include 'pieces/caps.sql' %}
 first_problems AS (
     SELECT 'only one period is published; a change takes two' AS problem
-    WHERE (SELECT count(*) FROM chosen) = 1
+    WHERE (SELECT count(*) FROM summed) = 1
     UNION ALL
     SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR)
-    WHERE CAST(period AS VARCHAR) = (SELECT min(chosen.period) FROM chosen)
+    WHERE CAST(period AS VARCHAR) = (SELECT min(summed.period) FROM summed)
 )
 SELECT
     barred.first_period,
@@ -29,8 +25,6 @@ SELECT
     {% include 'pieces/capped_of_two.sql' %},
     {{ days('barred.first_period', 'barred.first_end', 'first_') }},
     {{ days('barred.second_period', 'barred.second_end', 'second_') }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
-LEFT JOIN caps AS one_cap ON one_cap.period = barred.first_period
-LEFT JOIN caps AS two_cap ON two_cap.period = barred.second_period
+FROM ({% include 'pieces/found_beside.sql' %}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
 WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.first_period

@@ -7,20 +7,17 @@
 {% set periods = '[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]' -%}
 {% set revisions = 'coalesce(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[]), [NULL, NULL])[:2]' -%}
 {% set places = '[1, 2]' -%}
-{% set written_revision = 'NULL' -%}
 {% set pairs = 'one.place = 1 AND two.place = 2' -%}
 {% set same_records = 'barred.first_period = barred.second_period' -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_compare(
     release_name, first_period, second_period, box := '{}', revision := NULL, with_chance := false
 ) AS TABLE
-{% include 'pieces/sums_of_boxes.sql' %}
+{% include 'pieces/summed.sql' %}
 {% include 'pieces/change_of_two.sql' %},
-{% include 'pieces/caps.sql' %}
 first_problems AS (
     SELECT 'a comparison takes two periods, by their first days, or two revisions of one period' AS problem
-    FROM asked_keys AS k
-    HAVING count(k.period) < 2
-        OR (SELECT count(*) = 2 AND count(DISTINCT (chosen.period, chosen.revision)) = 1 FROM chosen)
+    WHERE first_period IS NULL OR second_period IS NULL
+        OR (SELECT count(*) = 2 AND count(DISTINCT (summed.period, summed.revision)) = 1 FROM summed)
     UNION ALL
     SELECT 'a change of revisions takes two numbers, as in revision := [1, 2]'
     WHERE revision IS NOT NULL AND coalesce(len(TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT[])) <> 2, true)
@@ -32,8 +29,6 @@ SELECT
     {% include 'pieces/capped_of_two.sql' %},
     {{ days('barred.first_period', 'barred.first_end', 'first_') }},
     {{ days('barred.second_period', 'barred.second_end', 'second_') }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
-LEFT JOIN caps AS one_cap ON one_cap.place = 1
-LEFT JOIN caps AS two_cap ON two_cap.place = 2
+FROM ({% include 'pieces/found_beside.sql' %}) AS found LEFT JOIN barred ON true
 WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.first_period

@@ -3,25 +3,29 @@
 -- their interval is wider: ask dph_difference of a table that has both boxes, if there is one.
 -- In: the tables of two releases of one catalogue, the one that is subtracted first, as in dph_compare; a box and a period as in
 -- dph_box; a box of the second release, if its axes have other names.
-{% set revisions = '[NULL]' -%}
-{% set written_revision = 'NULL' -%}
 {% set pairs = 'one.place = 1 AND two.place = 2 AND two.period = one.period' -%}
 {# The same people may be in both. -#}
 {% set asked = 'false' -%}
 {% set chance_outside = notes.CHANCE_OF_RELEASES | literal -%}
-{% set release = 'first_release' -%}
+{% set arguments = {'periods': 'periods', 'revisions': 'revisions', 'named_periods': 'periods'} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_compare_releases(
     first_release, second_release, box := '{}', period := NULL, second_box := NULL
 ) AS TABLE
-WITH first_side AS ({% include 'pieces/side.sql' %}),
-{%- set release = 'second_release' %}
-{%- set boxes = {'box': 'coalesce(CAST(second_box AS VARCHAR), CAST(box AS VARCHAR))'} %}
-second_side AS ({% include 'pieces/side.sql' %}),
-summed AS (
-    SELECT s.* EXCLUDE (problem) REPLACE (1 AS place) FROM first_side AS s WHERE s.period IS NOT NULL
-    UNION ALL BY NAME
-    SELECT s.* EXCLUDE (problem) REPLACE (2 AS place) FROM second_side AS s WHERE s.period IS NOT NULL
+WITH dph_arguments AS (
+    SELECT
+        box AS box, coalesce(CAST(second_box AS VARCHAR), CAST(box AS VARCHAR)) AS second_box,
+        CAST([period] AS VARCHAR[]) AS periods, CAST([NULL] AS BIGINT[]) AS revisions, [1] AS first_place, [2] AS second_place
 ),
+side AS (
+    SELECT answered.*
+    FROM {{ named_view('first_release') }},
+        {{ inner('dph_summed', dict(arguments, box='box', places='first_place'), 'first_release') }} AS answered
+    UNION ALL
+    SELECT answered.*
+    FROM {{ named_view('second_release') }},
+        {{ inner('dph_summed', dict(arguments, box='second_box', places='second_place'), 'second_release') }} AS answered
+),
+summed AS (SELECT unnest(side._summed) FROM side WHERE side._summed.period IS NOT NULL),
 {%- set release = 'first_release' %}
 {% include 'pieces/change_of_two.sql' %},
 owners AS (
@@ -42,9 +46,7 @@ first_problems AS (
     UNION ALL
     SELECT 'the two releases have no period in common' WHERE NOT EXISTS (FROM together)
     UNION ALL
-    SELECT s.problem FROM first_side AS s
-    UNION ALL
-    SELECT s.problem FROM second_side AS s
+    SELECT s._problem FROM side AS s
 )
 SELECT
     barred.first_period AS period,

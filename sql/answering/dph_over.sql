@@ -2,15 +2,12 @@
 -- the first to the last. Noise of periods is independent. A person counts in each period anew. `note` says how many days between
 -- the first and the last are in no period: one was withdrawn, or not published yet.
 -- In: the release's table; the first and the last period by their first days, null for no limit; a box as in dph_box.
-{% set periods = '[NULL]' -%}
-{% set revisions = '[NULL]' -%}
-{% set written_revision = 'NULL' -%}
 {% set missing = missing_days('barred.missing_days', "', and not in this sum'") -%}
 {% set below_zero -%}
     WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_over(release_name, first_period := NULL, last_period := NULL, box := '{}') AS TABLE
-{% include 'pieces/sums_of_boxes.sql' %}
+{% include 'pieces/summed.sql' %}
 limits AS (SELECT CAST(first_period AS VARCHAR) AS first, CAST(last_period AS VARCHAR) AS last),
 taken AS (
     SELECT
@@ -54,7 +51,7 @@ barred AS (
 ),
 first_problems AS (
     SELECT 'no period lies from ' || coalesce(limits.first, 'the first one') || ' to ' || coalesce(limits.last, 'the last one')
-        || '; it has ' || (SELECT min(chosen.period) || ' to ' || max(chosen.period) FROM chosen) AS problem
+        || '; it has ' || (SELECT min(s.period) || ' to ' || max(s.period) FROM summed AS s) AS problem
     FROM limits
     WHERE NOT EXISTS (FROM taken)
 )
@@ -75,5 +72,5 @@ SELECT
     barred.cells,
     {% include 'pieces/note_of_sum.sql' %} AS note,
     {{ days('barred.first_period', 'barred.period_end') }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+FROM ({% include 'pieces/found_beside.sql' %}) AS found LEFT JOIN barred ON true
 WHERE {% include 'pieces/no_problem.sql' %}

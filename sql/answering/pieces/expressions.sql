@@ -229,3 +229,19 @@ CASE
         )
     END
 {%- endmacro %}
+
+-- A macro in `internals`, asked as a table. DuckDB looks up names in a macro where the question is asked, so the name is made from
+-- that of the release, with double quotes around its parts. In: the macro's name; by the names of its arguments, columns of
+-- `dph_arguments`, a part of the query that asks.
+{% macro inner(name, arguments, release='release_name') -%}
+query('FROM ' || CASE
+            WHEN contains({{ release }}, '"') THEN regexp_replace({{ release }}, {{ beside(name) }})
+            ELSE regexp_replace(regexp_replace({{ release }}, {{ beside(name) }}), '[^.]+', '"\0"', 'g')
+        END || '(''' || replace({{ release }}, '''', '''''') || '''
+            {%- for argument, column in arguments.items() %}, {{ argument }} := (SELECT a.{{ column }} FROM dph_arguments AS a){% endfor %})')
+{%- endmacro %}
+
+-- The view of the release is named before what asks it, without reading it: DuckDB answers a wrong name with the nearest right one.
+{% macro named_view(release='release_name') -%}
+(SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)) AS dph_named
+{%- endmacro %}

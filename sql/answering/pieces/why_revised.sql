@@ -2,7 +2,7 @@
 coalesce(
     (
         SELECT string_agg('; revision ' || c.revision || ' was made because: ' || c.reason, '' ORDER BY c.revision)
-        FROM chosen AS c WHERE c.revision > (SELECT min(o.revision) FROM chosen AS o)
+        FROM summed AS c WHERE c.revision > (SELECT min(o.revision) FROM summed AS o)
     ),
     ''
 )

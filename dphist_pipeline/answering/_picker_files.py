@@ -102,7 +102,7 @@ def write_picker(public: Path, scratch: Path) -> None:
         scratch: a private folder on the same file system.
     """
     with duckdb.connect(config={"threads": 1}) as connection:
-        if not attach_catalogue(connection, public):
+        if not _is_attached(connection, public):
             return
         connection.execute("USE catalogue")
         releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in _written(public, RELEASE)}
@@ -114,6 +114,15 @@ def write_picker(public: Path, scratch: Path) -> None:
             folder = public / name / FOLDER
             if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
                 _write_release(connection, public / name, publications, mark, scratch)
+
+
+def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
+    """Attaches the catalogue; False if it cannot be read. One without any publication can be."""
+    if attach_catalogue(connection, public):
+        return True
+    with suppress(duckdb.Error):
+        return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
+    return False
 
 
 def _written(public: Path, name: str) -> list[Path]:
@@ -314,7 +323,7 @@ def _cells_text(connection: duckdb.DuckDBPyConnection, one: _Publication) -> str
     }
     estimate, unbiased, groups = _numbers(connection, one)
     columns = {
-        "estimate": '"same"' if np.array_equal(estimate, unbiased) else _column(estimate),
+        "estimate": _beside(estimate, unbiased),
         "unbiased": _column(unbiased),
         "groups": _column(groups) if sums else "null",
     }
@@ -363,10 +372,17 @@ def _levels(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> tup
     return list(levels.values()), lines
 
 
+def _beside(estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> str:
+    """Estimates as a script has them: places and numbers of those that are not the unbiased ones, or all."""
+    (places,) = np.nonzero(estimate != unbiased)
+    different = f'{{"at":{json.dumps(places.tolist(), separators=(",", ":"))},"are":{_column(estimate[places])}}}'
+    return min(different, _column(estimate), key=len)
+
+
 def _column(values: NDArray[np.float64]) -> str:
     """Numbers as a script has them: a list, or doubles in base 64 where that is shorter; null if all are."""
     if np.isnan(values).all():
-        return "null"
+        return "null" if values.size else "[]"
     whole = np.isfinite(values) & (values == np.trunc(values))
     numbers = [
         "null" if value != value else str(int(value)) if is_whole else repr(value)

@@ -287,6 +287,16 @@ const dphPicker = (() => {
     return Array.from({ length: text.length / 8 }, (_, at) => bytes.getFloat64(8 * at, true));
   }
 
+  // Estimates stand by themselves, or by those places where they are not the unbiased ones.
+  function besides(estimate, unbiased) {
+    if (estimate === null || estimate.at === undefined) return unpacked(estimate);
+    const found = unbiased.slice(), are = unpacked(estimate.are);
+    estimate.at.forEach((place, number) => {
+      found[place] = are[number];
+    });
+    return found;
+  }
+
   const keyOf = (name, period) => JSON.stringify([name, period]);
   const fileOf = (table, period) => `${place}${table.table ? `${table.table}/` : ""}period=${period}/cells.js`;
 
@@ -455,9 +465,10 @@ const dphPicker = (() => {
     return [field, () => [periods[Number(from.value)], periods[Number(to.value)]]];
   }
 
-  function factList(answer, numbers) {
+  function factList(answer, numbers, isOverPeriods) {
     const facts = element("dl", { className: "facts" });
     const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
+    if (isOverPeriods) add("Periods", "whoever was counted in several of them counts in each");
     if (numbers.ends) add("95\u00a0% interval", numbers.ends);
     if (!numbers.isEstimate) add("Estimate of the mechanism", numbers.estimate);
     add("Cells", shown(answer.cells, 0));
@@ -493,7 +504,7 @@ const dphPicker = (() => {
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const sql = element("details", {}, element("summary", {}, "The same question in SQL"), callText(found.call));
-    return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers), ...more, sql];
+    return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
   }
 
   // The form of one table; the first field, if there are several tables, chooses another.
@@ -541,7 +552,7 @@ const dphPicker = (() => {
     },
     cells(head, content) {
       if (!head.made_from) return;
-      const unbiased = unpacked(content.unbiased), estimate = content.estimate === "same" ? unbiased : unpacked(content.estimate);
+      const unbiased = unpacked(content.unbiased), estimate = besides(content.estimate, unbiased);
       loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12), unbiased, estimate, groups: unpacked(content.groups) });
     },
     ask: (name, conditions, first, last) => ask(name, new Map(conditions), first, last),

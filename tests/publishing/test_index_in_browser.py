@@ -1,4 +1,4 @@
-"""The pages `index.html` in Chromium: by keyboard, narrow and wide, by axe-core, and with no request but the picker's."""
+"""The pages `index.html` in Chromium: by keyboard, narrow and wide, by axe-core, with no request but the picker's."""
 
 from __future__ import annotations
 

@@ -51,12 +51,13 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
 
 
 def build(public: Path, scratch: Path, anew: bool = False) -> None:
-    """Writes the latest cells of every release as files, then the catalogue, and last the pages that name both.
+    """Writes the latest cells of every release as files, the catalogue, what pages read, and last the pages.
 
     Args:
         public: the store's public folder, with `current.json` as it shall be.
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
+    from dphist_pipeline.answering._picker_files import write_picker
     from dphist_pipeline.publishing.index_pages import write_index
     from dphist_pipeline.publishing.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.published_pages import mark_superseded
@@ -64,6 +65,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     write_latest_cells(public, scratch)
     mark_superseded(public, scratch)
     build_catalogue(public, scratch)
+    write_picker(public, scratch)
     write_index(public, scratch, anew)
 
 
@@ -80,7 +82,8 @@ def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
-    import_module("dphist_pipeline.publishing.index_pages")  # loaded while the release still counts
+    for name in ("answering._picker_files", "publishing.index_pages"):  # loaded while the release still counts
+        import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)
         try:

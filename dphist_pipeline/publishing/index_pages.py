@@ -1,4 +1,6 @@
-"""The reader's door: `index.html` of the public folder, and of every release in it. No page runs a script.
+"""The reader's door: `index.html` of the public folder, and of every release in it.
+
+One script runs: that of the picker, on the page of a release that has its files. `default-src 'none'` holds elsewhere.
 
 The page of a release is made from its publications, and says at its head what the page of all releases tells of it. So
 a publication writes the page of its own release and the page of all, and reads of the other pages the heads alone. Both
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -41,6 +44,8 @@ MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
 MOST_POINTS, MOST_FILES, MOST_LETTERS = 60, 50, 300
 EACH = 2  # one as CSV and one as Parquet
 _HEAD = 65_536  # bytes, in which a page says what the page of all releases tells of it
+_PICKER = ("picker/script.js", "picker/release.js")
+_MADE_FROM = re.compile(rb'"made_from": "([0-9a-f]{32})"')
 _ABOUT, _PERIODS = '<script type="application/json" id="about">', '<script type="application/json" id="periods-told">'
 _END = "</script>"
 
@@ -116,8 +121,18 @@ def _mark(release: Path, about: About) -> str:
     current = release / CURRENT
     listed = hashlib.sha256(current.read_bytes()).hexdigest() if current.is_file() else ""
     audits = [f"{path.parent.name}/{path.name}/{(path / 'audit.json').stat().st_size}" for path in revisions(release)]
-    told = [FORM, version("dphist-pipeline"), asdict(about), listed, sorted(audits)]
+    told = [FORM, version("dphist-pipeline"), asdict(about), listed, sorted(audits), _picker(release)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+
+def _picker(release: Path) -> dict[str, Any]:
+    """What the page says of the picker's files: a mark that changes with them, and their bytes; empty without them."""
+    with suppress(OSError):
+        weight = sum((release / path).stat().st_size for path in _PICKER)
+        with (release / _PICKER[-1]).open("rb") as file:
+            made_from = _MADE_FROM.search(file.readline(_HEAD))
+        return {"mark": made_from[1].decode(), "weight": weight} if made_from else {}
+    return {}
 
 
 def _marked(release: Path) -> str:
@@ -203,6 +218,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         periods_block=json_in_page({"form": FORM, "publications": [_lean(one) for one in shown]}),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_shown(newest) if newest is not None else None,
+        picker=_picker(folder) if newest is not None else {},
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) for one in shown],
         left_out=len(told) - len(shown),

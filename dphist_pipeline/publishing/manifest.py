@@ -34,9 +34,9 @@ _RELEASE = "[a-z][a-z0-9_]{0,199}"
 _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}})/", re.ASCII)
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
 _LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv)"
-_DERIVED = re.compile(
-    rf"(?:catalog\.duckdb|croissant\.json|index\.html)|{_RELEASE}/(?:current\.json|index\.html|{_LATEST})", re.ASCII
-)
+_PICKER = r"picker/(?:(?:script|release)\.js|(?:[a-z0-9_]{1,200}/)?period=[a-z0-9-]{1,40}/cells\.js)"
+_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}"
+_DERIVED = re.compile(rf"(?:catalog\.duckdb|croissant\.json|index\.html)|{_RELEASE}/(?:{_OF_RELEASE})", re.ASCII)
 _VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
 _PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)
 _LEDGER = re.compile(r"[0-9A-Za-z_-]{1,100}", re.ASCII)

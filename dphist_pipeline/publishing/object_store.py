@@ -26,6 +26,7 @@ MOST_IN_ONE_REQUEST = 64 << 20  # bytes; what is larger goes up in parts
 USUAL_REGION = "us-east-1"
 TYPES = {
     ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".parquet": "application/vnd.apache.parquet",
     ".yaml": "application/yaml",

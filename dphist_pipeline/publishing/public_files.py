@@ -82,6 +82,7 @@ def derived_files(public: Path) -> Iterator[tuple[str, Path]]:
         public: the store's public folder.
     """
     latest = [*sorted(public.glob("*/latest/**/cells.*")), *sorted(public.glob(f"*/{CURRENT}"))]
+    latest += sorted(public.glob("*/picker/**/*.js"))
     pages = [*sorted(public.glob(f"*/{INDEX}")), public / INDEX]
     for source in [*latest, public / CROISSANT, public / CATALOGUE, *pages]:
         path = source.relative_to(public).as_posix()

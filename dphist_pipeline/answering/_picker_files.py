@@ -1,0 +1,393 @@
+"""Files of the picker on a release's page: its tables, their cells by period, and the widths of intervals.
+
+All is read from the catalogue, so the script answers from the numbers that `dph_box` and `dph_over` read. A browser
+refuses to fetch from files, so every file is a script that hands its content to `picker.js`:
+
+    picker/script.js                        that script
+    picker/release.js                       axes, periods, widths; written last, and first in it what it was made from
+    picker/[TABLE/]period=PERIOD/cells.js   the cells of a period, and the law of their noise
+
+Files of other releases are not opened. A file whose period no longer stands is emptied, so that copies are, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.answering._catalogue_places import Places
+from dphist_pipeline.answering.catalogue import attach_catalogue
+from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
+from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.files import replace_public, sync_folder
+from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.formatting import visible
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.spec.axes import domain_of
+
+FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
+FORM = 1  # of all these files
+MOST_CELLS = 100_000  # of a table whose cells are written
+MOST_LOADED = 2_000_000  # bytes for one question
+MOST_FILES = 120  # periods in one question
+MOST_WORDS = 400_000  # bytes about the axes of a table, and about better tables of a family
+_HEAD = 4096  # bytes, in which a file says what it was made from
+_PLACES = Places()
+_SUMMED = ("noise_scale", "noise_variance", "step", "alpha", "beta", "gamma", "delta")
+_THIS = "release = $release AND period = $period AND revision = $revision"
+_TEXTS = {"no_interval": notes.NO_INTERVAL, "cuts_group": notes.CUTS_GROUP, "smoothed": notes.SMOOTHED}
+_TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days": notes.MISSING_DAYS}
+
+
+@dataclass(frozen=True)
+class _Publication:
+    """The latest publication of one period of a table, as the catalogue has it.
+
+    Attributes:
+        folder: the release's, or its family's, in the public folder.
+        release: the name of the table in SQL.
+        days: the first day of the period, and the day after its last; both None without periods.
+    """
+
+    folder: str
+    release: str
+    period: str
+    revision: int
+    days: tuple[str | None, str | None]
+    digest: str
+    grid: str
+    cells: int
+    scale: str | None
+
+    @property
+    def table(self) -> str:
+        """The name of the table within its family; empty for a release that is none."""
+        return "" if self.release == self.folder else self.release.removeprefix(f"{self.folder}_")
+
+    @property
+    def place(self) -> str:
+        """The path of its file below the folder of the picker."""
+        return "/".join(filter(None, [self.table, f"period={self.period}", CELLS]))
+
+    @property
+    def made_from(self) -> str:
+        """A digest that changes with its file."""
+        return _digest([FORM, self.digest])
+
+    def published(self, release: Path) -> Path:
+        """The folder of its published files."""
+        folder = release / f"period={self.period}" / f"revision={self.revision}"
+        return folder / TABLES_OF_FAMILY / self.table if self.table else folder
+
+
+def write_picker(public: Path, scratch: Path) -> None:
+    """Writes the files of every release of which something changed.
+
+    Args:
+        public: the store's public folder, with its catalogue as it shall be; one process at a time.
+        scratch: a private folder on the same file system.
+    """
+    with duckdb.connect(config={"threads": 1}) as connection:
+        if not _is_attached(connection, public):
+            return
+        connection.execute("USE catalogue")
+        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in _written(public, RELEASE)}
+        for one in _latest(connection):
+            releases.setdefault(one.folder, []).append(one)
+        reached = _reached(connection)
+        for name, publications in sorted(releases.items()):
+            mark = _mark(publications, reached)
+            folder = public / name / FOLDER
+            if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
+                _write_release(connection, public / name, publications, mark, scratch)
+
+
+def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
+    """Attaches the catalogue; False if it cannot be read. One without any publication can be."""
+    if attach_catalogue(connection, public):
+        return True
+    with suppress(duckdb.Error):
+        return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
+    return False
+
+
+def _written(public: Path, name: str) -> list[Path]:
+    return sorted(public.glob(f"*/{FOLDER}/{name}"))
+
+
+def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
+    """The publications that a reader may ask, in order of release and period."""
+    asked = f"""
+        SELECT coalesce(family, release), release, period, revision, CAST(period_start AS VARCHAR),
+            CAST(period_end AS VARCHAR), audit_digest, grid, cells, noise_scale
+        FROM {_PLACES.table("dph_releases")} WHERE is_latest ORDER BY ALL
+    """
+    return [
+        _Publication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
+        for folder, release, period, revision, first, after, digest, grid, cells, scale in connection.execute(
+            asked
+        ).fetchall()
+    ]
+
+
+def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
+    """How far the tables of widths reach for each scale: another release may have made them longer."""
+    found: dict[str, list[int]] = {}
+    for table, number in (("dph_half_widths", "cells"), ("dph_linear_widths", "draws")):
+        asked = f"SELECT noise_scale, max({number}) FROM {_PLACES.table(table)} GROUP BY ALL ORDER BY ALL"
+        for scale, most in connection.execute(asked).fetchall():
+            found.setdefault(scale, []).append(int(most))
+    return found
+
+
+def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]]) -> str:
+    """A digest that changes with what `release.js` is made from."""
+    told = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
+    scales = sorted({one.scale for one in publications if one.scale is not None})
+    script = hashlib.sha256(_script().encode()).hexdigest()
+    return _digest([FORM, version("dphist-pipeline"), script, told, [[one, reached.get(one)] for one in scales]])
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+
+def _made_from(file: Path) -> str:
+    """What the first line of a file says that it was made from; empty without one."""
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        with file.open("rb") as opened:
+            line = opened.read(_HEAD).split(b"\n", 1)[0].decode()
+        return str(json.loads(line.partition("(")[2].rstrip(","))["made_from"])
+    return ""
+
+
+def _script() -> str:
+    return Path(__file__).with_name("picker.js").read_text(encoding="utf-8")
+
+
+def _call(name: str, head: Mapping[str, Any], body: str) -> str:
+    """A script that hands two values to `picker.js`; the first has a line of its own."""
+    return f"dphPicker.{name}({json.dumps(head)},\n{body});\n"
+
+
+def _write_release(
+    connection: duckdb.DuckDBPyConnection,
+    release: Path,
+    publications: Sequence[_Publication],
+    mark: str,
+    scratch: Path,
+) -> None:
+    folder, wanted = release / FOLDER, {one.place: one for one in publications if one.cells <= MOST_CELLS}
+    for place, one in wanted.items():
+        if _made_from(folder / place) != one.made_from:
+            _put(folder / place, _cells_text(connection, one), scratch)
+    empty = _call("cells", {}, "{}")
+    for file in sorted(folder.rglob(CELLS)):
+        if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
+            _put(file, empty, scratch)
+    _put(folder / SCRIPT, _script(), scratch)
+    _put(folder / RELEASE, _release_text(connection, release, publications, mark), scratch)
+
+
+def _put(file: Path, text: str, scratch: Path) -> None:
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    replace_public(file, text, scratch)
+    sync_folder(file.parent.parent)
+
+
+def _release_text(
+    connection: duckdb.DuckDBPyConnection, release: Path, publications: Sequence[_Publication], mark: str
+) -> str:
+    tables: dict[str, list[_Publication]] = {}
+    for one in publications:
+        tables.setdefault(one.release, []).append(one)
+    scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
+    content = {
+        "tables": [_table(connection, release, made) for made in tables.values()],
+        "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
+        "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
+        "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
+        "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
+        "reliable": {"good": MOST_GOOD, "fair": MOST_FAIR},
+        "notes": _TEXTS,
+    }
+    head = {"form": FORM, "made_from": mark, "release": release.name}
+    return _call("release", head, json.dumps(content, separators=(",", ":")))
+
+
+def _scales_of_sums(connection: duckdb.DuckDBPyConnection, releases: Iterable[str]) -> set[str]:
+    asked = f"SELECT DISTINCT noise_scale FROM {_PLACES.table('dph_groups')} WHERE list_contains($releases, release)"
+    return {scale for (scale,) in connection.execute(asked, {"releases": list(releases)}).fetchall()}
+
+
+def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> list[Any]:
+    """A scale of noise, and the columns of its table of widths."""
+    asked = f"SELECT * EXCLUDE (noise_scale) FROM {_PLACES.table(table)} WHERE noise_scale = $scale ORDER BY 1"
+    rows = connection.execute(asked, {"scale": scale}).fetchall()
+    return [scale, *map(list, zip(*rows, strict=True))]
+
+
+def _table(connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[_Publication]) -> dict[str, Any]:
+    """What a reader can choose in one table: the axes of its newest period, and the periods that have them."""
+    newest = made[-1]
+    audit = json.loads((newest.published(release) / "audit.json").read_bytes())
+    axes: list[dict[str, Any]] | None = _axes(audit)
+    better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
+    if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
+        axes, better = None, {}
+    places: dict[str, int] = {}
+    periods = []
+    for one in made:
+        names = json.dumps(better.get(one.period, []))
+        file = release / FOLDER / one.place
+        size = file.stat().st_size if one.cells <= MOST_CELLS else None
+        facts = [one.period, *one.days, one.revision, one.made_from[:12], size, one.grid == newest.grid]
+        periods.append([*facts, places.setdefault(names, len(places))])
+    return {
+        "name": newest.release,
+        "table": newest.table,
+        "cells": newest.cells,
+        "axes": axes,
+        "periods": periods,
+        "better": [json.loads(names) for names in places],
+    }
+
+
+def _better(
+    connection: duckdb.DuckDBPyConnection, release: str, standing: set[tuple[str, int]]
+) -> dict[str, list[list[Any]]]:
+    """By period, the names with conditions for which another table of the family answers, and that table."""
+    asked = f"""
+        SELECT period, revision, list_sort(names.boxed), best FROM {_PLACES.table("dph_better")}
+        WHERE release = $release AND len(names.by) = 0 ORDER BY ALL
+    """
+    found: dict[str, list[list[Any]]] = {}
+    for period, revision, names, best in connection.execute(asked, {"release": release}).fetchall():
+        if (period, revision) in standing:
+            found.setdefault(period, []).append([names, best])
+    return found
+
+
+def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The axes of a publication in declared order: what their positions are called, and what a question calls them."""
+    domain, found = domain_of(audit["axes"]), []
+    for axis, stride in zip(domain.axes, domain.strides, strict=True):
+        labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
+        told: dict[str, Any] = {"name": axis.name, "stride": stride, "size": axis.size, "labels": labels}
+        if isinstance(axis, BinnedAxis):
+            told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}
+            told |= {name: _ends(axis, end) for name, end in zip(("lower", "upper"), axis.bounds, strict=True)}
+        else:
+            none = [None] * (axis.other_cell is not None)
+            told |= {"binned": False, "values": [*axis.values, *none]}
+            told["levels"] = [[name, [*groups, *none]] for name, groups in axis.levels.items()]
+        found.append(told)
+    return found
+
+
+def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | None]:
+    """Ends of bins as a box has them: null where they are open, and for `other`."""
+    days = isinstance(axis, CalendarAxis)
+    written = (end if math.isfinite(end) else None for end in ends.tolist())
+    return [day_of(end).isoformat() if days and end is not None else end for end in written]
+
+
+def _cells_text(connection: duckdb.DuckDBPyConnection, one: _Publication) -> str:
+    """The file of one publication: its law first, then its cells in declared order."""
+    of = {"release": one.release, "period": one.period, "revision": one.revision}
+    has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
+    asked = f"SELECT {has_bars}, {', '.join(_SUMMED)} FROM {_PLACES.table('dph_releases')} WHERE {_THIS}"
+    (law,) = connection.execute(asked, of).fetchall()
+    sums = _sums(connection, of)
+    levels, lines = _levels(connection, of)
+    told = {
+        "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
+        "cells": one.cells,
+        "levels": levels,
+        "lines": lines,
+        "sums": sums,
+    }
+    estimate, unbiased, groups = _numbers(connection, one)
+    columns = {
+        "estimate": _beside(estimate, unbiased),
+        "unbiased": _column(unbiased),
+        "groups": _column(groups) if sums else "null",
+    }
+    body = json.dumps(told, separators=(",", ":"))[:-1]
+    return _call("cells", {"form": FORM, "made_from": one.made_from, **of}, f"{body},{_members(columns)}}}")
+
+
+def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
+    """Estimates, unbiased estimates and numbers of groups of all cells, with nan for null, shape (cells,) each."""
+    asked = f"""
+        SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id FROM {_PLACES.cells(one.release)}
+        WHERE period = $period AND revision = $revision ORDER BY cell_number
+    """
+    of = {"period": one.period, "revision": one.revision}
+    columns: dict[str, Any] = connection.execute(asked, of).fetchnumpy()  # masked where null
+    return [np.ma.filled(np.ma.asarray(one, dtype=np.float64), math.nan) for one in columns.values()]
+
+
+def _sums(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> list[Any]:
+    """The noisy sums of groups of one publication, in order."""
+    asked = f"""
+        SELECT sum_number, parent, first_group, last_group, cells, noisy_sum, noise_scale, noise_variance
+        FROM {_PLACES.table("dph_groups")} WHERE {_THIS} ORDER BY sum_number
+    """
+    return connection.execute(asked, of).fetchall()
+
+
+def _members(columns: Mapping[str, str]) -> str:
+    return ",".join(f'"{name}":{text}' for name, text in columns.items())
+
+
+def _levels(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The nodes in which cells share noise: coefficient and width by axis; and the weighted lines that they name."""
+    asked = f"SELECT level, axis, width, coefficient FROM {_PLACES.table('dph_covariance')} WHERE {_THIS} ORDER BY ALL"
+    levels: dict[int, list[Any]] = {}
+    for level, axis, width, coefficient in connection.execute(asked, of).fetchall():
+        levels.setdefault(level, [coefficient, []])[1].append([axis, width])
+    numbers = sorted({width for _, widths in levels.values() for _, width in widths if width < 0})
+    asked = f"SELECT node, weight FROM {_PLACES.table('dph_lines')} WHERE width = $width ORDER BY node, position"
+    lines = []
+    for width in numbers:
+        nodes: dict[int, list[float]] = {}
+        for node, weight in connection.execute(asked, {"width": width}).fetchall():
+            nodes.setdefault(node, []).append(weight)
+        lines.append([width, list(nodes.values())])
+    return list(levels.values()), lines
+
+
+def _beside(estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> str:
+    """Estimates as a script has them: places and numbers of those that are not the unbiased ones, or all."""
+    (places,) = np.nonzero(estimate != unbiased)
+    different = f'{{"at":{json.dumps(places.tolist(), separators=(",", ":"))},"are":{_column(estimate[places])}}}'
+    return min(different, _column(estimate), key=len)
+
+
+def _column(values: NDArray[np.float64]) -> str:
+    """Numbers as a script has them: a list, or doubles in base 64 where that is shorter; null if all are."""
+    if np.isnan(values).all():
+        return "null" if values.size else "[]"
+    whole = np.isfinite(values) & (values == np.trunc(values))
+    numbers = [
+        "null" if value != value else str(int(value)) if is_whole else repr(value)
+        for value, is_whole in zip(values.tolist(), whole.tolist(), strict=True)
+    ]
+    listed = f"[{','.join(numbers)}]"
+    packed = f'"{base64.b64encode(values.astype("<f8").tobytes()).decode()}"'
+    return min(listed, packed, key=len)

@@ -1,0 +1,561 @@
+// The picker on a release's page: the sum of some cells in some periods with its 95 % interval, as dph_box and dph_over tell it.
+// It reads the files of its own release, and no other address. What it works out stands in the macros in sql/answering/: sums
+// that do not depend on the order of cells, variances of nested nodes, and widths that are looked up in published tables.
+"use strict";
+const dphPicker = (() => {
+  const loaded = new Map(); // cells, by table and period
+  let release = null, place = "", weight = 0, asked = 0;
+
+  // -- numbers ---------------------------------------------------------------------------------------------------------------
+
+  function compensated(numbers) {
+    let sum = 0, error = 0;
+    for (const number of numbers) {
+      const part = number - error, next = sum + part;
+      error = next - sum - part;
+      sum = next;
+    }
+    return sum;
+  }
+
+  // Whole 2^-20ths are added as integers, so that the order of numbers does not matter; null without any number.
+  function exactSum(numbers) {
+    let whole = 0n, some = 0, many = 0;
+    const rests = [];
+    for (const number of numbers) {
+      if (number === null || number !== number) continue;
+      const units = Math.floor(number * 1048576);
+      many += 1;
+      if (Math.abs(some + units) > 2 ** 52) {
+        whole += BigInt(some);
+        some = 0;
+      }
+      if (Math.abs(units) > 2 ** 52) whole += BigInt(units);
+      else some += units;
+      rests.push(number - units / 1048576);
+    }
+    return many ? Number(whole + BigInt(some)) / 1048576 + compensated(rests) : null;
+  }
+
+  const known = (number) => number !== null && number !== undefined && number === number;
+
+  function decimalsOf(error) {
+    return error > 0 && error < 1 ? Math.min(15, -Math.floor(Math.log10(error))) : 0;
+  }
+
+  // A number with commas; halves go to the even digit, as on all pages.
+  function shown(number, decimals) {
+    const size = Math.abs(number);
+    if (size >= 1e15) return String(number);
+    const exact = size.toFixed(decimals + 40), rest = exact.slice(-40), cut = exact.slice(0, -40).replace(/\.$/, "");
+    const isEven = /^50*$/.test(rest) && Number(cut.slice(-1)) % 2 === 0;
+    const [whole, part] = (isEven ? cut : size.toFixed(decimals)).split(".");
+    const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
+    return number < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+  }
+
+  // The number that is told first: a single cell by its estimate, a sum by its unbiased one with half the interval beside it.
+  function told(answer) {
+    const width = known(answer.ci_upper) ? answer.ci_upper - answer.ci_lower : 0;
+    const decimals = decimalsOf(answer.noise_error > 0 ? answer.noise_error : width / 3.92);
+    const text = (number) => shown(number, decimals);
+    const ends = known(answer.ci_lower) ? `${text(answer.ci_lower)}\u00a0to\u00a0${text(answer.ci_upper)}` : "";
+    const isEstimate = answer.cells === 1 || !known(answer.unbiased);
+    const value = isEstimate ? answer.estimate : answer.unbiased;
+    const below = value - answer.ci_lower, above = answer.ci_upper - value;
+    let number = text(value);
+    if (!isEstimate && ends && Math.abs(below - above) <= 1) number += `\u00a0±\u00a0${text(Math.max(below, above))}`;
+    else if (ends) number += ` (${ends})`;
+    return { number, ends, estimate: text(answer.estimate), isEstimate };
+  }
+
+  // -- what is looked up -----------------------------------------------------------------------------------------------------
+
+  const columnsOf = (tables, scale) => (tables.find(([one]) => one === scale) || []).slice(1);
+
+  // The first entry for at least so many cells; null beyond the table.
+  function halfWidths(scale, cells) {
+    const [numbers = [], once = [], twice = []] = columnsOf(release.half_widths, scale);
+    const at = numbers.findIndex((number) => number >= cells);
+    return at < 0 ? null : { one: once[at], two: twice[at] };
+  }
+
+  // The last entry for at most so many draws; null without a table. `which` is its column.
+  function lastUpTo(table, scale, draws, which) {
+    const columns = columnsOf(table, scale);
+    if (!columns.length) return null;
+    const most = Math.max(1, draws);
+    let at = -1;
+    columns[0].forEach((number, place) => {
+      if (number <= most) at = place;
+    });
+    return at < 0 ? null : columns[which][at];
+  }
+
+  function reportReach(factor, row) {
+    const half = factor ** 2 * (row.slope + row.step / 3) / 2;
+    return half + Math.sqrt(half ** 2 + factor ** 2 * row.linear_variance);
+  }
+
+  // Half the width of an interval: alone, and where two hold together.
+  function reachOf(row) {
+    if (!row.has_bars) return null;
+    if (!known(row.linear_variance)) return halfWidths(row.noise_scale, row.cells);
+    if (known(row.step)) {
+      const [once, twice] = release.normal;
+      return { one: reportReach(once, row), two: reportReach(twice, row) };
+    }
+    const draws = row.linear_variance / row.noise_variance * (1 + 1e-9), error = Math.sqrt(row.linear_variance);
+    const once = lastUpTo(release.linear_widths, row.noise_scale, draws, 1);
+    const twice = lastUpTo(release.linear_widths, row.noise_scale, draws, 2);
+    return known(once) ? { one: error * once, two: error * twice } : null;
+  }
+
+  // -- sums of a box ---------------------------------------------------------------------------------------------------------
+
+  // The positions along an axis that meet the conditions on it and on its levels; null without a condition.
+  function wantedAlong(axis, box) {
+    const tests = [];
+    if (axis.binned && box.has(axis.name)) {
+      const [low, high] = box.get(axis.name), last = axis.other ? axis.size - 1 : axis.size;
+      const holds = (end, limit, isLow) => (limit === null ? true : end === null ? false : isLow ? end >= limit : end <= limit);
+      tests.push((at) => at < last && holds(axis.lower[at], low, true) && holds(axis.upper[at], high, false));
+    }
+    for (const [name, values] of axis.binned ? [] : [[axis.name, axis.values], ...axis.levels]) {
+      if (!box.has(name)) continue;
+      const chosen = new Set(box.get(name));
+      tests.push((at) => chosen.has(values[at]));
+    }
+    return tests.length ? [...Array(axis.size).keys()].filter((at) => tests.every((test) => test(at))) : null;
+  }
+
+  const everyPosition = (axis) => [...Array(axis.size).keys()];
+
+  function squaresAlong(positions, width, lines) {
+    if (width > 0) {
+      const nodes = new Map();
+      for (const at of positions) nodes.set(Math.floor(at / width), (nodes.get(Math.floor(at / width)) || 0) + 1);
+      return [...nodes.values()].reduce((sum, number) => sum + number ** 2, 0);
+    }
+    const nodes = lines.find(([number]) => number === width)[1];
+    return compensated(
+      nodes.map((weights, node) => {
+        const chosen = positions.map((at) => weights[at]);
+        return node ? -(compensated(chosen) ** 2) : compensated(chosen.map((one) => one ** 2));
+      })
+    );
+  }
+
+  function nestedVariance(cells, along) {
+    if (!cells.levels.length) return null;
+    return exactSum(
+      cells.levels.map(([coefficient, widths]) =>
+        coefficient * widths.reduce((all, [axis, width]) => all * squaresAlong(along.get(axis), width, cells.lines), 1)
+      )
+    );
+  }
+
+  function reportVariance(law, atoms, count) {
+    if (!known(law.step)) return null;
+    const some = Math.max(0, count);
+    return Math.max(0, law.alpha * atoms - law.beta * atoms ** 2 + law.gamma * some + law.delta * atoms * some);
+  }
+
+  // The row of one publication before it has an interval; null if no cell lies in the box.
+  function summed(table, cells, box) {
+    const along = new Map();
+    let numbers = [0], atoms = 0;
+    for (const axis of table.axes) {
+      const positions = wantedAlong(axis, box) || everyPosition(axis);
+      along.set(axis.name, positions);
+      numbers = numbers.flatMap((number) => positions.map((at) => number + at * axis.stride));
+      for (const at of axis.atoms ? positions : []) atoms += axis.atoms[at];
+    }
+    if (!numbers.length) return null;
+    const pick = (values) => (values === null ? null : exactSum(numbers.map((number) => values[number])));
+    const unbiased = pick(cells.unbiased), law = cells.law;
+    const row = { ...law, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
+    row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
+    row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
+    row.slope = Math.abs(law.gamma + law.delta * atoms);
+    row.sums = cells.sums.length > 0;
+    row.grouped = row.sums ? groupSums(cells, numbers, row) : null;
+    return row;
+  }
+
+  // Noisy sums of whole groups that make up the cells; null if the cells cut a group.
+  function groupSums(cells, numbers, row) {
+    const held = new Map();
+    for (const number of numbers) {
+      const isNoisy = cells.unbiased !== null && known(cells.unbiased[number]);
+      const group = cells.groups === null ? null : cells.groups[number];
+      if (!isNoisy && known(group)) held.set(group, (held.get(group) || 0) + 1);
+    }
+    const heldIn = (first, last) => [...held].reduce((sum, [group, many]) => sum + (group >= first && group <= last ? many : 0), 0);
+    const whole = cells.sums.filter(([, , first, last, size]) => heldIn(first, last) === size);
+    const inWhole = new Set(whole.map(([number]) => number));
+    const used = whole.filter(([, parent]) => !inWhole.has(parent));
+    if (row.has_bars && row.cells === row.all) used.push(...cells.sums.filter(([, parent]) => parent === null));
+    const size = used.reduce((sum, one) => sum + one[4], 0);
+    if (!used.length || size !== row.cells) return null;
+    const [, , , , , , scale, variance] = used[0];
+    return {
+      unbiased: used.reduce((sum, one) => sum + one[5], 0),
+      variance: used.length * variance,
+      reach: halfWidths(scale, used.length),
+    };
+  }
+
+  // The answer of dph_box for one publication.
+  function answerOf(row) {
+    const reach = reachOf(row), grouped = row.grouped, around = (middle, half) => [middle - half, middle + half];
+    const ownVariance = row.linear_variance ?? (known(row.noise_variance) ? row.cells * row.noise_variance : null);
+    const own = reach && known(row.unbiased) ? around(row.unbiased, grouped ? reach.two : reach.one) : null;
+    const group = grouped ? around(grouped.unbiased, row.has_bars ? grouped.reach.two : grouped.reach.one) : null;
+    const isGrouped = grouped !== null && (!row.has_bars || grouped.variance < ownVariance);
+    let ends = own || group;
+    if (own && group) {
+      ends = [Math.max(own[0], group[0]), Math.min(own[1], group[1])];
+      if (ends[0] > ends[1]) ends = [Math.min(own[0], group[0]), Math.max(own[1], group[1])];
+    }
+    const variance = isGrouped ? grouped.variance : ownVariance, texts = release.notes;
+    const answer = {
+      estimate: row.estimate, unbiased: isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
+      noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
+      basis: "noise_only", note: null, reliability: null,
+    };
+    if (!ends) return { ...answer, note: row.sums ? texts.cuts_group : texts.no_interval };
+    answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
+    if (row.estimate < ends[0] - 1e-6 || row.estimate > ends[1] + 1e-6) answer.note = texts.smoothed;
+    else if (row.estimate < 0) answer.note = texts.below;
+    const error = ends[1] - ends[0] > 6 * answer.noise_error ? (ends[1] - ends[0]) / 4 : answer.noise_error;
+    const { fair, good } = release.reliable;
+    answer.reliability =
+      ends[0] <= 0 || error > fair * answer.unbiased ? "poor" : error > good * answer.unbiased ? "fair" : "good";
+    return answer;
+  }
+
+  const different = (values) => new Set(values.filter(known)).size;
+  const days = (first, after) => Math.round((Date.parse(after) - Date.parse(first)) / 86400000);
+
+  // The answer of dph_over for several periods, from their rows.
+  function answerOver(rows, periods) {
+    const every = (test) => rows.every(test), isReport = (row) => known(row.step);
+    const isLinear = (row) => known(row.linear_variance);
+    const hasBars = every((row) => row.has_bars), variances = rows.map((row) => row.linear_variance ?? row.cells * row.noise_variance);
+    // Where periods have different noise, the widest draws count; the first of equals.
+    const widest = rows.reduce((most, row) => (known(row.noise_variance) && !(row.noise_variance <= most.noise_variance) ? row : most), rows[0]);
+    const row = {
+      has_bars: hasBars, cells: rows.reduce((sum, one) => sum + one.cells, 0), noise_scale: widest.noise_scale,
+      noise_variance: widest.noise_variance, step: every(isReport) ? Math.max(...rows.map((one) => one.step)) : null,
+      slope: Math.max(...rows.map((one) => one.slope)), linear_variance: null,
+    };
+    const variance = hasBars ? exactSum(variances) : null;
+    const scales = rows.map((one) => one.noise_scale).filter(known).sort();
+    const isWeighted = rows.some((one) => isLinear(one) || (known(one.noise_scale) && one.noise_scale !== scales[scales.length - 1]));
+    if (hasBars && isWeighted) row.linear_variance = variance;
+    const isOneLaw = different(rows.map((one) => one.noise_scale)) + different(rows.map((one) => !isLinear(one))) <= 2 || every(isReport);
+    const isMixed = rows.some(isReport) !== every(isReport);
+    const reach = isOneLaw ? reachOf(row) : null;
+    let half = reach ? reach.one : null;
+    if (!known(half) && hasBars) {
+      const draws = variance / row.noise_variance * (1 + 1e-9);
+      const nested = isLinear(widest) ? lastUpTo(release.linear_widths, row.noise_scale, draws, 1) : lastUpTo(release.half_widths, row.noise_scale, draws, 3);
+      half = known(nested) ? Math.sqrt(variance) * nested : null;
+    }
+    if (isMixed) half = null;
+    const unbiased = hasBars ? exactSum(rows.map((one) => one.unbiased)) : null;
+    const estimate = exactSum(rows.map((one) => one.estimate)), texts = release.notes, said = [];
+    const missing = days(periods[0][1], periods[periods.length - 1][2]) - periods.reduce((sum, one) => sum + days(one[1], one[2]), 0);
+    if (missing > 0) said.push(`${missing}${missing === 1 ? texts.missing_day : texts.missing_days}, and not in this sum`);
+    if (!known(half)) said.push(texts.no_interval);
+    else if (Math.abs(estimate - unbiased) > half + 1e-6) said.push(texts.smoothed);
+    else if (estimate < 0) said.push(texts.below);
+    return {
+      estimate, unbiased, cells: row.cells, noise_error: known(variance) ? Math.sqrt(variance) : null,
+      ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
+      basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
+      note: said.join("; ") || null, reliability: null,
+    };
+  }
+
+  // -- files -----------------------------------------------------------------------------------------------------------------
+
+  function unpacked(column) {
+    if (typeof column !== "string") return column;
+    const text = atob(column), bytes = new DataView(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
+    return Array.from({ length: text.length / 8 }, (_, at) => bytes.getFloat64(8 * at, true));
+  }
+
+  // Estimates stand by themselves, or by those places where they are not the unbiased ones.
+  function besides(estimate, unbiased) {
+    if (estimate === null || estimate.at === undefined) return unpacked(estimate);
+    const found = unbiased.slice(), are = unpacked(estimate.are);
+    estimate.at.forEach((place, number) => {
+      found[place] = are[number];
+    });
+    return found;
+  }
+
+  const keyOf = (name, period) => JSON.stringify([name, period]);
+  const fileOf = (table, period) => `${place}${table.table ? `${table.table}/` : ""}period=${period}/cells.js`;
+
+  function load(table, [period, , , , mark]) {
+    const there = loaded.get(keyOf(table.name, period));
+    if (there && there.mark === mark) return Promise.resolve(there);
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      const fail = () => reject(new Refused("The numbers have changed since this page was opened. Load the page again."));
+      script.src = `${fileOf(table, period)}?${mark}`;
+      script.onload = () => {
+        const cells = loaded.get(keyOf(table.name, period));
+        script.remove();
+        if (cells && cells.mark === mark) resolve(cells);
+        else fail();
+      };
+      script.onerror = fail;
+      document.head.append(script);
+    });
+  }
+
+  class Refused extends Error {}
+
+  // The table of the family that tells the least noise where these axes and levels have conditions.
+  function bestTable(table, period, box) {
+    const names = JSON.stringify([...box.keys()].sort());
+    const better = table.better[period[7]].find(([one]) => JSON.stringify(one) === names);
+    return better ? release.tables.find((one) => one.name === better[1]) : table;
+  }
+
+  function callFor(table, box, first, last, isOne) {
+    const quoted = (text) => `'${text.replaceAll("'", "''")}'`, conditions = quoted(JSON.stringify(Object.fromEntries(box)));
+    const name = quoted(`r.${table.name}`);
+    if (isOne) return `FROM r.dph_box(${name}, ${conditions}${first === "all" ? "" : `, period := ${quoted(first)}`});`;
+    return `FROM r.dph_over(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions});`;
+  }
+
+  // The sum of a box over all periods from the first to the last, and of each period.
+  async function ask(name, box, first, last) {
+    const table = release.tables.find((one) => one.name === name);
+    const periods = table.periods.filter(([key]) => key >= first && key <= last);
+    const call = callFor(table, box, first, last, periods.length === 1);
+    const unanswered = (why) => ({ call, why });
+    if (table.cells > release.most.cells) return unanswered(`this table has ${shown(table.cells, 0)} cells`);
+    if (table.axes === null) return unanswered("the axes of this table have too many values");
+    if (periods.length > release.most.files) return unanswered(`these are ${periods.length} periods`);
+    const parts = periods.map((period) => {
+      const best = bestTable(table, period, box);
+      return [best, best && best.periods.find(([key]) => key === period[0])];
+    });
+    const hasFile = ([best, period]) => best && best.axes !== null && period && period[5] !== null;
+    if (!parts.every(hasFile)) return unanswered("another table of this family tells less noise, and is too large");
+    if (!parts.every(([, period]) => period[6])) return unanswered("the axes were others in one of these periods");
+    const bytes = parts.reduce((sum, [, period]) => sum + period[5], weight);
+    if (bytes > release.most.loaded) return unanswered(`${(bytes / 1e6).toFixed(1)} megabytes would be loaded`);
+    const cells = await Promise.all(parts.map(([best, period]) => load(best, period)));
+    const rows = cells.map((one, at) => summed(parts[at][0], one, box));
+    if (rows.some((row) => row === null)) throw new Refused("No cell has all that you chose.");
+    const answers = rows.map(answerOf);
+    const sum = rows.length === 1 ? answers[0] : answerOver(rows, periods);
+    return { call, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
+  }
+
+  // -- the page --------------------------------------------------------------------------------------------------------------
+
+  function element(tag, properties = {}, ...inside) {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...inside);
+    return made;
+  }
+
+  const daysOf = ([key, first, after]) => {
+    if (!first) return key === "all" ? "all records" : key;
+    const last = new Date(Date.parse(after) - 86400000).toISOString().slice(0, 10);
+    return last <= first ? first : `${first} to ${last}`;
+  };
+
+  function select(label, options, chosen, id) {
+    const made = element("select", { id });
+    options.forEach((text, at) => made.append(element("option", { value: at, selected: at === chosen }, text)));
+    return [element("label", {}, element("span", {}, label), made), made];
+  }
+
+  // Two lists of bins; the function gives the condition, null for none, and its words.
+  function rangeField(axis, id) {
+    const bins = axis.labels.slice(0, axis.other ? -1 : undefined);
+    const [fromLabel, from] = select("from", ["all", ...bins], 0, `${id}-from`);
+    const [toLabel, to] = select("to", bins, bins.length - 1, `${id}-to`);
+    to.disabled = true;
+    from.addEventListener("change", () => {
+      to.disabled = from.value === "0";
+      if (Number(to.value) < Number(from.value) - 1) to.value = String(Number(from.value) - 1);
+    });
+    to.addEventListener("change", () => {
+      if (Number(to.value) < Number(from.value) - 1) from.value = String(Number(to.value) + 1);
+    });
+    const field = element("fieldset", {}, element("legend", {}, axis.name), element("div", { className: "pair" }, fromLabel, toLabel));
+    return [field, () => {
+      if (from.value === "0") return null;
+      const first = Number(from.value) - 1, last = Number(to.value);
+      const words = first === last ? bins[first] : `${bins[first]}, up to ${bins[last]}`;
+      return { name: axis.name, condition: [axis.lower[first], axis.upper[last]], words };
+    }];
+  }
+
+  const MOST_LISTED = 200, FEW = 12;
+
+  // A list of boxes to tick; of many values those that hold what was typed.
+  function choiceField(name, values, labels, id) {
+    const chosen = new Set(), list = element("div", { className: "ticks" }), many = values.length > FEW;
+    const said = element("p", { className: "note" });
+    const find = element("input", { type: "search", id: `${id}-find`, autocomplete: "off" });
+    function show() {
+      const wanted = find.value.trim().toLowerCase();
+      const held = [...values.keys()].filter((at) => chosen.has(at) || labels[at].toLowerCase().includes(wanted));
+      list.replaceChildren(...held.slice(0, MOST_LISTED).map((at) => {
+        const tick = element("input", { type: "checkbox", checked: chosen.has(at) });
+        tick.addEventListener("change", () => { if (tick.checked) chosen.add(at); else chosen.delete(at); say(held.length); });
+        return element("label", {}, tick, element("bdi", {}, labels[at]));
+      }));
+      say(held.length);
+    }
+    function say(held) {
+      const none = chosen.size ? `${shown(chosen.size, 0)} chosen` : "none chosen: all count";
+      said.textContent = held > MOST_LISTED ? `${none}; the first ${MOST_LISTED} of ${shown(held, 0)} are listed` : none;
+    }
+    find.addEventListener("input", show);
+    find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+    if (many) list.classList.add("long");
+    show();
+    const field = element("fieldset", {}, element("legend", {}, name));
+    if (many) field.append(element("label", {}, element("span", {}, "find"), find));
+    field.append(list, said);
+    return [field, () => {
+      if (!chosen.size) return null;
+      const places = [...chosen].sort((one, other) => one - other), few = places.slice(0, FEW).map((at) => labels[at]);
+      const words = few.join(", ") + (places.length > FEW ? ` and ${places.length - FEW} more` : "");
+      return { name, condition: places.map((at) => values[at]), words };
+    }];
+  }
+
+  function fieldsOf(table) {
+    const fields = [];
+    (table.axes || []).forEach((axis, number) => {
+      if (axis.binned) {
+        fields.push(rangeField(axis, `axis-${number}`));
+        return;
+      }
+      fields.push(choiceField(axis.name, axis.values, axis.labels, `axis-${number}`));
+      axis.levels.forEach(([name, values], level) => {
+        const groups = [...new Set(values)];
+        fields.push(choiceField(name, groups, groups.map((one) => one ?? "other"), `axis-${number}-${level}`));
+      });
+    });
+    return fields;
+  }
+
+  function periodField(table) {
+    const periods = table.periods, last = periods.length - 1;
+    if (periods.length === 1 && !periods[0][1]) return [null, () => [periods[0], periods[0]]];
+    const words = periods.map(daysOf);
+    const [fromLabel, from] = select("first", words, last, "period-from"), [toLabel, to] = select("last", words, last, "period-to");
+    from.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) to.value = from.value; });
+    to.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) from.value = to.value; });
+    const field = element("fieldset", {}, element("legend", {}, "Period"), element("div", { className: "pair" }, fromLabel, toLabel));
+    return [field, () => [periods[Number(from.value)], periods[Number(to.value)]]];
+  }
+
+  function factList(answer, numbers, isOverPeriods) {
+    const facts = element("dl", { className: "facts" });
+    const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
+    if (isOverPeriods) add("Periods", "whoever was counted in several of them counts in each");
+    if (numbers.ends) add("95\u00a0% interval", numbers.ends);
+    if (!numbers.isEstimate) add("Estimate of the mechanism", numbers.estimate);
+    add("Cells", shown(answer.cells, 0));
+    if (answer.reliability) add("Reliability", answer.reliability);
+    if (answer.note) add("Note", answer.note);
+    return facts;
+  }
+
+  function periodTable(periods) {
+    const rows = periods.map(([period, answer]) => element("tr", {},
+      element("th", { scope: "row" }, daysOf(period)), element("td", { className: "n" }, told(answer).number),
+      element("td", {}, answer.reliability || "–")));
+    const heads = ["Period", "Sum, 95\u00a0%", "Reliability"].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
+    const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+    const around = element("div", { className: "scroll", tabIndex: 0 }, table);
+    around.setAttribute("role", "region");
+    around.setAttribute("aria-label", "Table of the chosen periods");
+    return around;
+  }
+
+  function callText(call) {
+    const text = element("pre", { tabIndex: 0 }, element("code", {}, `ATTACH 'catalog.duckdb' AS r (READ_ONLY);\n${call}`));
+    text.setAttribute("role", "region");
+    text.setAttribute("aria-label", "The same question in SQL");
+    return text;
+  }
+
+  function result(found, words) {
+    const about = element("p", { className: "kind" }, words);
+    if (!found.sum) {
+      const why = element("p", {}, `This page cannot answer that: ${found.why}. Ask it in SQL, with `, element("code", {}, "catalog.duckdb"), " from the first page:");
+      return [about, why, callText(found.call)];
+    }
+    const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
+    const sql = element("details", {}, element("summary", {}, "The same question in SQL"), callText(found.call));
+    return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
+  }
+
+  // The form of one table; the first field, if there are several tables, chooses another.
+  function build(form, output, table) {
+    const [periods, chosenPeriods] = periodField(table), fields = fieldsOf(table), before = [];
+    if (release.tables.length > 1) {
+      const names = release.tables.map((one) => one.table || one.name), at = release.tables.indexOf(table);
+      const [label, tables] = select("Table", names, at, "table");
+      tables.addEventListener("change", () => {
+        output.replaceChildren();
+        build(form, output, release.tables[Number(tables.value)]);
+        document.getElementById("table").focus();
+      });
+      before.push(element("div", { className: "pair" }, label));
+    }
+    const axes = element("div", { className: "axes" }, ...fields.map(([field]) => field));
+    const button = element("button", { type: "submit" }, "Show the sum");
+    form.replaceChildren(...before, ...(periods ? [periods] : []), axes, button);
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      const conditions = fields.map(([, read]) => read()).filter((one) => one !== null), number = (asked += 1);
+      const [first, last] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
+      const when = first === last ? daysOf(first) : `${daysOf(first)}, up to ${daysOf(last)}`;
+      const words = [when, ...conditions.map((one) => `${one.name}: ${one.words}`)].join("; ");
+      output.setAttribute("aria-busy", "true");
+      let shownNow;
+      try {
+        shownNow = result(await ask(table.name, box, first[0], last[0]), words);
+      } catch (error) {
+        shownNow = [element("p", {}, error instanceof Refused ? error.message : `The sum could not be worked out (${error.message}).`)];
+      }
+      if (number !== asked) return;
+      output.replaceChildren(...shownNow);
+      output.setAttribute("aria-busy", "false");
+    };
+  }
+
+  return {
+    release(head, content) {
+      const form = document.getElementById("picker"), script = document.currentScript;
+      place = script.src.replace(/release\.js(\?.*)?$/, "");
+      weight = Number(form.dataset.weight);
+      release = content;
+      if (release.tables.length) build(form, document.getElementById("picked"), release.tables[0]);
+    },
+    cells(head, content) {
+      if (!head.made_from) return;
+      const unbiased = unpacked(content.unbiased), estimate = besides(content.estimate, unbiased);
+      loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12), unbiased, estimate, groups: unpacked(content.groups) });
+    },
+    ask: (name, conditions, first, last) => ask(name, new Map(conditions), first, last),
+    told,
+  };
+})();

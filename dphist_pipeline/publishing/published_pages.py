@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.files import replace_public
+from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.manifest import CURRENT
 
 CARD = "card.html"
@@ -157,6 +158,11 @@ class Rendering:
     version: str
     day: str
     pages: dict[str, str]
+
+    def in_words(self, language: str) -> str:
+        """When and by which version pages were rendered, for the pages themselves in their language."""
+        with in_language(language):
+            return gettext("on %(day)s by dphist-pipeline %(version)s", day=days_text(self.day), version=self.version)
 
 
 def renderings(published: Path) -> tuple[Rendering, ...]:

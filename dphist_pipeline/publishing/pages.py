@@ -21,7 +21,16 @@ from jinja2.nodes import EvalContext
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dphist_pipeline.languages.texts import ENGLISH, days_text, gettext, language, pgettext, translated, whole
+from dphist_pipeline.languages.texts import (
+    ENGLISH,
+    days_text,
+    gettext,
+    language,
+    number_text,
+    pgettext,
+    translated,
+    whole,
+)
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
@@ -42,7 +51,13 @@ def _environment() -> Environment:
     )
     found.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
     found.globals |= {"gettext": _gettext, "pgettext": _pgettext, "ngettext": _ngettext, "spoken": language}
-    found.filters |= {"whole": whole, "days": days_text, "translated": translated, "english": _in_english}
+    found.filters |= {
+        "whole": whole,
+        "number": number_text,
+        "days": days_text,
+        "translated": translated,
+        "english": _in_english,
+    }
     found.filters["bdi"] = _isolated
     found.filters["columns"] = _columns
     found.filters["unbroken"] = _unbroken

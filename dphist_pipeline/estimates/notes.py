@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dphist_pipeline.languages.texts import marked
+
 NO_INTERVAL = "no interval: the mechanism paid for no noisy cells"
 CUTS_GROUP = "no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group"
 SMOOTHED = "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
@@ -31,7 +33,7 @@ FIRST_PERIOD, SECOND_PERIOD = "in the first period ", ". In the second one "
 COUNT_IS = "the count is "
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
-UNSEEN = "rows beyond these are not seen, and the 95 % is of noise alone"
+UNSEEN = marked("rows beyond these are not seen, and the 95 % is of noise alone")
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
 RANKS_TOGETHER = "all intervals of counts and of ranks hold together with 95 %"
 MISSING_DAY = " day between them is in no published period"

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.noisy import Unbiased
+from dphist_pipeline.languages.texts import gettext, marked, ngettext, whole
 
 Reals = NDArray[np.float64]
 WORDS = ("good", "fair", "poor")
 MOST_GOOD, MOST_FAIR = 0.1, 0.25
 LEGEND = {
-    "good": "the standard deviation of the noise is at most 10 % of the count",
-    "fair": "the standard deviation of the noise is between 10 and 25 % of the count",
-    "poor": "the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0",
+    "good": marked("the standard deviation of the noise is at most 10 % of the count"),
+    "fair": marked("the standard deviation of the noise is between 10 and 25 % of the count"),
+    "poor": marked("the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0"),
     "": "nothing is known of the error of this estimate",
 }
 
@@ -76,11 +77,12 @@ def cells_by_reliability(unbiased: Unbiased | None) -> dict[str, int]:
     return {word: int(np.count_nonzero(words == word)) for word in WORDS}
 
 
-def reliability_in_words(tables: Iterable[Unbiased | None]) -> str:
+def reliability_in_words(tables: Iterable[Unbiased | None], are_intervals: bool = False) -> str:
     """A sentence on the cells of some tables together; empty if nothing tells of their errors.
 
     Args:
         tables: the unbiased cells of each.
+        are_intervals: whether cells are the intervals of a question to contributors, and are called so.
     """
     found = dict.fromkeys(WORDS, 0)
     for table in tables:
@@ -91,6 +93,34 @@ def reliability_in_words(tables: Iterable[Unbiased | None]) -> str:
         return ""
     if many in found.values():
         (word,) = (word for word, cells in found.items() if cells == many)
-        return f"{'The cell is' if many == 1 else f'All {many:,} cells are'} {word}."
-    told = [f"{cells:,} {'is' if cells == 1 else 'are'} {word}" for word, cells in found.items() if cells]
-    return f"Of {many:,} cells, {', '.join(told[:-1])} and {told[-1]}."
+        return _all_alike(many, word, are_intervals)
+    told = [_some(word, cells) for word, cells in found.items() if cells]
+    parts = {"number": whole(many), "first": ", ".join(told[:-1]), "last": told[-1]}
+    if are_intervals:
+        return gettext("Of %(number)s intervals, %(first)s and %(last)s.", **parts)
+    return gettext("Of %(number)s cells, %(first)s and %(last)s.", **parts)
+
+
+def _all_alike(many: int, word: str, are_intervals: bool) -> str:
+    number = whole(many)
+    one, several = {
+        "good": (gettext("The cell is good."), gettext("All %(number)s cells are good.", number=number)),
+        "fair": (gettext("The cell is fair."), gettext("All %(number)s cells are fair.", number=number)),
+        "poor": (gettext("The cell is poor."), gettext("All %(number)s cells are poor.", number=number)),
+    }[word]
+    if are_intervals:
+        one, several = {
+            "good": (gettext("The interval is good."), gettext("All %(number)s intervals are good.", number=number)),
+            "fair": (gettext("The interval is fair."), gettext("All %(number)s intervals are fair.", number=number)),
+            "poor": (gettext("The interval is poor."), gettext("All %(number)s intervals are poor.", number=number)),
+        }[word]
+    return one if many == 1 else several
+
+
+def _some(word: str, cells: int) -> str:
+    number = whole(cells)
+    return {
+        "good": ngettext("%(number)s is good", "%(number)s are good", cells, number=number),
+        "fair": ngettext("%(number)s is fair", "%(number)s are fair", cells, number=number),
+        "poor": ngettext("%(number)s is poor", "%(number)s are poor", cells, number=number),
+    }[word]

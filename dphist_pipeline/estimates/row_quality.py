@@ -15,14 +15,13 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.failed_rows import MISSED
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.notes import UNSEEN
+from dphist_pipeline.languages.texts import gettext, marked, ngettext, number_text, translated, whole
 
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
-_FIRST = f"Among the first {{}} rows of each ({UNSEEN})"
-_SHIFT = "the rows cut may move a share of all rows by up to {} points (95 %), however they lie."
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
-NEARLY_ALL_FAILED = (
+NEARLY_ALL_FAILED = marked(
     "By the quality table, nearly all rows hold, on some axis, a value that is missing, does not parse or is not "
     "declared: does the spec fit the source?"
 )
@@ -122,16 +121,17 @@ class Cut:
     def share_in_words(self) -> str:
         """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
         if self.ci_lower > 0:
-            return "" if self.share is None else f"{100 * self.share:.1f} %"
+            return "" if self.share is None else number_text(f"{100 * self.share:.1f} %")
         upper = self.possible[1]
         most = self.counted + upper
-        return "" if most <= 0 else f"up to {100 * min(1.0, upper / most):.1f} %"
+        share = number_text(f"{100 * min(1.0, upper / most):.1f} %") if most > 0 else ""
+        return share and gettext("up to %(share)s", share=share)
 
     @property
     def points(self) -> str:
         """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows."""
         most = self.counted + self.possible[1]
-        return f"{100 * min(1.0, self.possible[1] / most):.1f}" if most > 0 else ""
+        return number_text(f"{100 * min(1.0, self.possible[1] / most):.1f}") if most > 0 else ""
 
 
 def highest(upper: float, reach: float) -> float:
@@ -231,10 +231,17 @@ def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
         return ""
     alone = all(len(others[axis]) == len(found[axis]) for axis in named)
     most = max(cut.possible[1] for axis in named for cut in others[axis])
-    return (
-        f"{'No' if alone else 'But for those listed, no'} value of {' or '.join(map(str, named))} stands out from the "
-        f"noise among the rows cut (95 % for all together): of the rows looked at, the cap cut at most {most:,.0f} of "
-        "each."
+    values = {"axes": gettext(" or ").join(map(str, named)), "number": number_text(f"{most:,.0f}")}
+    if alone:
+        return gettext(
+            "No value of %(axes)s stands out from the noise among the rows cut (95 %% for all together): of the rows "
+            "looked at, the cap cut at most %(number)s of each.",
+            **values,
+        )
+    return gettext(
+        "But for those listed, no value of %(axes)s stands out from the noise among the rows cut (95 %% for all "
+        "together): of the rows looked at, the cap cut at most %(number)s of each.",
+        **values,
     )
 
 
@@ -248,34 +255,61 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
     said = [failed] if (failed := failed_nearly_all(rows)) else []
     if None in found:
         (cut,) = found[None]
-        capped = f"{_most_counted(audit)}."
-        about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+        capped = _most_counted(audit)
+        about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
+        values = {"number": about, "lower": lower, "upper": upper}
         if not cut.tells:
-            width = f"{round(cut.ci_upper - cut.ci_lower):,}"
-            said.append(
-                f"{capped} This cap cut about {about} rows (95 %: {lower} to {upper}), which says little: the "
-                f"interval of the noise is {width} rows wide, wider than all rows."
+            little = gettext(
+                "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the interval "
+                "of the noise is %(width)s rows wide, wider than all rows.",
+                **{**values, "width": whole(round(cut.ci_upper - cut.ci_lower))},
             )
-            return said
-        share = cut.share_in_words and f", {cut.share_in_words} of all"
-        said.append(
-            f"{capped} {_FIRST.format(seen(rows))}, this cap cut about {about} rows (95 %: {lower} to {upper}){share}."
-        )
+            return [*said, f"{capped} {little}"]
+        values |= {"first": str(seen(rows)), "unseen": translated(UNSEEN), "share": cut.share_in_words}
+        said.append(f"{capped} {_cut_in_words(values)}")
         if points := cut.points:
-            said.append(f"Of these first rows, {_SHIFT.format(points)}")
+            said.append(
+                gettext(
+                    "Of these first rows, the rows cut may move a share of all rows by up to %(points)s points "
+                    "(95 %%), however they lie.",
+                    points=points,
+                )
+            )
     return [*said, *filter(None, [rest_in_words(found)])]
 
 
 def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
     """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
-    return f"{_most_counted(audit)}, others are cut. {_FIRST.format(seen(rows))}, {_SHIFT.format(points)}"
+    shift = (
+        f"Among the first {seen(rows)} rows of each ({UNSEEN}), the rows cut may move a share of all rows by up to "
+        f"{points} points (95 %), however they lie."
+    )
+    return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
+
+
+def _cut_in_words(values: Mapping[str, str]) -> str:
+    if values["share"]:
+        return gettext(
+            "Among the first %(first)s rows of each (%(unseen)s), this cap cut about %(number)s rows (95 %%: %(lower)s "
+            "to %(upper)s), %(share)s of all.",
+            **values,
+        )
+    return gettext(
+        "Among the first %(first)s rows of each (%(unseen)s), this cap cut about %(number)s rows (95 %%: %(lower)s to "
+        "%(upper)s).",
+        **values,
+    )
 
 
 def _most_counted(audit: Row) -> str:
-    """How many rows of each unit are counted, as a clause."""
-    bound = audit["max_rows_per_unit"]
-    rows = f"{bound:,} row{'s' if bound != 1 else ''} of each {audit.get('unit_label') or audit['privacy_unit']}"
-    return f"At most {rows} {'are' if bound != 1 else 'is'} counted"
+    """How many rows of each unit are counted, as a sentence."""
+    bound, unit = audit["max_rows_per_unit"], audit.get("unit_label") or audit["privacy_unit"]
+    return ngettext(
+        "At most %(number)s row of each %(unit)s is counted.",
+        "At most %(number)s rows of each %(unit)s are counted.",
+        bound,
+        **{"number": whole(bound), "unit": unit},
+    )
 
 
 def seen(rows: Sequence[Row]) -> int:
@@ -349,4 +383,4 @@ def failed_nearly_all(rows: Sequence[Row]) -> str:
     least = sum(row["ci_lower"] for row in failed)
     if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
         return ""
-    return NEARLY_ALL_FAILED
+    return translated(NEARLY_ALL_FAILED)

@@ -20,6 +20,7 @@ from pydantic import (
 
 from dphist_pipeline.domain import BinnedAxis, Domain
 from dphist_pipeline.estimates.randomized_response import Encoding
+from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
 from dphist_pipeline.spec import sources, words
@@ -133,6 +134,7 @@ class CollectionSpec(BaseModel):
         Name, declared(True, description="the collection's name, such as ages; its releases are called ages_<consumer>")
     ]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
+    language: Annotated[Code | None, NOT_IN_DIGEST] = None
     value: Annotated[
         PublishedName,
         AfterValidator(_no_column_of_ours),

@@ -228,6 +228,7 @@ def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason
         "model": "local",
         "release": key.release,
         **({"title": str(spec.title)} if spec.title else {}),
+        **({"language": spec.language} if spec.language else {}),
         "period": key.period,
         "period_start": None,
         "period_end": None,

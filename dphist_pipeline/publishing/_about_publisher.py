@@ -25,6 +25,7 @@ class About:
         contact: an address of mail or of a page, or words.
         notice: a sentence on every card, such as that the people are invented.
         address: where the public folder is on the web, `https://`.
+        language: of pages whose spec says none; English if it is empty or no language that is known.
     """
 
     license: str = ""
@@ -33,6 +34,7 @@ class About:
     contact: str = ""
     address: str = ""
     notice: str = ""
+    language: str = ""
 
     @classmethod
     def of(cls, public: Path) -> About:

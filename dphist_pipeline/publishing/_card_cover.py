@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing.told_numbers import ERRORS_WIDE, told_number
 
@@ -57,6 +58,10 @@ class Surroundings:
     before: Before | None = None
     is_alike: bool = False
 
+    def language_of(self, audit: Mapping[str, Any]) -> str:
+        """The language of the pages of a publication: its spec's, else the office's; empty if neither says one."""
+        return str(audit.get("language") or self.about.language)
+
 
 def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
     """The first day of a period and the first one after it; None without a period."""
@@ -80,7 +85,7 @@ def cover_facts(
     about, before = around.about, around.before
     compared = "" if total is None or holds_zero or not around.is_alike else _compared(audit, total, before)
     return {
-        "counted": str(audit.get("counted") or "rows"),
+        "counted": str(audit.get("counted") or gettext("rows")),
         "when": when_in_words(audit),
         "compared": compared,
         "before": None if before is None else {"days": before.days, "place": f"../../{before.place}/card.html"},
@@ -101,20 +106,30 @@ def when_in_words(audit: Mapping[str, Any]) -> str:
     first, after = ends
     last = after - timedelta(days=1)
     if first == last:
-        return f"on {_day(first)}"
+        return gettext("on %(day)s", day=_day(first))
     if (after - first).days == WEEK:
-        return f"in the week of {_day(first)}"
+        return gettext("in the week of %(day)s", day=_day(first))
     if first.day == after.day == 1:
         months = 12 * (after.year - first.year) + after.month - first.month
         if months == 1:
-            return f"in {first:%B %Y}"
+            return pgettext("month", "in %(month)s %(year)s", month=_month(first), year=first.year)
         if months == 12 and first.month == 1:
-            return f"in {first.year}"
-    return f"from {_day(first)} to {_day(last)}"
+            return pgettext("year", "in %(year)s", year=first.year)
+    return gettext("from %(first)s to %(last)s", first=_day(first), last=_day(last))
 
 
 def _day(day: date) -> str:
-    return f"{day.day} {day:%B %Y}"
+    if day.day == 1:
+        return pgettext("first day of a month", "1 %(month)s %(year)s", month=_month(day), year=day.year)
+    return gettext("%(day)s %(month)s %(year)s", day=day.day, month=_month(day), year=day.year)
+
+
+def _month(day: date) -> str:
+    return (
+        *(gettext("January"), gettext("February"), gettext("March"), gettext("April"), pgettext("month", "May")),
+        *(gettext("June"), gettext("July"), gettext("August"), gettext("September"), gettext("October")),
+        *(gettext("November"), gettext("December")),
+    )[day.month - 1]
 
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:

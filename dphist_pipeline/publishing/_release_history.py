@@ -16,6 +16,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.manifest import place_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
@@ -85,7 +86,7 @@ class Told:
 def days_in_words(told: Told) -> str:
     """The first and the last day of a period; its key if it has none."""
     if not (told.first and told.after):
-        return "all records" if told.period == "all" else told.period
+        return gettext("all records") if told.period == "all" else told.period
     last = date.fromisoformat(told.after) - timedelta(days=1)
     return told.first if last.isoformat() <= told.first else f"{told.first} to {last}"
 
@@ -100,9 +101,8 @@ def number_in_words(told: Told) -> str:
     below, above = told.total - told.lower, told.upper - told.total
     if abs(below - above) <= EVEN:
         return f"{number}\u00a0±\u00a0{shown_number(max(below, above), told.decimals)}"
-    return (
-        f"{number} ({shown_number(told.lower, told.decimals)}\u00a0to\u00a0{shown_number(told.upper, told.decimals)})"
-    )
+    between = pgettext("number", " to ").replace(" ", "\u00a0")
+    return f"{number} ({shown_number(told.lower, told.decimals)}{between}{shown_number(told.upper, told.decimals)})"
 
 
 def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Told]:

@@ -11,6 +11,7 @@ from datetime import date
 
 from markupsafe import Markup
 
+from dphist_pipeline.languages.texts import days_text, gettext
 from dphist_pipeline.publishing.formatting import shown_number
 
 WIDE, HIGH = 1000, 200  # units of the picture; the page says how large it is shown
@@ -73,8 +74,13 @@ def total_picture(points: Sequence[Point]) -> TotalPicture | None:
         Markup('<path class="bars" d="{}"/><path class="dots" d="{}"/>').format(bars, dots),
         shown_number(round(top)),
         shown_number(round(bottom)),
-        first,
-        last,
-        f"Totals of {len(points)} periods from {shown_number(round(start))} ({first}) to {shown_number(round(end))} "
-        f"({last}), on a scale from {shown_number(round(bottom))} to {shown_number(round(top))}.",
+        days_text(first),
+        days_text(last),
+        gettext(
+            "Totals of %(number)s periods from %(start)s (%(first)s) to %(end)s (%(last)s), on a scale from %(bottom)s "
+            "to %(top)s.",
+            **{"number": len(points), "start": shown_number(round(start)), "end": shown_number(round(end))},
+            **{"first": days_text(first), "last": days_text(last)},
+            **{"bottom": shown_number(round(bottom)), "top": shown_number(round(top))},
+        ),
     )

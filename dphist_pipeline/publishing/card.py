@@ -26,6 +26,15 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
+from dphist_pipeline.languages.texts import (
+    gettext,
+    in_language,
+    language,
+    number_text,
+    pgettext,
+    translated,
+    whole,
+)
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
@@ -66,6 +75,11 @@ def release_card(
         around: the publisher, and the period before.
     """
     rows = list(rows_of(estimate.quality)) if rows is None else rows
+    with in_language(around.language_of(audit)):
+        return _page(estimate, audit, rows, rendered, around)
+
+
+def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     pictures = all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))
     local = audit.get("model") == "local"
@@ -79,7 +93,7 @@ def release_card(
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
-        **{"reliability": reliability_in_words([estimate.unbiased]), "legend": LEGEND},
+        **{"reliability": reliability_in_words([estimate.unbiased], local), "legend": legend()},
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
@@ -93,6 +107,15 @@ def release_card(
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
+
+
+def legend() -> dict[str, str]:
+    """What the words of reliability mean."""
+    return {word: translated(meaning) for word, meaning in LEGEND.items()}
+
+
+def _range(low: str, high: str) -> str:
+    return gettext("%(low)s to %(high)s", low=low, high=high)
 
 
 def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | None) -> dict[str, Any]:
@@ -135,7 +158,7 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
     low, high = posterior_odds(together)
     return {
         **{"people": str(people), "epsilon": epsilon_text(together), "ratio": likelihood_ratio(together)},
-        **{"low": low, "high": high, "odds": f"{low} to {high}"},
+        **{"low": low, "high": high, "odds": _range(low, high)},
     }
 
 
@@ -161,7 +184,7 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
     return facts | {
         "kind": "calendar" if isinstance(axis, CalendarAxis) else "bins",
         "bins": axis.bins,
-        "ends": ", ".join(ends if few else [*ends[:4], "…", ends[-1]]),
+        "ends": language().between.join(ends if few else [*ends[:4], "…", ends[-1]]),
         **{"first": ends[0], "last": ends[-1]},
         "equal": axis.bins > 1 and bool(np.allclose(widths, widths[0])),
         **{"closed": axis.closed, "below": axis.below, "above": axis.above},
@@ -208,7 +231,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "deviation": shown_number(math.sqrt(unbiased.variance)),
         "ten_times": shown_number(math.ceil(10 * reach)),
         "reaches": [
-            (what, f"{cells:,}", str(facts["total_reach"]) if cells == of_groups else shown_number(width))
+            (what, whole(cells), str(facts["total_reach"]) if cells == of_groups else shown_number(width))
             for what, cells, width in _reaches(unbiased, estimate.domain)
             if cells < estimate.domain.cells or cells == 1 or facts["total_reach"]  # else sums of groups tell it, too
         ],
@@ -228,7 +251,7 @@ def total_facts(total: Answer) -> dict[str, str | None]:
         None if number is None or math.isnan(number) else shown_number(number, told.decimals)
         for number in (told.value, told.half, told.lower, told.upper)
     )
-    ends = None if lower is None else f"{lower} to {upper}"
+    ends = None if lower is None or upper is None else _range(lower, upper)
     return {
         "total": value,
         "total_reach": half,
@@ -280,8 +303,8 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
 def _cut_in_words(cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
-    category = "other" if cut.category is None else words.get(cut.category, cut.category)
-    return category, counted, cut_off, f"{lower} to {upper}", cut.share_in_words
+    category = pgettext("category", "other") if cut.category is None else words.get(cut.category, cut.category)
+    return category, counted, cut_off, _range(lower, upper), cut.share_in_words
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -298,29 +321,33 @@ def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _scale_text(scale: str | None) -> str:
     return (
-        (f"{int(scale):,}" if scale.isdigit() else epsilon_text(Fraction(scale)))
+        (whole(int(scale)) if scale.isdigit() else epsilon_text(Fraction(scale)))
         if scale
-        else "no noise: no budget was left for this step"
+        else gettext("no noise: no budget was left for this step")
     )
 
 
 def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tuple[str, int, float]]:
     """Sums that readers ask for, with their number of cells and half width: single cells up to all cells."""
     one = [np.zeros(1, dtype=np.int64)] * len(domain.axes)
-    yield "one cell", 1, unbiased.half_width_of_cell()
-    first, others = domain.axes[0].name, "one cell of the others"
+    yield gettext("one cell"), 1, unbiased.half_width_of_cell()
+    first = domain.axes[0].name
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:
-            yield "any cells chosen before looking", cells, float(unbiased.law.half_width_of_sum(cells))
+            yield gettext("any cells chosen before looking"), cells, float(unbiased.law.half_width_of_sum(cells))
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
             width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
-            yield f"the first {cells:,} along {first}, {others}", cells, width
+            what = gettext(
+                "the first %(number)s along %(axis)s, one cell of the others", number=whole(cells), axis=first
+            )
+            yield what, cells, width
     if len(domain.axes) > 1:
         for number, axis in enumerate(domain.axes):
             along = [*one[:number], np.arange(axis.size), *one[number + 1 :]]
-            yield f"all of {axis.name}, {others}", axis.size, unbiased.half_width_of_box(along)
+            what = gettext("all of %(axis)s, one cell of the others", axis=axis.name)
+            yield what, axis.size, unbiased.half_width_of_box(along)
     if domain.cells > 1:
-        yield "all cells", domain.cells, unbiased.half_width_of_box([np.arange(size) for size in domain.shape])
+        yield gettext("all cells"), domain.cells, unbiased.half_width_of_box([np.arange(size) for size in domain.shape])
 
 
 def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
@@ -361,7 +388,7 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
         **{"accepted": accepted, "made": rounded(accepted / float(participation)), "reported": int(reports["values"])},
         "refused": [(reason, number) for reason, number in reports["refused"].items() if number],
         "contributors": None if participation < 1 else accepted // (1 if summed else values),
-        **{"p": f"{chances.there:.6g}", "q": f"{chances.elsewhere:.6g}"},
+        **{"p": number_text(f"{chances.there:.6g}"), "q": number_text(f"{chances.elsewhere:.6g}")},
         **{"kept": percent(chances.there), "flipped": percent(chances.elsewhere)},
     }
 
@@ -375,17 +402,19 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
     empty = law.reach(cells.atoms, none)
     reported = asked["reported"] / float(asked["participation"])
     share = 100 * float(one.max()) / max(reported, 1)
-    ranges = {"1 interval": one}
-    ranges |= {
-        f"{length:,} neighbouring intervals": reach_of_ranges(cells, length) for length in LENGTHS if length < size
-    }
+    ranges = {gettext("1 interval"): one}
+    for length in (length for length in LENGTHS if length < size):
+        ranges[gettext("%(number)s neighbouring intervals", number=whole(length))] = reach_of_ranges(cells, length)
     if size > 1:
-        ranges[f"all {size:,} intervals"] = reach_of_ranges(cells, size)
+        ranges[gettext("all %(number)s intervals", number=whole(size))] = reach_of_ranges(cells, size)
     return {
         "asked": asked,
-        "reach": " to ".join(dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))),
+        "reach": pgettext("number", " to ").join(
+            dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))
+        ),
+        "differs": shown_number(float(one.min())) != shown_number(float(one.max())),
         "reported": rounded(reported) if asked["sampled"] else shown_number(round(reported)),
-        "share": f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %",
+        "share": number_text(f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %"),
         "alike": not np.ptp(cells.atoms),
         "empty": shown_number(float(empty.min())),
         "near_zero": int(np.count_nonzero(cells.values <= one)),

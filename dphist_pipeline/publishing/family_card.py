@@ -9,11 +9,12 @@ from typing import Any
 
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.reliability import LEGEND, cells_by_reliability, reliability_in_words
+from dphist_pipeline.estimates.reliability import cells_by_reliability, reliability_in_words
 from dphist_pipeline.estimates.row_quality import rows_of
+from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
-from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
+from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, main_picture
@@ -37,6 +38,13 @@ def family_card(
         around: the publisher, and the period before.
     """
     rows = list(rows_of(family.quality)) if rows is None else rows
+    with in_language(around.language_of(audit)):
+        return _page(family, audit, rows, rendered, around)
+
+
+def _page(
+    family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, rendered: str, around: Surroundings
+) -> str:
     name, first = next(iter(family.tables.items()))
     what, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
@@ -58,7 +66,7 @@ def family_card(
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
         reliability=reliability_in_words(made.unbiased for made in family.tables.values()),
-        legend=LEGEND,
+        legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total),
         epsilon=epsilon_text(epsilon),
@@ -85,29 +93,32 @@ def has_pictures_on_card(family: FamilyEstimate) -> bool:
     return len(family.tables) <= MOST_ON_CARD
 
 
-def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: str = "") -> dict[str, str]:
+def pages_of_tables(
+    family: FamilyEstimate, audit: Mapping[str, Any], rendered: str = "", around: Surroundings = ALONE
+) -> dict[str, str]:
     """The pages of tables that the card does not show, by the name of the table.
 
     Args:
         family: what is published.
     """
-    when = "" if audit["period"] == "all" else f", {audit['period']}"
-    title = f"{audit.get('title') or audit['release']}{when}"
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
-    return {
-        name: picture_page(
-            _picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html", rendered=rendered
-        )
-        for name in paged
-    }
+    with in_language(around.language_of(audit)):
+        when = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
+        title = f"{audit.get('title') or audit['release']}{when}"
+        return {
+            name: picture_page(
+                _picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html", rendered=rendered
+            )
+            for name in paged
+        }
 
 
 def _picture(name: str, made: Estimate) -> Picture:
     """The picture of all cells of a table, which it names."""
-    picture = main_picture(Grid.of_all(made.domain, made.values, made.unbiased))
-    title = f"Table {name}: {picture.title[0].lower()}{picture.title[1:]}"
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
-    return replace(picture, title=title, note=picture.note.replace(" is its noisy count ±", " is the number ±"))
+    picture = main_picture(Grid.of_all(made.domain, made.values, made.unbiased), is_fitted=True)
+    axes = listed([axis.name for axis in picture.sums.axes])
+    return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
 
 
 def _axes_of(family: FamilyEstimate) -> list[Any]:
@@ -118,6 +129,6 @@ def _axes_of(family: FamilyEstimate) -> list[Any]:
 def _listed(name: str, made: Estimate) -> tuple[str, str, str, str, str]:
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert made.unbiased is not None
-    axes = " × ".join(f"{axis.name} ({axis.size:,})" for axis in made.domain.axes)
+    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.axes)
     poor = cells_by_reliability(made.unbiased)["poor"]
-    return name, axes, f"{made.domain.cells:,}", shown_number(made.unbiased.half_width_of_cell()), f"{poor:,}"
+    return name, axes, whole(made.domain.cells), shown_number(made.unbiased.half_width_of_cell()), whole(poor)

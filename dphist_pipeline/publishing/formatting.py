@@ -9,6 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dphist_pipeline.languages.texts import gettext, number_text
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
 MOST_DECIMALS = 15  # a double has no more
 HIDDEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
@@ -93,7 +95,7 @@ def decimals_of(error: float) -> int:
 def in_decimals(value: float, decimals: int) -> str:
     """A number with commas and some decimals; 0 never has a sign."""
     text = f"{value:,.{decimals}f}"
-    return text if text.strip("-0.") else text.removeprefix("-")
+    return number_text(text if text.strip("-0.") else text.removeprefix("-"))
 
 
 def shown_number(value: float, decimals: int | None = None) -> str:
@@ -105,7 +107,7 @@ def shown_number(value: float, decimals: int | None = None) -> str:
             the point if it is small and not whole.
     """
     if abs(value) >= 1e15:
-        return f"{value:.6g}"
+        return number_text(f"{value:.6g}")
     if decimals is None:
         decimals = 0 if abs(value) >= 100 or value == int(value) or abs(value) < 0.05 else 1
     return in_decimals(value, decimals).replace("-", "−")
@@ -117,7 +119,7 @@ def listed(names: Sequence[str]) -> str:
     Args:
         names: at least one.
     """
-    return f"{', '.join(names[:-1])}{' and ' if names[1:] else ''}{names[-1]}"
+    return f"{', '.join(names[:-1])}{gettext(' and ') if names[1:] else ''}{names[-1]}"
 
 
 def epsilon_text(value: Fraction) -> str:
@@ -128,10 +130,11 @@ def epsilon_text(value: Fraction) -> str:
     """
     places = next((places for places in range(7) if (value * 10**places).denominator == 1), None)
     if places is not None:
-        return f"{float(value):.{places}f}"
+        return number_text(f"{float(value):.{places}f}")
     if value.denominator >= 10**6:
-        return f"about {float(value):.6g}"
-    return f"{value.numerator}/{value.denominator} (about {float(value):.4g})"
+        return gettext("about %(number)s", number=number_text(f"{float(value):.6g}"))
+    about = gettext("about %(number)s", number=number_text(f"{float(value):.4g}"))
+    return f"{value.numerator}/{value.denominator} ({about})"
 
 
 def likelihood_ratio(epsilon: Fraction) -> str:
@@ -144,7 +147,7 @@ def likelihood_ratio(epsilon: Fraction) -> str:
     if power > 13:
         return f"10{str(math.ceil(power / math.log(10))).translate(SUPERSCRIPT)}"
     digits = 2 if math.exp(power) < 10 else 0
-    return f"{math.ceil(math.exp(power) * 10**digits - 1e-9) / 10**digits:,.{digits}f}"
+    return number_text(f"{math.ceil(math.exp(power) * 10**digits - 1e-9) / 10**digits:,.{digits}f}")
 
 
 def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
@@ -155,10 +158,10 @@ def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
     """
     most = 1 / (1 + math.exp(-float(epsilon)))
     if most > 0.9999:
-        return "below 0.01 %", "above 99.99 %"
+        return gettext("below 0.01 %%"), gettext("above 99.99 %%")
     digits = 0 if most < 0.98 else 2
     high = math.ceil(most * 100 * 10**digits - 1e-9) / 10**digits
-    return f"{100 - high:.{digits}f} %", f"{high:.{digits}f} %"
+    return number_text(f"{100 - high:.{digits}f} %"), number_text(f"{high:.{digits}f} %")
 
 
 def percent(chance: float) -> str:
@@ -169,8 +172,9 @@ def percent(chance: float) -> str:
     """
     shown = 100 * chance
     if shown > 99.99:
-        return "above 99.99 %"
-    return f"{shown:.2g} %" if shown < 0.01 else f"{shown:.{2 if min(shown, 100 - shown) < 10 else 1}f} %"
+        return gettext("above 99.99 %%")
+    text = f"{shown:.2g}" if shown < 0.01 else f"{shown:.{2 if min(shown, 100 - shown) < 10 else 1}f}"
+    return f"{number_text(text)} %"
 
 
 def rounded(amount: float) -> str:
@@ -179,4 +183,4 @@ def rounded(amount: float) -> str:
     Args:
         amount: finite, such as a number of reports.
     """
-    return f"{float(f'{amount:.3g}'):,.0f}"
+    return number_text(f"{float(f'{amount:.3g}'):,.0f}")

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.files import replace_public
+from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing._about_publisher import About, link_of
+from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
 from dphist_pipeline.publishing._release_history import (
     Told,
@@ -93,7 +95,8 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
             page = _release_page(folder, mark, about, {} if anew else _known(folder))
             replace_public(folder / INDEX, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
-    text = _page_of_all(summaries, about).encode()
+    with in_language(about.language):
+        text = _page_of_all(summaries, about).encode()
     if not (public / INDEX).is_file() or (public / INDEX).read_bytes() != text:
         replace_public(public / INDEX, text, scratch)
 
@@ -121,7 +124,8 @@ def _mark(release: Path, about: About) -> str:
     current = release / CURRENT
     listed = hashlib.sha256(current.read_bytes()).hexdigest() if current.is_file() else ""
     audits = [f"{path.parent.name}/{path.name}/{(path / 'audit.json').stat().st_size}" for path in revisions(release)]
-    told = [FORM, version("dphist-pipeline"), asdict(about), listed, sorted(audits), _picker(release)]
+    said = {name: text for name, text in asdict(about).items() if text or name != "language"}
+    told = [FORM, version("dphist-pipeline"), said, listed, sorted(audits), _picker(release)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
@@ -185,8 +189,10 @@ def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[st
     """The page of one release, with as many of its newest publications as fit."""
     told = history(folder, known)
     most = MOST_SHOWN
-    while len((page := _with_publications(folder, mark, about, told, most)).encode()) > MOST_BYTES and most > 1:
-        most //= 2
+    newest = max((one for one in told if one.stands), key=lambda one: (one.period, one.revision), default=None)
+    with in_language(Surroundings(about).language_of(_audit(folder / newest.place) if newest is not None else {})):
+        while len((page := _with_publications(folder, mark, about, told, most)).encode()) > MOST_BYTES and most > 1:
+            most //= 2
     return page
 
 
@@ -261,12 +267,16 @@ def _described(summary: Summary) -> Described:
 
 def _counted(audit: Mapping[str, Any]) -> str:
     unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
-    counted, unit_label = shortened(str(audit.get("counted") or "rows"), MOST_LETTERS), audit.get("unit_label") or unit
+    counted, unit_label = (
+        shortened(str(audit.get("counted") or gettext("rows")), MOST_LETTERS),
+        audit.get("unit_label") or unit,
+    )
     if audit.get("model") == "local":
-        return "values reported, estimated from reports that contributors made noisy"
+        return gettext("values reported, estimated from reports that contributors made noisy")
     if unit == "row" or not cap:
-        return f"{counted} counted"
-    return f"{counted} counted, at most {cap} of each {shortened(str(unit_label), MOST_LETTERS)}"
+        return gettext("%(what)s counted", what=counted)
+    unit = shortened(str(unit_label), MOST_LETTERS)
+    return gettext("%(what)s counted, at most %(number)s of each %(unit)s", what=counted, number=cap, unit=unit)
 
 
 def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
@@ -319,9 +329,11 @@ def _about(about: About, title: str, newest: Told | None) -> dict[str, str]:
     said = [
         about.publisher,
         title,
-        f"{days_in_words(newest)}, revision {newest.revision}" if newest is not None else "",
+        gettext("%(title)s, revision %(number)s", title=days_text(days_in_words(newest)), number=newest.revision)
+        if newest is not None
+        else "",
     ]
-    cited = ". ".join(filter(None, [*said, newest.published_on if newest is not None else ""]))
+    cited = ". ".join(filter(None, [*said, days_text(newest.published_on) if newest is not None else ""]))
     return {
         **asdict(about),
         "license_link": link_of(about.license),
@@ -342,7 +354,11 @@ def _page_of_all(summaries: Sequence[Summary], about: About) -> str:
 
 
 def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
-    title = f"Tables published by {about.publisher}" if about.publisher else "Published tables"
+    title = (
+        gettext("Tables published by %(publisher)s", publisher=about.publisher)
+        if about.publisher
+        else gettext("Published tables")
+    )
     newest = max((one.newest.published_on for one in summaries if one.newest is not None), default="")
     return render(
         "index.html.j2",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from dphist_pipeline.languages.texts import gettext, in_language, marked, pgettext, translated
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import Entry
@@ -14,28 +16,30 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.readings import options_of
 from dphist_pipeline.ledger.signing import signer_of
+from dphist_pipeline.publishing._about_publisher import About
+from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement, statement_of
 
 _WORDS = {
-    "opened": "opened the account",
-    "raised": "raised the total",
-    "disallowed": "took a decision back",
-    "keyed": "added an operator",
-    "rotated": "replaced their key",
-    "adopted": "adopted the store",
-    "moved": "moved the ledger",
-    "countersigned": "signed a decision",
-    "looked": "looked at exact numbers of the records",
+    "opened": marked("opened the account"),
+    "raised": marked("raised the total"),
+    "disallowed": marked("took a decision back"),
+    "keyed": marked("added an operator"),
+    "rotated": marked("replaced their key"),
+    "adopted": marked("adopted the store"),
+    "moved": marked("moved the ledger"),
+    "countersigned": marked("signed a decision"),
+    "looked": marked("looked at exact numbers of the records"),
 }
 _ALLOWED = {
-    "source": "allowed a source",
-    "query": "allowed a query",
-    "engine": "allowed an engine",
-    "code_lists": "declared code lists public",
-    "clock": "said that the clock is right",
-    "version": "allowed an engine's version",
-    "check": "let a check hold releases back",
-    "waiver": "waived a period",
+    "source": marked("allowed a source"),
+    "query": marked("allowed a query"),
+    "engine": marked("allowed an engine"),
+    "code_lists": marked("declared code lists public"),
+    "clock": marked("said that the clock is right"),
+    "version": marked("allowed an engine's version"),
+    "check": marked("let a check hold releases back"),
+    "waiver": marked("waived a period"),
 }
 
 
@@ -79,6 +83,17 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     }
 
 
+def report_page(ledger: Ledger, public: Path, year: int | None = None) -> str:
+    """The report as HTML, in the office's language.
+
+    Args:
+        ledger: open and verified.
+        public: the store's public folder, beside which `about.json` lies.
+    """
+    with in_language(About.of(public).language):
+        return ledger_page(report(ledger, year))
+
+
 def told_of(decision: Decision) -> str:
     """What a decision allows, by its name; of a source with how it is read: one file may be allowed in several ways."""
     return decision.name if decision.reading is None else _read(decision.reading)
@@ -101,21 +116,21 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
         _read(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
     )
     if entry.kind in ("opened", "raised"):
-        what = f"total {facts['total'].removesuffix('/1')}"
+        what = gettext("total %(total)s", total=facts["total"].removesuffix("/1"))
     elif entry.kind in ("keyed", "rotated"):
         what = facts["operator"]["name"]
     elif entry.kind == "moved":
-        what = f"to {facts['to']}"
+        what = pgettext("place", "to %(place)s", place=facts["to"])
     elif entry.kind == "looked":
-        what = f"release {facts['release']}, period {facts['period']}"
+        what = gettext("release %(release)s, period %(period)s", release=facts["release"], period=facts["period"])
     elif entry.kind in ("disallowed", "countersigned"):
-        what = f"entry {facts['decision']}"
+        what = gettext("entry %(number)s", number=facts["decision"])
     return {
         "entry": entry.number,
         "at": entry.made_at,
         "when": _minute(entry.made_at),
-        "by": signers.get(key, "unknown") if key else "nobody signed it, as in earlier versions",
-        "did": _WORDS.get(entry.kind) or _ALLOWED.get(kind, "decided"),
+        "by": signers.get(key, gettext("unknown")) if key else gettext("nobody signed it, as in earlier versions"),
+        "did": translated(_WORDS.get(entry.kind) or _ALLOWED.get(kind, marked("decided"))),
         "what": what,
         "reason": facts.get("reason", ""),
     }
@@ -129,11 +144,23 @@ def _minute(at: str) -> str:
 def _held(statement: Statement, year: int | None) -> dict[str, int]:
     """How many charges a person had to decide on, by what became of them."""
     states = (
-        statement.states[charge.number]
+        _state_in_words(statement.states[charge.number])
         for charge in statement.charges
         if charge.held and (year is None or charge.charged_at.startswith(str(year)))
     )
     return dict(sorted(Counter(states).items()))
+
+
+def _state_in_words(state: str) -> str:
+    return {
+        "unpublished": gettext("unpublished"),
+        "waits": gettext("waits"),
+        "approved": gettext("approved"),
+        "published": gettext("published"),
+        "rejected": gettext("rejected"),
+        "withdrawn": gettext("withdrawn"),
+        "lost": gettext("lost"),
+    }.get(state, state)
 
 
 def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
@@ -146,10 +173,10 @@ def _charges(statement: Statement, year: int | None) -> list[dict[str, Any]]:
             "epsilon": as_text(charge.epsilon),
             "at": charge.charged_at,
             "when": _minute(charge.charged_at),
-            "state": statement.states[charge.number],
+            "state": _state_in_words(statement.states[charge.number]),
             "host": charge.folder.host if charge.folder else "",
             "reason": charge.reason,
-            "notes": [f"{note.kind}: {note.text}" for note in statement.notes[charge.number]],
+            "notes": [f"{_state_in_words(note.kind)}: {note.text}" for note in statement.notes[charge.number]],
             "allowed_by": list(charge.allowed),
         }
         for charge in statement.charges

@@ -16,10 +16,21 @@ from typing import Any
 import jinja2
 import numpy as np
 import yaml
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, pass_eval_context
+from jinja2.nodes import EvalContext
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dphist_pipeline.languages.texts import (
+    ENGLISH,
+    days_text,
+    gettext,
+    language,
+    number_text,
+    pgettext,
+    translated,
+    whole,
+)
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
@@ -35,14 +46,49 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=_finalized,
+        extensions=["jinja2.ext.i18n"],
     )
+    found.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
+    found.globals |= {"gettext": _gettext, "pgettext": _pgettext, "ngettext": _ngettext, "spoken": language}
+    found.filters |= {
+        "whole": whole,
+        "number": number_text,
+        "days": days_text,
+        "translated": translated,
+        "english": _in_english,
+    }
     found.filters["bdi"] = _isolated
     found.filters["columns"] = _columns
     found.filters["unbroken"] = _unbroken
     found.filters["in_css"] = _in_css
     found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
     return found
+
+
+def _finalized(value: object) -> object:
+    return visible(value) if type(value) is str else value
+
+
+def _filled(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
+    """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
+    shown = {name: _finalized(value) for name, value in values.items()}
+    return Markup(text) % shown if context.autoescape else Markup(text % shown)  # whole: `visible` keeps its lines
+
+
+@pass_eval_context
+def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
+    return _filled(context, translated(message), values)
+
+
+@pass_eval_context
+def _pgettext(context: EvalContext, where: str, message: str, /, **values: Any) -> str:
+    return _filled(context, translated(message, where), values)
+
+
+@pass_eval_context
+def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
+    return _filled(context, translated(one, "", several, number), values)
 
 
 def _compiled(folder: Path) -> FileSystemBytecodeCache | None:
@@ -60,9 +106,15 @@ def _isolated(text: object) -> Markup:
     return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
 
 
+def _in_english(text: str) -> str:
+    """A text that is told in English on pages of all languages, such as the card of a mechanism, marked as such."""
+    return text if language() is ENGLISH else Markup('<span lang="en">{}</span>').format(_finalized(text))
+
+
 def _unbroken(text: str) -> str:
     """A text whose lines break neither before a percent sign nor behind ±."""
-    return re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
+    made = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
+    return Markup(made) if isinstance(text, Markup) else made
 
 
 def _in_css(text: str) -> Markup:
@@ -118,6 +170,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
         "content": Markup(content),  # vl-convert escaped the texts in it
         "described": described(picture),
         "with_intervals": sums.low is not None,
+        "in_columns": len(sums.axes) == 1,  # the ends of intervals stand in columns, not in brackets
         "tables": tables,
         # In print, more than three numbers with the ends of their intervals break within half of a sheet.
         "broad": sums.low is not None and len(sums.axes) > 1 and len(tables[0]["header"]) > 4,
@@ -136,13 +189,18 @@ def _drawn(picture: Picture) -> tuple[str, str]:
 def _line(sums: Marginal) -> dict[str, Any]:
     """A row for each group of the one axis."""
     (axis,) = sums.axes
-    told = {None: "estimate", "everywhere": "unbiased sum", "somewhere": "number"}[sums.summed]
+    told = {
+        None: gettext("estimate"),
+        "everywhere": gettext("unbiased sum"),
+        "somewhere": pgettext("column", "number"),
+    }[sums.summed]
     columns: list[NDArray[Any]] = [
         _texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None
     ]
-    header = [axis.name, told, "from", "to"][: 1 + len(columns)]
+    header = [axis.name, told, pgettext("column", "from"), pgettext("column", "to")][: 1 + len(columns)]
     if sums.words is not None:
-        columns, header = [*columns, sums.words.astype(object)], [*header, "reliability"]
+        words = np.array([_word(word) for word in sums.words.tolist()], dtype=object)
+        columns, header = [*columns, words], [*header, gettext("reliability")]
     return {"of": "", "header": header, "rows": list(zip(_labels(axis), *columns, strict=True))}
 
 
@@ -155,6 +213,20 @@ def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.obj
     return np.asarray(np.frompyfunc(lambda number: shown_number(float(number), decimals), 1, 1)(numbers))
 
 
+def _word(word: str) -> str:
+    """How reliable a number is, in one word."""
+    known = {
+        "good": pgettext("reliability", "good"),
+        "fair": pgettext("reliability", "fair"),
+        "poor": pgettext("reliability", "poor"),
+    }
+    return known.get(word, word)
+
+
+def _remark(word: str) -> str:
+    return "" if word == "good" else f",\u00a0{_word(word)}"
+
+
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good.
 
@@ -164,8 +236,10 @@ def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
         # A line may break before the brackets, and nowhere within them.
-        texts = texts + " (" + next(ends) + "\u00a0to\u00a0" + next(ends) + ")"
-        texts = texts + np.where(sums.words == "good", "", np.char.add(",\u00a0", sums.words)).astype(object)
+        between = pgettext("number", " to ").replace(" ", "\u00a0")
+        texts = texts + " (" + next(ends) + between + next(ends) + ")"
+        remarks = np.array([_remark(word) for word in sums.words.flat], dtype=object)
+        texts = texts + remarks.reshape(sums.words.shape)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:
         texts, first, second = np.swapaxes(texts, 0, 1), second, first

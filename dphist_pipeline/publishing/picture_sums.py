@@ -15,6 +15,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAx
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.estimates.reliability import reliability_words
+from dphist_pipeline.languages.texts import days_text, gettext, number_text, pgettext, whole
 from dphist_pipeline.publishing.formatting import decimals_of
 
 Positions = NDArray[np.int64]
@@ -216,7 +217,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     if isinstance(axis, CategoricalAxis):
         inside = chosen[:-1] if other else chosen
         groups, names, note = _group_categories(axis, inside, most - other)
-        names = [*names, "other"] if other else names
+        names = [*names, pgettext("category", "other")] if other else names
         return Groups(
             axis.name, (*groups, *([chosen[-1:]] if other else [])), tuple(names), tuple(names), False, other, note
         )
@@ -235,17 +236,19 @@ def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Po
     if inside.size <= most:
         return np.split(inside, inside.size) if inside.size else [], ""
     if isinstance(axis, CalendarAxis):
-        for unit, letters in (("month", 7), ("year", 4)):
+        for unit, letters in ((gettext("summed by month"), 7), (gettext("summed by year"), 4)):
             first, last = (
                 np.array([day_of(end).isoformat()[:letters] for end in ends])
                 for ends in (axis.bounds[0][inside], axis.bounds[1][inside] - 1)
             )
             starts = np.flatnonzero(first[1:] != first[:-1]) + 1
             if np.array_equal(first, last) and starts.size < most:
-                return np.split(inside, starts), f"summed by {unit}"
+                return np.split(inside, starts), unit
     power = int(10 ** math.floor(math.log10(inside.size / most)))
     length = next(step * power for step in (1, 2, 5, 10) if step * power * most >= inside.size)
-    note = f"every {length:,} of the {inside.size:,} declared bins are summed"
+    note = gettext(
+        "every %(number)s of the %(all)s declared bins are summed", number=whole(length), all=whole(inside.size)
+    )
     return np.split(inside, range(length, inside.size, length)), note + _fewer_at_the_end(inside.size, length)
 
 
@@ -259,17 +262,21 @@ def _group_categories(axis: CategoricalAxis, inside: Positions, most: int) -> tu
         for place in inside.tolist():
             members.setdefault(parents[place], []).append(place)
         if len(members) <= most:
-            return [np.array(places) for places in members.values()], list(members), f"summed by {level}"
+            return (
+                [np.array(places) for places in members.values()],
+                list(members),
+                gettext("summed by %(level)s", level=level),
+            )
     length = math.ceil(inside.size / most)
     groups = np.split(inside, range(length, inside.size, length))
     ends = [(axis.values[group[0]], axis.values[group[-1]]) for group in groups]
     names = [first if first == last else f"{first} … {last}" for first, last in ends]
-    note = f"every {length:,} categories in declared order are summed"
+    note = gettext("every %(number)s categories in declared order are summed", number=whole(length))
     return groups, names, note + _fewer_at_the_end(inside.size, length)
 
 
 def _fewer_at_the_end(cells: int, length: int) -> str:
-    return ", fewer at the end" if cells % length else ""
+    return gettext(", fewer at the end") if cells % length else ""
 
 
 def range_in_words(
@@ -283,25 +290,45 @@ def range_in_words(
         separated: whether long numbers have commas, as people read them; without, as files have them.
     """
     if math.isnan(lower):
-        return "other", "other"
+        return pgettext("category", "other"), pgettext("category", "other")
     if isinstance(axis, CalendarAxis):
         return _days_in_words(day_of(lower), day_of(upper))
     low, high = (end_in_words(axis, end, separated) for end in (lower, upper))
     left = axis.closed == "left"
     if math.isinf(lower):
-        return (f"below {high}" if left else f"{high} or less"), f"<{high}" if left else f"≤{high}"
+        return (_below(high) if left else _at_most(high)), f"<{high}" if left else f"≤{high}"
     if math.isinf(upper):
-        return (f"{low} or more" if left else f"above {low}"), f"{low}+" if left else f">{low}"
+        return (_at_least(low) if left else _above(low)), f"{low}+" if left else f">{low}"
     if closed and upper == axis.edges[-1]:
-        return f"{low} to {high}", f"{low}–{high}"
+        return _range(low, high), f"{low}–{high}"
     if axis.whole:
         first, last = axis.values_between(lower, upper)
         low, high = (end_in_words(axis, end, separated) for end in (first, last))
-        return (low, low) if first == last else (f"{low} to {high}", f"{low}–{high}")
+        return (low, low) if first == last else (_range(low, high), f"{low}–{high}")
     single = left and upper == lower + 1 and lower == int(lower)
     if left:
-        return f"{low} to under {high}", low if single else f"{low}–<{high}"
-    return f"over {low} to {high}", f">{low}–{high}"
+        return gettext("%(low)s to under %(high)s", low=low, high=high), low if single else f"{low}–<{high}"
+    return gettext("over %(low)s to %(high)s", low=low, high=high), f">{low}–{high}"
+
+
+def _range(low: str, high: str) -> str:
+    return gettext("%(low)s to %(high)s", low=low, high=high)
+
+
+def _below(end: str) -> str:
+    return gettext("below %(end)s", end=end)
+
+
+def _above(end: str) -> str:
+    return gettext("above %(end)s", end=end)
+
+
+def _at_most(end: str) -> str:
+    return gettext("%(end)s or less", end=end)
+
+
+def _at_least(end: str) -> str:
+    return gettext("%(end)s or more", end=end)
 
 
 def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> dict[str, str | None]:
@@ -339,9 +366,11 @@ def end_in_words(axis: BinnedAxis, end: float, separated: bool = True) -> str:
     """
     text = written_end(axis, end)
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    whole, point, decimals = digits.partition(".")
-    long = separated and max(map(abs, axis.edges)) >= LONG and whole.isdigit()
-    return f"{sign}{int(whole):,}{point}{decimals}" if long else text
+    before, point, decimals = digits.partition(".")
+    long = separated and max(map(abs, axis.edges)) >= LONG and before.isdigit()
+    if long:
+        return number_text(f"{sign}{int(before):,}{point}{decimals}")
+    return number_text(text) if separated and before.isdigit() and not isinstance(axis, CalendarAxis) else text
 
 
 def _days_in_words(first: date, after: date) -> tuple[str, str]:
@@ -350,4 +379,4 @@ def _days_in_words(first: date, after: date) -> tuple[str, str]:
     if first.day == after.day == 1:
         letters = 4 if first.month == after.month == 1 else 7
     start, end = (day.isoformat()[:letters] for day in (first, after - timedelta(days=1)))
-    return (start if start == end else f"{start} to {end}"), start
+    return days_text(start if start == end else f"{start} to {end}"), days_text(start)

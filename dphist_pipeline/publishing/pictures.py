@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.languages.texts import ENGLISH, gettext, language, marked, number_text, pgettext, translated, whole
 from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
@@ -31,7 +32,7 @@ MOST_LETTERS = 24
 # Bins along a picture whose names lean where they have no room beside each other; of more, some have no name.
 MOST_LEANING = 12
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
-GREY, GREY_CLASS, FIRST_DARK = "#cdced1", "interval holds 0", 5
+GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
 # In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
 PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
@@ -72,21 +73,22 @@ class Picture:
     sums: Marginal
 
 
-def main_picture(grid: Grid) -> Picture:
+def main_picture(grid: Grid, is_fitted: bool = False) -> Picture:
     """One picture of all shown cells; its kind depends on how many axes have more than one shown position.
 
     Args:
         grid: with at least one shown position along each axis.
+        is_fitted: whether numbers are fits to noisy counts, not noisy counts themselves.
     """
     varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
     if len(varying) == 1:
         return bars_along(grid, varying[0])
     if len(varying) == 2:
-        return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2)
+        return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2, is_fitted)
     # The axis with the fewest cells makes the panels, the first two others are drawn, the rest are summed over.
     panels = min(varying, key=lambda number: (grid.chosen[number].size, -number))
     pair = [number for number in varying if number != panels][:2]
-    return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3)
+    return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3, is_fitted)
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -112,17 +114,25 @@ def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Pic
     # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
     told = "unbiased" if several and has_bars else "estimate"
     sums = Marginal(
-        (Groups("period", tuple(np.array([place]) for place in range(len(rows))), names, names, ordered=True),),
+        (
+            Groups(
+                gettext("period"), tuple(np.array([place]) for place in range(len(rows))), names, names, ordered=True
+            ),
+        ),
         np.array([row[told] for row in rows], dtype=np.float64),
         reported=reported,
         summed="everywhere" if several and has_bars else None,
         **_intervals(rows) if has_bars else {},
     )
     missing = sum((after["period_start"] - before["period_end"]).days for before, after in pairwise(rows))
-    notes = [_how_to_read(sums), "Intervals cover noise, not chance: counts differ by chance, too."]
-    notes += [f"Between them {missing:,} days are in no published period, and have no bar."] if missing else []
-    notes += [f"The newest {len(rows)} of {known:,} periods."] if known > len(rows) else []
-    return Picture("Counts by period", " ".join(notes), sums)
+    notes = [_how_to_read(sums), gettext("Intervals cover noise, not chance: counts differ by chance, too.")]
+    if missing:
+        notes.append(
+            gettext("Between them %(number)s days are in no published period, and have no bar.", number=whole(missing))
+        )
+    if known > len(rows):
+        notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
+    return Picture(gettext("Counts by period"), " ".join(notes), sums)
 
 
 def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -153,32 +163,51 @@ def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
     return sorted(pair, key=lambda number: _is_categorical(grid, number))
 
 
-def _picture(grid: Grid, shown: list[int], most: list[int]) -> Picture:
+def _picture(grid: Grid, shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:
     sums = marginal(grid, shown, most)
     remarks = [f"{axis.name}: {axis.note}" for axis in sums.axes if axis.note]
     chosen = zip(grid.domain.axes, grid.chosen, strict=True)
     others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
     if others:
-        remarks.append(f"summed over {listed(others)}")
-    note = _how_to_read(sums) + _layout(sums) + (f" In this picture: {'; '.join(remarks)}." if remarks else "")
-    return Picture(visible(f"Counts by {listed([axis.name for axis in sums.axes])}"), visible(note), sums)
+        remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
+    note = _how_to_read(sums, is_fitted) + _layout(sums)
+    if remarks:
+        note += " " + gettext("In this picture: %(remarks)s.", remarks="; ".join(remarks))
+    title = gettext("Counts by %(axes)s", axes=listed([axis.name for axis in sums.axes]))
+    return Picture(visible(title), visible(note), sums)
 
 
-def _how_to_read(sums: Marginal) -> str:
-    marks = "Bars" if len(sums.axes) == 1 else "Colours"
+def _how_to_read(sums: Marginal, is_fitted: bool = False) -> str:
+    is_line = len(sums.axes) == 1
     if sums.low is None or sums.reach is None:
-        return f"{marks}: estimates. There are no intervals: the mechanism bought no noisy cells."
+        return (
+            gettext("Bars: estimates. There are no intervals: the mechanism bought no noisy cells.")
+            if is_line
+            else gettext("Colours: estimates. There are no intervals: the mechanism bought no noisy cells.")
+        )
     shown = {
-        None: "estimates",
-        "everywhere": "unbiased sums",
-        "somewhere": "estimates of single cells, unbiased sums of several",
+        None: gettext("estimates"),
+        "everywhere": gettext("unbiased sums"),
+        "somewhere": gettext("estimates of single cells, unbiased sums of several"),
     }[sums.summed]
-    if len(sums.axes) == 1:
-        true = "numbers of values, by the law of the random reports" if sums.reported else "bounded counts"
-        return f"Bars: {shown}. Lines: 95 % intervals of the true {true}."
-    reach = " to ".join(dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max())))
-    grey = " Grey: the interval holds 0." if _holds_zero(sums).any() else ""
-    return f"Colours: {shown}. The 95 % interval of each is its noisy count ± {reach}.{grey}"
+    if is_line and sums.reported:
+        return gettext(
+            "Bars: %(shown)s. Lines: 95 %% intervals of the true numbers of values, by the law of the random reports.",
+            shown=shown,
+        )
+    if is_line:
+        return gettext("Bars: %(shown)s. Lines: 95 %% intervals of the true bounded counts.", shown=shown)
+    ends = dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max()))
+    reach = pgettext("number", " to ").join(ends)
+    grey = " " + gettext("Grey: the interval holds 0.") if _holds_zero(sums).any() else ""
+    colours = (
+        gettext("Colours: %(shown)s. The 95 %% interval of each is the number ± %(reach)s.", shown=shown, reach=reach)
+        if is_fitted
+        else gettext(
+            "Colours: %(shown)s. The 95 %% interval of each is its noisy count ± %(reach)s.", shown=shown, reach=reach
+        )
+    )
+    return f"{colours}{grey}"
 
 
 def _holds_zero(sums: Marginal) -> NDArray[np.bool_]:
@@ -190,14 +219,17 @@ def _holds_zero(sums: Marginal) -> NDArray[np.bool_]:
 
 def _unit(sums: Marginal) -> str:
     """What is counted, as the title of an axis or a legend."""
-    return "values of contributors" if sums.reported else "rows counted"
+    return gettext("values of contributors") if sums.reported else gettext("rows counted")
 
 
 def _layout(sums: Marginal) -> str:
     if len(sums.axes) < 3:
         return ""
     across, down, panel = (axis.name for axis in sums.axes)
-    return f" {down} from top to bottom by {across} from left to right, once for each {panel}."
+    return " " + gettext(
+        "%(down)s from top to bottom by %(across)s from left to right, once for each %(panel)s.",
+        **{"down": down, "across": across, "panel": panel},
+    )
 
 
 def draw(picture: Picture, heading: str = "") -> str:
@@ -224,8 +256,11 @@ def described(picture: Picture) -> str:
     sums = picture.sums
     place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
     at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
-    kind = ("Bars", "Heat map", "Small heat maps")[len(sums.axes) - 1]
-    return f"{kind}: {picture.title}. The largest is {shown_number(float(sums.values.max()))}, at {at}."
+    kind = (gettext("Bars"), gettext("Heat map"), gettext("Small heat maps"))[len(sums.axes) - 1]
+    return gettext(
+        "%(kind)s: %(title)s. The largest is %(number)s, at %(place)s.",
+        **{"kind": kind, "title": picture.title, "number": shown_number(float(sums.values.max())), "place": at},
+    )
 
 
 def chart(picture: Picture, heading: str = "") -> Chart:
@@ -239,7 +274,16 @@ def chart(picture: Picture, heading: str = "") -> Chart:
     if heading:
         lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
         drawn["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
-    return {**drawn, "config": CONFIG}
+    return {**drawn, "config": {**CONFIG, **_signs()}}
+
+
+def _signs() -> dict[str, Any]:
+    """How Vega writes numbers along axes; its own way is English."""
+    spoken = language()
+    if spoken is ENGLISH:
+        return {}
+    number = {"decimal": spoken.decimal, "thousands": spoken.thousands, "grouping": [3], "currency": ["", ""]}
+    return {"locale": {"number": number}}
 
 
 def svg_in_page(svg: str) -> tuple[str, str]:
@@ -313,7 +357,8 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     classes = _classes(bounds)
     shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
     colours = [
-        GREY_CLASS if is_grey else classes[shade] for is_grey, shade in zip(grey[shown].flat, shades, strict=True)
+        translated(GREY_CLASS) if is_grey else classes[shade]
+        for is_grey, shade in zip(grey[shown].flat, shades, strict=True)
     ]
     columns = {
         "across": np.repeat(across, len(down)).tolist(),
@@ -329,7 +374,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
             "y": {"field": "down", "type": "nominal", **_band(sums.axes[1], down, 0)},
         }
 
-    domain, shades_of = ([*classes, GREY_CLASS], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
+    domain, shades_of = ([*classes, translated(GREY_CLASS)], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
     beside_labels = WIDTH - LETTER * max(map(len, down)) - 30
     two_columns = 2 * (SWATCH + DIGIT * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
     colour = {
@@ -364,10 +409,15 @@ def colour_bounds(values: Reals) -> list[float]:
 
 def _classes(bounds: Sequence[float]) -> list[str]:
     """What each colour stands for, in words."""
-    units = [(1e6, " million") if bound >= 1e6 else (1, "") for bound in bounds[1:-1]]
-    ends = [f"{bound / unit:,.12g}{sign}" for bound, (unit, sign) in zip(bounds[1:-1], units, strict=True)]
-    inner = [f"{low} to under {high}" for low, high in pairwise(ends)]
-    return [f"below {ends[0]}", *inner, f"{ends[-1]} or more"]
+    ends = [_bound_in_words(bound) for bound in bounds[1:-1]]
+    inner = [gettext("%(low)s to under %(high)s", low=low, high=high) for low, high in pairwise(ends)]
+    return [gettext("below %(end)s", end=ends[0]), *inner, gettext("%(end)s or more", end=ends[-1])]
+
+
+def _bound_in_words(bound: float) -> str:
+    if bound < 1e6:
+        return number_text(f"{bound:,.12g}")
+    return gettext("%(number)s million", number=number_text(f"{bound / 1e6:,.12g}"))
 
 
 def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.files import replace_public
+from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.manifest import CURRENT
 
 CARD = "card.html"
@@ -34,13 +35,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 _TOP = '<main id="main">'
 _WITHDRAWN = '<section aria-labelledby="withdrawn"'  # how the mark begins
-_SUPERSEDED = (
-    '<section aria-labelledby="superseded" role="note"><h2 id="superseded">Superseded by revision {revision}</h2>'
-    '<p>A later revision of this period is published: use <a href="../revision={revision}/card.html">revision '
-    "{revision}</a>.{why} The numbers below stay as they were.</p></section>"
-)
-_WHY = " It was made because: <bdi>{reason}</bdi>."
-_BEGINS = re.compile(re.escape(_TOP + _SUPERSEDED.partition("{")[0]) + "([0-9]{1,9})<")
+_SUPERSEDED = '<section aria-labelledby="superseded" role="note"><h2 id="superseded">'
+_LANGUAGE = re.compile(r'<html lang="([a-z]{2})">')
 _ANY_REASON = "[^<>]{1,9999}"
 
 
@@ -51,7 +47,14 @@ def marked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
         card: the page's HTML, marked already or not.
         audit: with `withdrawn`.
     """
-    return _unmarked_withdrawn(card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)
+    with in_language(_language_of(card)):
+        return _unmarked_withdrawn(card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)
+
+
+def _language_of(card: str) -> str:
+    """The language of a card, in which its marks are told too; one that was made in another language keeps it."""
+    found = _LANGUAGE.search(card)
+    return found[1] if found is not None else ""
 
 
 def mark_superseded(public: Path, scratch: Path) -> None:
@@ -69,7 +72,8 @@ def mark_superseded(public: Path, scratch: Path) -> None:
             for card in cards if len(cards) > 1 else []:
                 text, here = card.read_text(encoding="utf-8"), card.parent
                 older = int(_number(card)) < newest
-                wanted = _marked_superseded(text, newest, here) if older else _unmarked_superseded(text, here)
+                with in_language(_language_of(text)):
+                    wanted = _marked_superseded(text, newest, here) if older else _unmarked_superseded(text, here)
                 if wanted != text:
                     replace_public(card, wanted, scratch)
 
@@ -81,7 +85,8 @@ def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
         audit: of the card, with `withdrawn` where it is marked so.
         published: the folder of both, with other revisions of the period beside it.
     """
-    return _unmarked_superseded(_unmarked_withdrawn(card, audit) if "withdrawn" in audit else card, published)
+    with in_language(_language_of(card)):
+        return _unmarked_superseded(_unmarked_withdrawn(card, audit) if "withdrawn" in audit else card, published)
 
 
 def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
@@ -91,10 +96,14 @@ def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
 def _withdrawal(audit: Mapping[str, Any]) -> str:
     """The mark of a withdrawal."""
     withdrawn = audit["withdrawn"]
+    heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
+    told = gettext(
+        "This publication was taken back on %(day)s: <bdi>%(reason)s</bdi>.",
+        **{"day": escape(days_text(withdrawn["at"][:10])), "reason": escape(withdrawn["reason"])},
+    )
     return (
-        f'{_WITHDRAWN} role="alert"><h2 id="withdrawn">Withdrawn: do not use</h2>'
-        f"<p><strong>This publication was taken back on {escape(withdrawn['at'][:10])}: "
-        f"<bdi>{escape(withdrawn['reason'])}</bdi>.</strong> It is no longer in the catalogue.</p></section>"
+        f'{_WITHDRAWN} role="alert"><h2 id="withdrawn">{heading}</h2>'
+        f"<p><strong>{told}</strong> {catalogue}</p></section>"
     )
 
 
@@ -117,7 +126,8 @@ def _unmarked_superseded(card: str, folder: Path) -> str:
 
     A folder that was copied alone has no such audit: then any words without tags pass as a reason.
     """
-    if (found := _BEGINS.search(card)) is None:
+    heading = re.escape(f"{_TOP}{_SUPERSEDED}{_superseded_by('NUMBER')}<").replace("NUMBER", "([0-9]{1,9})")
+    if (found := re.search(heading, card)) is None:
         return card
     revision = int(found[1])
     reason = _reason(folder, revision)
@@ -137,7 +147,18 @@ def _reason(folder: Path, revision: int) -> str | None:
 
 def _supersession(revision: int, escaped: str) -> str:
     """The mark of a later revision; `escaped` is its reason, empty where none was told."""
-    return _SUPERSEDED.format(revision=revision, why=_WHY.format(reason=escaped) if escaped else "")
+    told = gettext(
+        'A later revision of this period is published: use <a href="../revision=%(number)s/card.html">revision '
+        "%(number)s</a>.",
+        number=revision,
+    )
+    why = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
+    stay = gettext("The numbers below stay as they were.")
+    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{told}{why} {stay}</p></section>"
+
+
+def _superseded_by(revision: str) -> str:
+    return gettext("Superseded by revision %(number)s", number=revision)
 
 
 def _number(card: Path) -> str:
@@ -157,6 +178,11 @@ class Rendering:
     version: str
     day: str
     pages: dict[str, str]
+
+    def in_words(self, language: str) -> str:
+        """When and by which version pages were rendered, for the pages themselves in their language."""
+        with in_language(language):
+            return gettext("on %(day)s by dphist-pipeline %(version)s", day=days_text(self.day), version=self.version)
 
 
 def renderings(published: Path) -> tuple[Rendering, ...]:

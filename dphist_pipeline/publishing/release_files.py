@@ -23,6 +23,7 @@ from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
+from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
@@ -50,7 +51,7 @@ from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-NOISE_OF_REPORTS = "made by every contributor: reports are random, by coins whose chances the settings give"
+NOISE_OF_REPORTS = marked("made by every contributor: reports are random, by coins whose chances the settings give")
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 
@@ -105,7 +106,7 @@ def write_family(
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
-    pages = pages_of_tables(family, facts)
+    pages = pages_of_tables(family, facts, around=around)
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.languages.texts import in_language
 from dphist_pipeline.publishing._about_publisher import About
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
 from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_before
@@ -29,7 +30,9 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
     about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
     if told is None:
         return Surroundings(about)
-    before = Before(days_in_words(told), told.place, number_in_words(told), told.total, told.lower, told.upper)
+    with in_language(Surroundings(about).language_of(facts)):
+        number = number_in_words(told)
+    before = Before(days_in_words(told), told.place, number, told.total, told.lower, told.upper)
     return Surroundings(about, before, _is_alike(release / told.place, facts))
 
 

@@ -16,7 +16,7 @@ from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 
 # Words of a spec for people; none is in its digest.
-WORDS = ("title", "counted", "unit_label")
+WORDS = ("title", "counted", "unit_label", "language")
 
 
 def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:

@@ -148,9 +148,9 @@ class _Published:
 
     def pages(self, last: Rendering | None) -> dict[str, str]:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""
-        rendered = f"on {last.day} by dphist-pipeline {last.version}" if last is not None else ""
         audit, made = self.audit, self.estimate
         around = surroundings_of(self.folder.parents[1], audit)
+        rendered = last.in_words(around.language_of(audit)) if last is not None else ""
         if isinstance(made, Estimate):
             card = release_card(made, audit, self.rows, rendered, around)
             return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}
@@ -158,5 +158,5 @@ class _Published:
             CARD: family_card(made, audit, self.rows, rendered, around),
             "deployment.yaml": deployment_yaml(audit, smoothed=False),
         }
-        of_tables = pages_of_tables(made, audit, rendered)
+        of_tables = pages_of_tables(made, audit, rendered, around)
         return pages | {f"{TABLES_OF_FAMILY}/{name}/{CARD}": page for name, page in of_tables.items()}

@@ -25,6 +25,7 @@ from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
+from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import day_not_before
 from dphist_pipeline.spec._quality import Quality, QualitySpec, checked, refuse_untold
@@ -92,6 +93,7 @@ class DeclaredRelease(EngineField):
     # Words for people: what a row is, in the plural, and who is protected.
     counted: Annotated[Title, NOT_IN_DIGEST] = ""
     unit_label: Annotated[Title, NOT_IN_DIGEST] = ""
+    language: Annotated[Code | None, NOT_IN_DIGEST] = None
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
     max_rows_per_unit: Annotated[

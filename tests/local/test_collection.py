@@ -128,6 +128,7 @@ def test_the_digest_follows_what_is_asked_and_published_and_nothing_else() -> No
     plain = collected().digest
     same: list[dict[str, object]] = [
         {"title": "Ages"},
+        {"language": "fr"},
         {"owners": ["team:statistics"]},
         {"reports": "reports/*.parquet"},  # where they lie says nothing of what they are
         {"consumers": [{"name": "city", "epsilon": 1, "bins": 20}, STATE, SCHOOLS]},
@@ -150,6 +151,7 @@ def test_the_digest_follows_what_is_asked_and_published_and_nothing_else() -> No
     assert len(digests) == len(other) and plain not in digests
     assert {field for field in CollectionSpec.model_fields if not in_digest(CollectionSpec, field)} == {
         "title",
+        "language",
         "owners",
         "reports",
     }

@@ -34,12 +34,12 @@ def report(
     revised, rejected or withdrawn.
     """
     from dphist_pipeline.publishing.ledger_report import report as reported
+    from dphist_pipeline.publishing.ledger_report import report_page
 
-    found = reported(Store.open(store_folder(store)).ledger(), year)
+    opened = Store.open(store_folder(store))
+    found = reported(opened.ledger(), year)
     if page is not None:
-        from dphist_pipeline.publishing.pages import ledger_page
-
-        page.write_text(ledger_page(found), encoding="utf-8")
+        page.write_text(report_page(opened.ledger(), opened.public, year), encoding="utf-8")
     if as_json:
         print_json(found)
         return

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.certified import Law
 from dphist_pipeline.estimates.laws._interface import NoiseLaw, Reals, Tail
+from dphist_pipeline.languages.texts import marked
 
 # Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
@@ -91,7 +92,7 @@ def variance(scale: Fraction) -> float:
 
 # Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.
 LEAST_VARIANCE_OF_SHARES = variance(Fraction(1))
-NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
+NOISE = marked("discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it")
 
 
 def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail | None:

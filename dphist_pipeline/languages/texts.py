@@ -1,0 +1,161 @@
+"""Texts, numbers and days in the language of the page that is being made.
+
+An English text stands where it is used and is the key of its translations. Outside of `in_language` all is English, so
+commands, files and audits need not think of languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from dphist_pipeline.languages._po_files import Texts, on_one_line, read
+
+Code = Literal["en", "de", "fr"]
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a language writes numbers and days.
+
+    Attributes:
+        code: as in `lang` of HTML.
+        decimal: sign before decimals.
+        thousands: sign between groups of three digits.
+        between: what parts numbers in a row, which must not look like decimals.
+        day: form of a day, for `str.format`.
+        month: form of a month.
+        plural: which form of a plural a number takes.
+    """
+
+    code: Code
+    decimal: str
+    thousands: str
+    between: str
+    day: str
+    month: str
+    plural: Callable[[float], int]
+
+
+def _but_one(number: float) -> int:
+    return 0 if number == 1 else 1
+
+
+def _from_two(number: float) -> int:
+    return 0 if abs(number) < 2 else 1
+
+
+ENGLISH = Language("en", ".", ",", ", ", "{:%Y-%m-%d}", "{:%Y-%m}", _but_one)
+LANGUAGES = {
+    made.code: made
+    for made in (
+        ENGLISH,
+        Language("de", ",", ".", "; ", "{:%d.%m.%Y}", "{:%m.%Y}", _but_one),
+        Language("fr", ",", "\u202f", "\u00a0; ", "{:%d/%m/%Y}", "{:%m/%Y}", _from_two),
+    )
+}
+_SPOKEN: ContextVar[Language] = ContextVar("language", default=ENGLISH)
+_DAY = re.compile(r"\b([0-9]{4})-([0-9]{2})(?:-([0-9]{2}))?(?![0-9-])")
+
+
+@contextmanager
+def in_language(code: str) -> Iterator[None]:
+    """Makes the texts within a `with` in a language; one that nobody knows is told in English.
+
+    Args:
+        code: as an audit or `about.json` has it; empty for English.
+    """
+    before = _SPOKEN.set(LANGUAGES.get(code, ENGLISH))  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(before)
+
+
+def language() -> Language:
+    """The language of the page that is being made."""
+    return _SPOKEN.get()
+
+
+@cache
+def _translations(code: Code) -> Texts:
+    return read(Path(__file__).with_name(f"{code}.po"))
+
+
+def translated(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
+    """A text in the language of the page, with its places for values as they are; in English if there is none.
+
+    Args:
+        message: in English; blanks around it stay.
+        context: tells apart what English says by one word.
+        plural: the message for other numbers than one.
+        number: that the message speaks of.
+    """
+    spoken = _SPOKEN.get()
+    own = plural if plural and spoken.plural(number) else message
+    if spoken is ENGLISH:
+        return own
+    forms = _translations(spoken.code).get((context, on_one_line(message)))
+    if forms is None:
+        return own
+    blanks = re.fullmatch(r"(\s*)(.*?)(\s*)", own, re.DOTALL)
+    assert blanks is not None
+    return f"{blanks[1]}{forms[spoken.plural(number) if len(forms) > 1 else 0]}{blanks[3]}"
+
+
+def gettext(message: str, /, **values: Any) -> str:
+    """A text in the language of the page, with its values; a percent sign is written twice."""
+    return translated(message) % values
+
+
+def pgettext(context: str, message: str, /, **values: Any) -> str:
+    """A text that depends on where it stands, in the language of the page."""
+    return translated(message, context) % values
+
+
+def ngettext(one: str, several: str, number: float, /, **values: Any) -> str:
+    """A text in the form that a number takes; the number itself is among the values, as it is to be shown."""
+    return translated(one, "", several, number) % values
+
+
+def marked(message: str) -> str:
+    """The same text: marks one that `translated` tells where it is shown, for the tool that collects texts."""
+    return message
+
+
+def number_text(text: str) -> str:
+    """A number that is written in English, with the signs of the language."""
+    spoken = _SPOKEN.get()
+    return text if spoken is ENGLISH else text.translate({ord(","): spoken.thousands, ord("."): spoken.decimal})
+
+
+def whole(number: int) -> str:
+    """A whole number with a sign between groups of three digits."""
+    return number_text(f"{number:,}")
+
+
+def days_text(text: str) -> str:
+    """A text of ours whose days and months are written as 2026-03-02 and 2026-03, as the language writes them.
+
+    Args:
+        text: days, such as the first and the last one with `to` between; other words stay.
+    """
+    spoken = _SPOKEN.get()
+    if spoken is ENGLISH:
+        return text
+
+    def written(match: re.Match[str]) -> str:
+        try:
+            day = date(int(match[1]), int(match[2]), int(match[3] or 1))
+        except ValueError:
+            return match[0]
+        return (spoken.day if match[3] else spoken.month).format(day)
+
+    return _DAY.sub(written, text).replace(" to ", pgettext("days", " to "))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering.exported_rows import Exported, places_of, texts_of
+from dphist_pipeline.answering.exported_rows import Exported, facts_of, places_of, title_of, with_words
 from dphist_pipeline.estimates.reliability import LEGEND
 
 MOST_ROWS = 1_048_576
@@ -33,14 +33,10 @@ def write_xlsx(exported: Exported, file: Path) -> None:
         raise ValueError(f"{cells:,} rows are more than a sheet holds; choose a period with --period, or --to csv")
     with xlsxwriter.Workbook(str(file), AS_TEXT) as book:
         # So that the same release gives the same file.
-        book.set_properties({"title": _title(exported), "created": datetime(2000, 1, 1)})
+        book.set_properties({"title": title_of(exported), "created": datetime(2000, 1, 1)})
         bold = book.add_format({"bold": True})
         _write_data(book, book.add_worksheet("data"), exported, bold)
         _write_notes(book.add_worksheet("notes"), exported, bold)
-
-
-def _title(exported: Exported) -> str:
-    return str(exported.audit.get("title") or exported.audit["release"])
 
 
 def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:
@@ -48,14 +44,14 @@ def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:
     for place, name in enumerate(exported.columns):
         sheet.write_string(0, place, name, bold)
     number = 0
-    for table in exported.tables():
+    for one, table in zip(exported.publications, exported.tables(), strict=True):
         places = places_of(exported, table)
         # Cells keep the full numbers, and show the decimals that their noise justifies.
         numbers = {name: "#,##0" + (f".{'0' * shown}" if shown else "") for name, shown in places.items()}
         days = {field.name: "yyyy-mm-dd" for field in table.schema if pa.types.is_date(field.type)}
         told = {**numbers, **days}
         formats = [book.add_format({"num_format": told[name]}) if name in told else None for name in table.column_names]
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        for row in zip(*with_words(one, table, lambda name, value: value).values(), strict=True):
             number += 1
             for place, value in enumerate(row):
                 if value is not None:
@@ -78,7 +74,7 @@ def _write_notes(sheet: Any, exported: Exported, bold: Any) -> None:
     sheet.set_column(0, 0, 26)
     sheet.set_column(1, 1, 100)
     parts = {
-        "About": texts_of([one.audit for one in exported.publications]),
+        "About": facts_of(exported),
         "Columns of the sheet data": list(exported.columns.items()),
         "Words in the column reliability": [(word or "(empty)", about) for word, about in LEGEND.items()],
     }

@@ -14,15 +14,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.answering._views import Described
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
 
-NAME = "croissant.json"
-ABOUT = "about.json"  # beside the public folder, written by an operator: license, citation and publisher, all optional
 SCHEMA_VERSION = "1.0.0"  # of this description
 HISTOGRAM = "histogram.parquet"
 DESCRIPTION = (
@@ -61,7 +60,7 @@ def write_croissant(public: Path, scratch: Path) -> None:
     Raises:
         PublishedFilesDamaged: a file of a latest publication is missing or altered.
     """
-    before, distribution, record_sets = _described(public / NAME), list[Any](), list[Any]()
+    before, distribution, record_sets = _described(public / CROISSANT), list[Any](), list[Any]()
     dates = set[str]()
     for path in sorted(public.glob(f"*/{CURRENT}")):
         content = path.read_bytes()
@@ -80,13 +79,13 @@ def write_croissant(public: Path, scratch: Path) -> None:
         "name": "published_counts",
         "description": DESCRIPTION,
         "version": SCHEMA_VERSION,
-        **_whose(public.parent / ABOUT, max(dates, default=""), [str(one["name"]) for one in record_sets]),
+        **_whose(About.of(public), max(dates, default=""), [str(one["name"]) for one in record_sets]),
         "distribution": distribution,
         "recordSet": record_sets,
     }
     text = json.dumps(description, indent=2) + "\n"
-    if not (public / NAME).is_file() or (public / NAME).read_bytes() != text.encode():
-        replace_public(public / NAME, text, scratch)
+    if not (public / CROISSANT).is_file() or (public / CROISSANT).read_bytes() != text.encode():
+        replace_public(public / CROISSANT, text, scratch)
 
 
 def _charged_on(folder: Path, latest: Mapping[str, Any]) -> set[str]:
@@ -97,18 +96,19 @@ def _charged_on(folder: Path, latest: Mapping[str, Any]) -> set[str]:
     return set()
 
 
-def _whose(about: Path, day: str, releases: list[str]) -> dict[str, Any]:
-    """Licence, publisher, date and citation; a file that cannot be read says nothing, since nothing may fail here."""
-    told: dict[str, str] = {}
-    with suppress(OSError, ValueError, AttributeError):
-        told = {name: text for name, text in json.loads(about.read_bytes()).items() if isinstance(text, str)}
-    publisher = told.get("publisher", "")
-    cited = ". ".join(filter(None, [publisher, f"Differentially private counts: {', '.join(releases)}", day]))
+def _whose(about: About, day: str, releases: list[str]) -> dict[str, Any]:
+    """Licence, publisher, contact, address, date and citation, as far as they are known."""
+    cited = ". ".join(filter(None, [about.publisher, f"Differentially private counts: {', '.join(releases)}", day]))
+    office: dict[str, Any] = {"@type": "sc:Organization", "name": about.publisher}
+    if link_of(about.contact):
+        office["email" if "@" in about.contact else "url"] = about.contact
     return {
-        **({"license": told["license"]} if "license" in told else {}),
-        **({"publisher": {"@type": "sc:Organization", "name": publisher}} if publisher else {}),
+        **({"license": about.license} if about.license else {}),
+        **({"publisher": office, "creator": office} if about.publisher else {}),
+        **({"url": about.address_of(INDEX)} if about.address_of(INDEX) else {}),
+        **({"keywords": keywords} if (keywords := about.words()) else {}),
         **({"datePublished": day} if day else {}),
-        "citeAs": told.get("citation") or f"{cited}.",
+        "citeAs": about.citation or f"{cited}.",
     }
 
 

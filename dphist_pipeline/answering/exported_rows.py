@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,23 +13,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_values
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
 from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.published_files import release_folder
+from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
+_MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
 COLUMNS = {
     "period": "first day of the period",
     "revision": "from 1; only the latest revision of a period is exported, unless another one is asked for",
-    "estimate": "estimated number of (bounded) rows, not cut off at 0",
-    "unbiased": "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
+    "estimate": _MEANINGS["estimate"],
+    "unbiased": _MEANINGS["unbiased_estimate"],
     "standard_error": "standard deviation of the noise in `unbiased`",
-    "ci_lower": "lower end of the 95 % interval, not cut off at 0",
-    "ci_upper": "upper end of the 95 % interval",
+    "ci_lower": _MEANINGS["ci_lower"],
+    "ci_upper": _MEANINGS["ci_upper"],
     "reliability": "a word for the error, see below",
     "note": "what to know about the estimate",
     "period_start": "first day of the period, as a date; empty without periods",
@@ -37,6 +42,8 @@ COLUMNS = {
 }
 _KEY = ("period", "revision")
 NUMBERS = ("estimate", "unbiased", "standard_error", "ci_lower", "ci_upper")
+MASKED = ("estimate", "unbiased", "ci_lower", "ci_upper")
+NOBODY = About()
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,16 @@ class Exported:
     Attributes:
         publications: each with the audit and the folder, ordered by period.
         decimals: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
+        about: who publishes, and on which terms.
+        withdrawn: the periods of which nothing stands any more; none if one period or revision was asked for.
+        is_part: whether one period or revision was asked for.
     """
 
     publications: tuple[Publication, ...]
     decimals: int | None = None
+    about: About = NOBODY
+    withdrawn: tuple[str, ...] = ()
+    is_part: bool = False
 
     @classmethod
     def read(
@@ -83,7 +96,10 @@ class Exported:
             raise NotPublished(f"revision of '{release}'", str(revision), [])
         if not found:
             audit_in_force(latest)
-        return cls(tuple(found.values()), decimals)
+        is_part = period is not None or revision is not None
+        folders = () if is_part else sorted(release_folder(latest).glob("period=*"))
+        gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in found)
+        return cls(tuple(found.values()), decimals, About.of(public), gone, is_part)
 
     @property
     def audit(self) -> Mapping[str, Any]:
@@ -116,6 +132,35 @@ class Exported:
             columns = [axes.get(name) if name in self._axes else numbers[name] for name in self.columns]
             cells = int(one.audit["cells"])
             yield pa.table([pa.nulls(cells) if column is None else column for column in columns], [*self.columns])
+
+
+def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
+    """What of some rows of a publication is told in words; None if its spec asks for none of that.
+
+    Args:
+        rows: see `Exported.tables`.
+    """
+    limit = limit_of(publication.audit)
+    if limit is None:
+        return None
+    estimate, unbiased = (rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in MASKED[:2])
+    return masks(limit, estimate, unbiased)
+
+
+def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, Any], Any]) -> dict[str, list[Any]]:
+    """The columns of some rows as a file for people has them: figures below the limit of the spec are words.
+
+    Args:
+        rows: of the publication; see `Exported.tables`.
+        number: what the file has for a value of a column.
+    """
+    columns = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
+    hidden = masks_of(publication, rows)
+    if hidden is not None:
+        for name in MASKED:
+            values = zip(columns[name], *(mask.tolist() for mask in hidden.of(name)), strict=True)
+            columns[name] = [hidden.words if low else None if out else value for value, low, out in values]
+    return columns
 
 
 def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
@@ -175,22 +220,29 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     return {**key, **found, "standard_error": found["noise_error"]}
 
 
-def texts_of(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Facts about publications for a sheet of notes: (name, text).
+def title_of(exported: Exported) -> str:
+    """The title of the release, or its name."""
+    return str(exported.audit.get("title") or exported.audit["release"])
 
-    Args:
-        audits: at least one, by rising period; facts that do not differ are taken from the last.
-    """
-    last = audits[-1]
+
+def facts_of(exported: Exported) -> list[tuple[str, str]]:
+    """Facts for a sheet of notes or a footnote, from the last publication where they do not differ: (name, text)."""
+    audits, last = [one.audit for one in exported.publications], exported.audit
     periods = [str(audit["period"]) for audit in audits]
+    limits = sorted({limit for audit in audits if (limit := limit_of(audit)) is not None})
+    about = exported.about
+    told = [("publisher", about.publisher), ("contact", about.contact), ("licence", about.license)]
     return [
         ("release", str(last["release"])),
-        ("title", str(last.get("title") or last["release"])),
+        ("title", title_of(exported)),
+        *((name, text) for name, text in told if text),
         ("periods", periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]} ({len(periods)})"),
+        *([("withdrawn", f"{', '.join(exported.withdrawn)}: do not use copies")] if exported.withdrawn else []),
         ("protected", f"every {last['privacy_unit']}, by differential privacy: {last['neighbours']}"),
         ("epsilon of a period", " and ".join(sorted({str(audit["epsilon"]) for audit in audits}))),
         ("rows of a unit that count", str(last["max_rows_per_unit"])),
         ("mechanism", str(last["mechanism"])),
         ("sums", "Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
+        *[(words_for(limit), hidden_in_words(limit)) for limit in limits],
         ("audit", str(last["audit_digest"])),
     ]

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.languages.texts import gettext, pgettext
-from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing.told_numbers import ERRORS_WIDE, told_number
 
 SURE = 1.96  # standard deviations

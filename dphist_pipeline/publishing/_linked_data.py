@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dphist_pipeline.publishing._about_publisher import About
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.publishing.manifest import INDEX
 
 CONTEXT = {"@context": "https://schema.org/"}

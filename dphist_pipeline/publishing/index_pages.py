@@ -21,9 +21,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
-from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
 from dphist_pipeline.publishing._release_history import (

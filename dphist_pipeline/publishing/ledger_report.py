@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import gettext, in_language, marked, pgettext, translated
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
@@ -16,7 +17,6 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.readings import options_of
 from dphist_pipeline.ledger.signing import signer_of
-from dphist_pipeline.publishing._about_publisher import About
 from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement, statement_of
 

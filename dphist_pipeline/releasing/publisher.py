@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.manifest import CURRENT, INDEX
+from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
@@ -184,12 +184,11 @@ def refresh_catalogue(
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
-    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_up_to_date
     from dphist_pipeline.publishing import index_pages
 
     def is_fresh() -> bool:
-        if not folders or not (store.public / croissant.NAME).is_file():
+        if not folders or not (store.public / CROISSANT).is_file():
             return False
         return all(
             is_listed(folder) and is_up_to_date(store.public, folder) and index_pages.tells(store.public, folder)
@@ -213,12 +212,11 @@ def publish_copy(
     Raises:
         NotCopied: the bucket could not be written.
     """
-    from dphist_pipeline.answering import croissant
     from dphist_pipeline.answering.catalogue import is_complete
 
     key = Key("copied", "all", 1)
     pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
-    made_after = (store.public / croissant.NAME, store.public / INDEX, *pages)
+    made_after = (store.public / CROISSANT, store.public / INDEX, *pages)
     _build_unless(
         lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
     )

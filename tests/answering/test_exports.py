@@ -16,6 +16,7 @@ from by_hand import AGE
 from error_codes import coded
 from office import Office
 
+from dphist_pipeline.answering._axis_codes import code_list
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import Format, csv_lines, write_export
@@ -146,20 +147,18 @@ def test_sdmx_csv_is_read_by_pysdmx_with_codes_and_errors(public: Path, tmp_path
     assert not rows.duplicated(["AGE", "CLASS", "DAY", "TIME_PERIOD"]).any()
     for column, published in (("OBS_VALUE", "estimate"), ("UNBIASED", "unbiased_estimate"), ("CI_LOWER", "ci_lower")):
         assert [float(value) for value in rows[column]] == expected(public, published)
-    text = (tmp_path / "weekly.csv").read_text(encoding="utf-8")
-    assert "2: =2" in text and "0_TO_UNDER_18: 0 to under 18" in text and "_O: other" in text
-    assert "2026_01_05_TO_2026_01_11: 2026-01-05 to 2026-01-11" in text and "AGE: age" in text.splitlines()[0]
+    assert set(rows["DAY"]) == {"2026_01_05_TO_2026_01_11", "2026_01_12_TO_2026_01_18"}
 
 
 def test_codes_that_labels_do_not_give_are_numbers(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["Ärzte 1", "ärzte-1", "病院"]}, {"column": "x", "edges": [-0.5, 0, 1.5]}]
     publish(tmp_path, axes=axes)
     lines = list(sdmx_lines(Exported.read(tmp_path, "weekly")))
-    assert [line[3] for line in lines[1::2]] == ["C0: Ärzte 1", "C1: ärzte-1", "C2: 病院"]
-    assert {line[4] for line in lines[1:]} == {
-        "MINUS_0_POINT_5_TO_UNDER_0: -0.5 to under 0",
-        "0_TO_UNDER_1_POINT_5: 0 to under 1.5",
-    }
+    assert [line[3] for line in lines[1::2]] == ["C0", "C1", "C2"]
+    assert {line[4] for line in lines[1:]} == {"MINUS_0_POINT_5_TO_UNDER_0", "0_TO_UNDER_1_POINT_5"}
+    publications = Exported.read(tmp_path, "weekly").publications
+    labels = {axis: [code.label for code in code_list(publications, axis).values()] for axis in ("ward", "x")}
+    assert labels == {"ward": ["Ärzte 1", "ärzte-1", "病院"], "x": ["-0.5 to under 0", "0 to under 1.5"]}
 
 
 def test_text_files_have_the_decimals_of_the_noise_or_those_asked_for(public: Path, tmp_path: Path) -> None:
@@ -213,7 +212,7 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
     assert header.count("note") == 1
     with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have other axes"):
         exported(public, "sdmx-csv", tmp_path / "y.csv")
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["x.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["x.csv", "x.datapackage.json"]
 
 
 def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
@@ -221,6 +220,8 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
 ) -> None:
     with pytest.raises(Refused, check=coded("cannot_export"), match="No such file or directory"):
         exported(public, "csv", tmp_path / "nowhere" / "x.csv")
+    with pytest.raises(Refused, match="its description would have the same name"):
+        exported(public, "sdmx-csv", tmp_path / "x.xml")
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
     with pytest.raises(
         Refused,
@@ -239,6 +240,11 @@ def test_a_file_that_is_there_is_not_replaced_unasked(public: Path, tmp_path: Pa
     ):
         exported(public, "csv", records)
     assert records.read_text(encoding="utf-8") == "somebody's records"
+    records.rename(tmp_path / "other.csv")
+    (tmp_path / "weekly.datapackage.json").write_text("theirs", encoding="utf-8")
+    with pytest.raises(Refused, match=r"weekly\.datapackage\.json cannot be written: it is there already"):
+        exported(public, "csv", records)
+    assert not records.exists()
     write_export(Exported.read(public, "weekly"), "csv", records, overwrite=True)
     assert records.read_text(encoding="utf-8").startswith("period,")
 
@@ -265,7 +271,7 @@ def test_reliability_follows_the_error() -> None:
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
     office.opened().released()
     done = office.run("export", "wards", "--to", "csv")
-    assert (done.code, "Written: wards_published.csv, 1 period" in done.out) == (0, True)
+    assert (done.code, "Written: wards_published.csv, wards_published.datapackage.json" in done.out) == (0, True)
     assert len((office.folder / "wards_published.csv").read_text().splitlines()) == 1 + 21
     assert office.run("export", "wards", "--to", "csv").code == 1
     assert office.run("export", "wards", "--to", "csv", "--overwrite").code == 0

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from by_hand import AGE, WARD
 
+from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.publishing import _release_history as release_history
 from dphist_pipeline.publishing import index_pages
-from dphist_pipeline.publishing._about_publisher import About, link_of
 from dphist_pipeline.publishing._total_picture import total_picture
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import shown_number

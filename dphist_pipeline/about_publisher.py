@@ -1,0 +1,121 @@
+"""What an operator writes about the publisher into `about.json`, beside the public folder; every field is optional.
+
+It stands once for all releases of a store: cards, pages, `croissant.json` and records for portals read it here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+NAME = "about.json"
+MOST_LETTERS = 1000
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9\[\]._~:/?#@!$&()*+,;=%-]{1,999}", re.ASCII)
+_MAIL = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,200}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class About:
+    """Who publishes, and on which terms; empty texts where nobody said.
+
+    Attributes:
+        license: an address, or the licence in words.
+        publisher: the office.
+        citation: what to cite; made from the other facts if it is empty.
+        contact: an address of mail or of a page, or words.
+        notice: a sentence on every card, such as that the people are invented.
+        address: where the public folder is on the web, `https://`.
+        agency: the office's id in SDMX, such as `DE1`.
+        theme: a code of the European list of data themes, such as HEAL, or the address of a theme.
+        keywords: separated by commas.
+        spatial: the area that is covered: a code of the European list of countries such as DEU, an address, or words.
+        temporal: first and last day, `2026-01-01/2026-12-31`, of releases without periods.
+        legislation: the address of the law that asks for the tables.
+        health_category: a category of health data as the European Health Data Space lists them, as an address.
+        access_body: the health data access body, by name.
+        access_body_contact: its address of mail or of a page.
+        language: of pages whose spec says none; English if it is empty or no language that is known.
+    """
+
+    license: str = ""
+    publisher: str = ""
+    citation: str = ""
+    contact: str = ""
+    address: str = ""
+    notice: str = ""
+    agency: str = ""
+    theme: str = ""
+    keywords: str = ""
+    spatial: str = ""
+    temporal: str = ""
+    legislation: str = ""
+    health_category: str = ""
+    access_body: str = ""
+    access_body_contact: str = ""
+    language: str = ""
+
+    @classmethod
+    def of(cls, public: Path) -> About:
+        """Reads the file beside a public folder; one that cannot be read says nothing, since nothing may fail here.
+
+        Args:
+            public: the store's public folder.
+        """
+        with suppress(OSError, ValueError, AttributeError, RecursionError):
+            told = json.loads((public.parent / NAME).read_bytes()).items()
+            return cls(**{name: text[:MOST_LETTERS] for name, text in told if not _fault(name, text)})
+        return cls()
+
+    def address_of(self, path: str) -> str:
+        """The address of a public file on the web; empty if nobody said where the public folder is.
+
+        Args:
+            path: below the public folder, of our own names.
+        """
+        base = link_of(self.address)
+        return f"{base.rstrip('/')}/{path}" if base.startswith("http") else ""
+
+    def words(self) -> list[str]:
+        """The keywords, in the order in which they were written."""
+        return list(dict.fromkeys(word for part in self.keywords.split(",") if (word := part.strip())))
+
+
+def faults(public: Path) -> list[str]:
+    """What is wrong with the file, in words: its fields that say nothing to `About.of`; none if there is no file.
+
+    Args:
+        public: the store's public folder.
+    """
+    file = public.parent / NAME
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError):
+        return [f"{file} is no JSON that can be read"]
+    if not isinstance(content, dict):
+        return [f"{file} is no JSON object"]
+    return [f"{NAME}: {fault}" for name, text in content.items() if (fault := _fault(name, text))]
+
+
+def _fault(name: str, text: Any) -> str:
+    """Why a field says nothing; empty if it does."""
+    known = {field.name for field in fields(About)}
+    if name not in known:
+        return f"there is no field {name!r}; the fields are {', '.join(sorted(known))}"
+    return "" if isinstance(text, str) else f"{name!r} is no text"
+
+
+def link_of(text: str) -> str:
+    """Where a link on a text leads: the text if it is an address, `mailto:` before one of mail; else empty.
+
+    Args:
+        text: from outside; nothing but addresses of these two kinds is linked.
+    """
+    if _ADDRESS.fullmatch(text):
+        return text
+    return f"mailto:{text}" if _MAIL.fullmatch(text) else ""

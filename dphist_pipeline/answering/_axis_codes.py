@@ -1,0 +1,98 @@
+"""The code and the label of every position along an axis, as files for statistical systems write them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.formatting import visible
+
+OTHER = "_O"  # SDMX's code for "other"
+_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@$-]*", re.ASCII)
+
+
+class Code(NamedTuple):
+    """A position along an axis.
+
+    Attributes:
+        code: Latin letters, digits and `_@$-`; no two positions have the same, in capitals or not.
+        label: for people, on one line.
+        meant: the category or bin: the same in every period that has it.
+    """
+
+    code: str
+    label: str
+    meant: str
+
+
+def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
+    """The codes of an axis in declared order; a category that is a code by itself keeps it.
+
+    Args:
+        closed: whether both ends of the last bin belong to it, as in local collections.
+    """
+    if isinstance(axis, BinnedAxis):
+        named = [(_code(label), label, label) for label in labels_of(axis, closed)[: axis.size - axis.other]]
+    else:
+        known = zip(axis.values, axis.labels or axis.values, strict=True)
+        named = [
+            (value if _CODE.fullmatch(value) else _code(label or value), label or value, value)
+            for value, label in known
+        ]
+    codes = [code for code, _, _ in named]
+    if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
+        codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
+    told = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, named, strict=True)]
+    return told + [Code(OTHER, "other", "")] * axis.other
+
+
+def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]:
+    """Every code of an axis in some publications, in order; the last one's labels.
+
+    Args:
+        publications: which all have the axis.
+
+    Raises:
+        ValueError: a code means another bin or category in another period.
+    """
+    found = dict[str, Code]()
+    for one in publications:
+        for axis_there in (axis_there for axis_there in one.domain.axes if axis_there.name == axis):
+            for code in codes_of(axis_there, one.audit.get("model") == "local"):
+                if found.setdefault(code.code, code).meant != code.meant:
+                    problem = (
+                        f"its periods have other bins or categories of {axis}, which one list of codes cannot hold"
+                    )
+                    raise ValueError(f"{problem}; choose one with --period")
+                found[code.code] = code
+    return found
+
+
+def common_axes(publications: Sequence[Publication]) -> list[str]:
+    """The names of the axes that all publications have.
+
+    Raises:
+        ValueError: the periods have other axes.
+    """
+    axes = [[axis.name for axis in one.domain.axes] for one in publications]
+    if any(names != axes[0] for names in axes):
+        raise ValueError("its periods have other axes, which one structure cannot hold; choose one with --period")
+    return axes[0]
+
+
+def _one_line(text: str) -> str:
+    """Text without ends of lines, and with a sign in place of what cannot be seen."""
+    return visible(" ".join(text.split())) or "�"
+
+
+def _code(label: str) -> str:
+    """A code that reads as its label: INTENSIVE_CARE, 0_TO_19; empty for a label without Latin letters and digits."""
+    signs = re.sub(r"(?<![0-9A-Za-z])[-−](?=[0-9])", "MINUS ", label)
+    signs = re.sub(r"(?<=[0-9])[.](?=[0-9])", " POINT ", signs)
+    plain = unicodedata.normalize("NFKD", signs).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_").upper()

@@ -1,0 +1,101 @@
+"""What the columns of a CSV file mean, as a Frictionless data package (version 1) with a table schema."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dphist_pipeline.about_publisher import link_of
+from dphist_pipeline.answering.exported_rows import NUMBERS, Exported, facts_of, title_of
+from dphist_pipeline.estimates.reliability import LEGEND
+from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.shown_below import limit_of, words_for
+
+
+def datapackage(exported: Exported, name: str, data: Path) -> str:
+    """The description of the file that `csv_lines` writes, as JSON.
+
+    Args:
+        exported: what was written.
+        name: of the file with the data, which lies beside the description.
+        data: where its draft lies.
+    """
+    with data.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    release = str(exported.audit["release"])
+    limits = sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
+    package = {
+        "profile": "tabular-data-package",
+        "name": release,
+        "title": title_of(exported),
+        "description": "\n".join(f"{fact}: {text}" for fact, text in facts_of(exported)),
+        **_whose(exported),
+        "resources": [
+            {
+                "profile": "tabular-data-resource",
+                "name": release,
+                "path": name,
+                **{"format": "csv", "mediatype": "text/csv", "encoding": "utf-8"},
+                **{"bytes": data.stat().st_size, "hash": f"sha256:{digest}"},
+                "dialect": {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True},
+                "schema": {
+                    "fields": list(_fields(exported)),
+                    # Words in place of a figure are no number.
+                    "missingValues": ["", *map(words_for, limits)],
+                    **_key(exported),
+                },
+            }
+        ],
+    }
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
+
+
+def _whose(exported: Exported) -> dict[str, Any]:
+    """Licence, publisher, keywords, address and day, as far as they are known."""
+    about, charged = exported.about, str((exported.audit.get("ledger") or {}).get("charged_at") or "")
+    licence = {"path": about.license} if link_of(about.license).startswith("http") else {"name": about.license}
+    mail = {"email": about.contact} if link_of(about.contact).startswith("mailto:") else {}
+    home = about.address_of(f"{exported.audit['release']}/index.html")
+    return {
+        **({"licenses": [licence]} if about.license else {}),
+        **({"contributors": [{"title": about.publisher, **mail, "role": "publisher"}]} if about.publisher else {}),
+        **({"keywords": about.words()} if about.keywords else {}),
+        **({"homepage": home} if home and "tables" not in exported.publications[-1].folder.parts else {}),
+        **({"created": charged} if charged else {}),
+    }
+
+
+def _fields(exported: Exported) -> Iterator[Mapping[str, Any]]:
+    """Each column with its type and meaning."""
+    kinds = _kinds(exported)
+    for name, meaning in exported.columns.items():
+        words = "; ".join(f"{word or '(empty)'}: {text}" for word, text in LEGEND.items())
+        about = f"{meaning}: {words}" if name == "reliability" and kinds[name] == "string" else meaning
+        yield {"name": name, "type": kinds[name], "description": about}
+
+
+def _kinds(exported: Exported) -> dict[str, str]:
+    """The type of each column; a column that is a number in one period and a text in another one is text."""
+    found = dict[str, str]()
+    for axis in (axis for one in exported.publications for axis in one.domain.axes):
+        kinds = {name: "number" if str(kind) == "double" else "string" for name, kind in axis_columns(axis).items()}
+        kinds = {
+            f"{axis.name}_label": "string",
+            f"{axis.name}_order": "integer",
+            f"{axis.name}_is_other": "boolean",
+        } | kinds
+        found |= {name: kind if found.get(name, kind) == kind else "string" for name, kind in kinds.items()}
+    numbers = dict.fromkeys(NUMBERS, "number") | {"period": "string", "revision": "integer"}
+    numbers |= dict.fromkeys(("period_start", "period_end"), "date") | dict.fromkeys(("reliability", "note"), "string")
+    return {name: found.get(name) or numbers[name] for name in exported.columns}
+
+
+def _key(exported: Exported) -> dict[str, Any]:
+    """The columns that tell rows apart: period and place along each axis; none where an axis took their names."""
+    axes = list(dict.fromkeys(axis.name for one in exported.publications for axis in one.domain.axes))
+    key = ["period", *(f"{axis}_order" for axis in axes)]
+    alike = all(len(one.domain.axes) == len(axes) for one in exported.publications)
+    return {"primaryKey": key} if alike and all(name in exported.columns for name in key) else {}

@@ -1,0 +1,351 @@
+"""A release as portals of data harvest it: DCAT-AP 3 and HealthDCAT-AP, as JSON-LD that needs no other file.
+
+What only the office knows comes from `about.json`. Nothing is told of records: the profile's numbers of records and of
+people are left out, because both would be exact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dphist_pipeline.about_publisher import NAME, faults, link_of
+from dphist_pipeline.answering.exported_rows import Exported, title_of
+from dphist_pipeline.publishing.manifest import INDEX
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
+
+_EU = "http://publications.europa.eu/resource/authority"
+_THEMES = ["AGRI", "ECON", "EDUC", "ENER", "ENVI", "GOVE", "HEAL", "INTR", "JUST", "REGI", "SOCI", "TECH", "TRAN"]
+_FREQUENCIES = {7: "WEEKLY", 28: "MONTHLY", 29: "MONTHLY", 30: "MONTHLY", 31: "MONTHLY"}
+_FREQUENCIES |= dict.fromkeys(range(89, 93), "QUARTERLY") | {365: "ANNUAL", 366: "ANNUAL"}
+_CONTEXT = {
+    "adms": "http://www.w3.org/ns/adms#",
+    "csvw": "http://www.w3.org/ns/csvw#",
+    "cv": "http://data.europa.eu/m8g/",
+    "dcat": "http://www.w3.org/ns/dcat#",
+    "dcatap": "http://data.europa.eu/r5r/",
+    "dct": "http://purl.org/dc/terms/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "healthdcatap": "http://healthdataportal.eu/ns/health#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "spdx": "http://spdx.org/rdf/terms#",
+    "vcard": "http://www.w3.org/2006/vcard/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
+_MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_DATATYPES = {"string": "string", "double": "double", "bool": "boolean", "date32[day]": "date"}
+_NEEDED = ("publisher", "address")
+_NEEDED_FOR_HEALTH = (*_NEEDED, "contact", "legislation", "health_category", "access_body", "access_body_contact")
+_LINKS = ("contact", "legislation", "health_category", "access_body_contact")
+
+Node = dict[str, Any]
+
+
+def dcat_ap(exported: Exported) -> list[str]:
+    """The record of a release within a catalogue of its publisher.
+
+    Args:
+        exported: all periods of a release.
+
+    Raises:
+        ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
+    """
+    record = _Record(exported, _NEEDED)
+    about = exported.about
+    return _written(
+        {
+            "@id": f"{about.address_of(INDEX)}#catalogue",
+            "@type": "dcat:Catalog",
+            "dct:title": f"Tables published by {about.publisher}",
+            "dct:description": "Differentially private tables of counts, each with 95 % intervals.",
+            "dct:publisher": record.publisher(),
+            "foaf:homepage": {"@id": about.address_of(INDEX), "@type": "foaf:Document"},
+            "dcat:dataset": record.dataset(),
+        }
+    )
+
+
+def health_dcat_ap(exported: Exported) -> list[str]:
+    """The record of a release for catalogues of health data: the dataset, open to all, with its variables.
+
+    Args:
+        exported: all periods of a release.
+
+    Raises:
+        ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
+    """
+    record, about = _Record(exported, _NEEDED_FOR_HEALTH), exported.about
+    body = {"foaf:name": about.access_body, "cv:contactPoint": _contact_point(about.access_body_contact)}
+    return _written(
+        record.dataset(default_theme="HEAL")
+        | {
+            "dct:publisher": record.publisher() | {"cv:contactPoint": _contact_point(about.contact)},
+            "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
+            "healthdcatap:hdab": {"@type": "foaf:Agent", **body},
+            "healthdcatap:healthCategory": _concept(about.health_category, "Health category"),
+            "healthdcatap:hasStructuredData": {"@value": True},
+            "healthdcatap:hasVariables": record.variables(),
+        }
+    )
+
+
+class _Record:
+    """The parts of a record about one release."""
+
+    def __init__(self, exported: Exported, needed: tuple[str, ...]) -> None:
+        self._exported, self._about, self._audit = exported, exported.about, exported.audit
+        folder = exported.publications[-1].folder
+        self._release = release_folder(folder)
+        _check(exported, self._release.parent, needed)
+        table = folder.name if folder.parent.name == TABLES_OF_FAMILY else ""
+        self._latest = self._release / "latest" / table
+        self._page = self._about.address_of(f"{self._release.name}/{INDEX}")
+        self._id = f"{self._page}#{self._audit['release']}"
+
+    def publisher(self) -> Node:
+        return {
+            "@id": f"{self._about.address_of(INDEX)}#publisher",
+            "@type": "foaf:Agent",
+            "foaf:name": self._about.publisher,
+        }
+
+    def dataset(self, default_theme: str = "") -> Node:
+        about = self._about
+        contact = _kind(about.publisher, about.contact)
+        theme, words = _theme(about.theme or default_theme), about.words()
+        return {
+            "@id": self._id,
+            "@type": "dcat:Dataset",
+            "dct:title": title_of(self._exported),
+            "dct:description": self._description(),
+            "dct:identifier": self._id,
+            "dct:publisher": self.publisher(),
+            **({"dcat:contactPoint": contact} if contact else {}),
+            **({"dcat:theme": theme} if theme else {}),
+            **({"dcat:keyword": words} if words else {}),
+            **({"dct:spatial": _location(about.spatial)} if about.spatial else {}),
+            **self._times(),
+            "dct:accessRights": _rights(f"{_EU}/access-right/PUBLIC"),
+            "dct:provenance": {"@type": "dct:ProvenanceStatement", "rdfs:label": self._provenance()},
+            "dcat:landingPage": {"@id": self._page, "@type": "foaf:Document"},
+            **self._law(),
+            "dcat:distribution": list(self._distributions()),
+        }
+
+    def variables(self) -> Node:
+        """The columns of the published cells; their meanings lie in the file that is published."""
+        schema = pq.read_schema(self._file("cells.parquet"))
+        meanings = json.loads((schema.metadata or {}).get(b"columns", b"{}"))
+        columns = [
+            {
+                "@type": "csvw:Column",
+                **{"csvw:name": field.name, "csvw:title": field.name},
+                "dct:description": meanings.get(field.name) or field.name,
+                "csvw:datatype": _DATATYPES.get(str(field.type), "integer"),
+            }
+            for field in schema
+        ]
+        title, (address, _) = title_of(self._exported), self._files()[0]
+        table = {"@type": "csvw:Table", "dct:title": title, "csvw:url": {"@id": address}, "csvw:column": columns}
+        return {"@type": "csvw:TableGroup", "dct:title": f"Columns of {title}", "csvw:table": table}
+
+    def _description(self) -> str:
+        audit, axes = self._audit, [axis.name for axis in self._exported.publications[-1].domain.axes]
+        gone = f" Withdrawn: {', '.join(self._exported.withdrawn)}." if self._exported.withdrawn else ""
+        return (
+            f"{title_of(self._exported)}: {audit.get('counted') or 'rows'} by {', '.join(axes)}. Every declared cell "
+            f"has an estimate and, where noisy cells were paid for, an unbiased estimate with its 95 % interval.{gone}"
+        )
+
+    def _provenance(self) -> str:
+        audit, bound = self._audit, int(self._audit["max_rows_per_unit"])
+        return (
+            "Noise was added before publication: differential privacy for every "
+            f"{audit.get('unit_label') or audit['privacy_unit']} with epsilon {audit['epsilon']} for each period, "
+            f"at most {bound} row{'s' if bound != 1 else ''} of each counted. No exact count is published."
+        )
+
+    def _times(self) -> Node:
+        """Days of publication, the time that is covered, how often, and the version."""
+        audits = [one.audit for one in self._exported.publications]
+        charged = str((self._audit.get("ledger") or {}).get("charged_at") or "")[:10]
+        days = [
+            date.fromisoformat(str(audit[name])[:10]) - timedelta(days=one_day)
+            for audit in audits
+            for name, one_day in (("period_start", 0), ("period_end", 1))
+            if audit.get(name)
+        ]
+        length = (days[-1] - days[-2]).days + 1 if len(days) > 1 else 0
+        covered = (min(days), max(days)) if days else _two_days(self._about.temporal)
+        often = _FREQUENCIES.get(length)
+        return {
+            **({"dct:modified": _day(date.fromisoformat(charged))} if charged else {}),
+            **({"dct:temporal": _period(*covered)} if covered else {}),
+            **(
+                {"dct:accrualPeriodicity": {"@id": f"{_EU}/frequency/{often}", "@type": "dct:Frequency"}}
+                if often
+                else {}
+            ),
+            "dcat:version": f"{self._audit['period']} revision {self._audit['revision']}",
+        }
+
+    def _law(self) -> Node:
+        law = link_of(self._about.legislation)
+        return {"dcatap:applicableLegislation": {"@id": law}} if law.startswith("http") else {}
+
+    def _distributions(self) -> Iterator[Node]:
+        for address, file in self._files():
+            ending = file.suffix[1:]
+            with file.open("rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            media = f"https://www.iana.org/assignments/media-types/{_MEDIA[ending]}"
+            yield {
+                "@id": f"{address}#distribution",
+                "@type": "dcat:Distribution",
+                "dct:title": f"{title_of(self._exported)}, as {'CSV' if ending == 'csv' else 'Parquet'}",
+                "dct:description": "One row for each cell of the latest revision of each period.",
+                "dcat:accessURL": {"@id": self._page},
+                "dcat:downloadURL": {"@id": address},
+                "dcat:mediaType": {"@id": media, "@type": "dct:MediaType"},
+                "spdx:checksum": {
+                    "@type": "spdx:Checksum",
+                    "spdx:algorithm": {
+                        "@id": "http://spdx.org/rdf/terms#checksumAlgorithm_sha256",
+                        "@type": "spdx:ChecksumAlgorithm",
+                    },
+                    "spdx:checksumValue": {"@type": "xsd:hexBinary", "@value": digest},
+                },
+                **({"dct:license": _licence(self._about.license)} if self._about.license else {}),
+                **self._law(),
+            }
+
+    def _files(self) -> list[tuple[str, Path]]:
+        """The address and the place of each file with all current cells; of a long history, a file for each period."""
+        self._file("cells.parquet")
+        found = sorted(self._latest.glob("cells.*")) or sorted(self._latest.glob("period=*/cells.*"))
+        place = self._release.parent
+        return [
+            (self._about.address_of(path.relative_to(place).as_posix()), path)
+            for path in found
+            if path.suffix[1:] in _MEDIA
+        ]
+
+    def _file(self, name: str) -> Path:
+        """A file with current cells; of a long history, the one of the last period."""
+        found = [
+            path for path in (self._latest / name, *sorted(self._latest.glob(f"period=*/{name}"))) if path.is_file()
+        ]
+        if not found:
+            raise ValueError(
+                f"{self._latest / name} is not there, which the record describes; the next publication writes it"
+            )
+        return found[-1]
+
+
+def _check(exported: Exported, public: Path, needed: tuple[str, ...]) -> None:
+    """Refuses to write a record without what its profile asks for."""
+    if exported.is_part:
+        raise ValueError("a record describes the whole release; leave out --period and --revision")
+    if problems := faults(public):
+        raise ValueError(f"{'; '.join(problems)}. Mend it first")
+    missing = [name for name in needed if not _says(exported, name)]
+    if missing:
+        links = f" ({', '.join(('address', *_LINKS))} as addresses of pages or mail)"
+        raise ValueError(f"{public.parent / NAME} needs {', '.join(missing)}{links}; write them there")
+
+
+def _says(exported: Exported, name: str) -> bool:
+    """Whether `about.json` has a field, as an address where one is needed."""
+    text = str(getattr(exported.about, name))
+    if name == "address":
+        return bool(exported.about.address_of(INDEX))
+    return bool(link_of(text) if name in _LINKS else text)
+
+
+def _written(record: Node) -> list[str]:
+    used = json.dumps(record)
+    context = {name: place for name, place in _CONTEXT.items() if f'"{name}:' in used}
+    return [json.dumps({"@context": context, **record}, indent=2), "\n"]
+
+
+def _theme(text: str) -> Node | None:
+    """A theme by its code or address.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not text:
+        return None
+    if text in _THEMES:
+        return _concept(f"{_EU}/data-theme/{text}", text)
+    if not link_of(text).startswith("http"):
+        raise ValueError(f"{NAME} has the theme {text!r}; write its address, or one of {', '.join(_THEMES)}")
+    return _concept(text, text)
+
+
+def _concept(address: str, label: str) -> Node:
+    return {"@id": address, "@type": "skos:Concept", "skos:prefLabel": label}
+
+
+def _rights(address: str) -> Node:
+    return {"@id": address, "@type": "dct:RightsStatement"}
+
+
+def _location(text: str) -> Node:
+    """An area: a code of a country, an address, or words."""
+    if re.fullmatch(r"[A-Z]{3}", text):
+        return {"@id": f"{_EU}/country/{text}", "@type": "dct:Location"}
+    if link_of(text).startswith("http"):
+        return {"@id": text, "@type": "dct:Location"}
+    return {"@type": "dct:Location", "rdfs:label": text}
+
+
+def _licence(text: str) -> Node:
+    if link_of(text).startswith("http"):
+        return {"@id": text, "@type": "dct:LicenseDocument"}
+    return {"@type": "dct:LicenseDocument", "rdfs:label": text}
+
+
+def _kind(name: str, contact: str) -> Node | None:
+    """A contact in the words of vcard; None for words that are no address."""
+    link = link_of(contact)
+    where = "vcard:hasEmail" if link.startswith("mailto:") else "vcard:hasURL"
+    return {"@type": "vcard:Kind", "vcard:fn": name, where: {"@id": link}} if link else None
+
+
+def _contact_point(contact: str) -> Node:
+    """A contact in the words of the European core vocabularies."""
+    link = link_of(contact)
+    told: Node = {"cv:email": contact} if link.startswith("mailto:") else {"cv:contactPage": {"@id": link}}
+    return {"@type": "cv:ContactPoint", **told}
+
+
+def _two_days(text: str) -> tuple[date, date] | None:
+    """The days of `2026-01-01/2026-12-31`.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not text:
+        return None
+    try:
+        first, last = (date.fromisoformat(day) for day in text.split("/"))
+    except ValueError:
+        raise ValueError(f"{NAME} has temporal {text!r}; write two days such as 2026-01-01/2026-12-31") from None
+    return first, last
+
+
+def _period(first: date, last: date) -> Node:
+    return {"@type": "dct:PeriodOfTime", "dcat:startDate": _day(first), "dcat:endDate": _day(last)}
+
+
+def _day(day: date) -> Mapping[str, str]:
+    return {"@type": "xsd:date", "@value": day.isoformat()}

@@ -1,0 +1,226 @@
+"""A release as a PX file (PC-Axis, version 2013), as PxWeb and its kin read it.
+
+The stub has the period and the axes, the heading the contents: the estimate, then the unbiased estimate with its error
+and the ends of its interval. So no figure stands without its interval. Texts have no quotation mark: the format has no
+way to write one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from dphist_pipeline.answering._axis_codes import codes_of, common_axes
+from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.answering.exported_rows import (
+    COLUMNS,
+    NUMBERS,
+    Exported,
+    facts_of,
+    in_places,
+    places_of,
+    title_of,
+    with_words,
+)
+from dphist_pipeline.publishing.formatting import visible
+from dphist_pipeline.shown_below import limit_of, words_for
+
+CONTENTS = {
+    "estimate": "Estimate",
+    "unbiased": "Unbiased estimate",
+    "standard_error": "Standard error of the noise",
+    "ci_lower": "Lower end of the 95 % interval",
+    "ci_upper": "Upper end of the 95 % interval",
+}
+# How cells without a number read; the words for each are in the head of the file.
+UNKNOWN, BELOW = '".."', '"..."'
+MOST_LETTERS = 256  # of a text on one line
+_MOST_SHOWN, _MOST_DECIMALS = 6, 15
+
+
+def px_lines(exported: Exported) -> Iterator[str]:
+    """The text of the file, piece by piece.
+
+    Args:
+        exported: of one or more periods.
+
+    Raises:
+        ValueError: the periods have other axes, bins or categories.
+    """
+    decimals, data = 0, list[str]()
+    _variables(exported)  # refused before anything is read
+    for one, table in zip(exported.publications, exported.tables(), strict=True):
+        places = places_of(exported, table)
+        decimals = max(decimals, places["estimate"])
+        data.append("".join(_rows(one, table.select(NUMBERS), places)))
+    yield from (f"{line}\n" for line in _head(exported, decimals))
+    yield from ("DATA=\n", *data)
+    yield ";\n"
+
+
+def _rows(publication: Publication, table: pa.Table, places: Mapping[str, int]) -> Iterator[str]:
+    """A line for each cell, with its contents."""
+
+    def written(name: str, value: float | None) -> str:
+        known = value is not None and math.isfinite(value)
+        return str(in_places(float(value or 0), places[name])) if known else UNKNOWN
+
+    columns = with_words(publication, table, written)
+    symbols = {None: UNKNOWN, words_for(limit_of(publication.audit) or 0): BELOW}
+    for row in zip(*columns.values(), strict=True):
+        yield " ".join(symbols.get(cell, cell) for cell in row) + " \n"
+
+
+def _head(exported: Exported, shown: int) -> Iterator[str]:
+    """The keywords before the data, in the recommended order."""
+    variables, contents = _variables(exported), _free("content", common_axes(exported.publications))
+    audit, about, title = exported.audit, exported.about, title_of(exported)
+    charged = str((audit.get("ledger") or {}).get("charged_at") or "")
+    made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
+    decimals = min(shown, _MOST_SHOWN)
+    counted = str(audit.get("counted") or "rows")
+    yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
+    yield _keyword("LANGUAGE", "en")
+    if made:
+        yield _keyword("CREATION-DATE", made)
+    yield from (f"DECIMALS={min(shown + 1, _MOST_DECIMALS)};", f"SHOWDECIMALS={decimals};")
+    yield _keyword("MATRIX", str(audit["release"]))
+    yield "AGGREGALLOWED=NO;"
+    yield from (_keyword("SUBJECT-CODE", "DP"), _keyword("SUBJECT-AREA", about.publisher or "Published counts"))
+    by = [name for name, _ in variables]
+    yield _keyword("TITLE", f"{title} by {', '.join([*by, contents])}")
+    yield from (_keyword("CONTENTS", title), _keyword("UNITS", counted))
+    yield from (_keyword("STUB", *by), _keyword("HEADING", contents), _keyword("CONTVARIABLE", contents))
+    for name, values in variables:
+        yield _keyword("VALUES", *(label for _, label in values), of=(name,))
+    yield _keyword("VALUES", *CONTENTS.values(), of=(contents,))
+    if time := _time_list([one.audit for one in exported.publications]):
+        kind, codes = time
+        yield _keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
+    for name, values in variables:
+        yield _keyword("CODES", *(code for code, _ in values), of=(name,))
+    yield _keyword("CODES", *CONTENTS, of=(contents,))
+    if decimals < _MOST_SHOWN:
+        yield f"PRECISION({_quoted(contents)},{_quoted(CONTENTS['standard_error'])})={decimals + 1};"
+    for label in CONTENTS.values():
+        yield _keyword("UNITS", counted, of=(label,))
+        if made:
+            yield _keyword("LAST-UPDATED", made, of=(label,))
+        if about.contact:
+            yield _keyword("CONTACT", about.contact, of=(label,))
+    yield from _notes(exported, contents)
+
+
+def _notes(exported: Exported, contents: str) -> Iterator[str]:
+    """Where the figures are from, what dots stand for, and the footnotes."""
+    if exported.about.publisher:
+        yield _keyword("SOURCE", exported.about.publisher)
+    yield _keyword("DATASYMBOL2", "not available or not shown")
+    limits = sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
+    if limits:
+        yield _keyword("DATASYMBOL3", " or ".join(map(words_for, limits)))
+    facts = [f"{name}: {text}" for name, text in facts_of(exported)]
+    yield _long("NOTEX", "#".join(_plain(fact) for fact in facts))
+    for column, label in CONTENTS.items():
+        yield _long("VALUENOTE", _plain(COLUMNS[column]), of=(contents, label))
+
+
+def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The period, if there are periods, and the axes: each with code and label of its values, in order."""
+    axes = common_axes(exported.publications)
+    last = exported.publications[-1]
+    for one in exported.publications:
+        for axis, there in zip(last.domain.axes, one.domain.axes, strict=True):
+            if [code.meant for code in codes_of(axis)] != [code.meant for code in codes_of(there)]:
+                problem = f"its periods have other bins or categories of {axis.name}, which one PX file cannot hold"
+                raise ValueError(f"{problem}; choose one with --period")
+    found = [
+        (axis.name, [(code.code, code.label) for code in codes_of(axis, last.audit.get("model") == "local")])
+        for axis in last.domain.axes
+    ]
+    if exported.audit["period"] != "all":
+        days = [(str(one.audit["period"]), _days(one.audit)) for one in exported.publications]
+        found = [(_free("period", axes), days), *found]
+    return [(name, _apart(values)) for name, values in found]
+
+
+def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The values of a variable with labels that differ once they are written."""
+    found, taken = list[tuple[str, str]](), set[str]()
+    for code, label in values:
+        plain = _plain(label)[:MOST_LETTERS]
+        if plain in taken:
+            plain = f"{plain[: MOST_LETTERS - len(code) - 3]} ({code})"
+        taken.add(plain)
+        found.append((code, plain))
+    return found
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _ends(audit: Mapping[str, Any]) -> tuple[date, date] | None:
+    """The first day of a period, and the day after its last."""
+    if not (audit.get("period_start") and audit.get("period_end")):
+        return None
+    start, end = (date.fromisoformat(str(audit[name])[:10]) for name in ("period_start", "period_end"))
+    return start, end
+
+
+def _days(audit: Mapping[str, Any]) -> str:
+    ends = _ends(audit)
+    return str(audit["period"]) if ends is None else f"{ends[0]} to {ends[1] - timedelta(days=1)}"
+
+
+def _time_list(audits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]] | None:
+    """The scale of time and the code of each period on it; None if the periods lie on none."""
+    found = [_on_scale(*ends) if (ends := _ends(audit)) is not None else None for audit in audits]
+    known = [one for one in found if one is not None]
+    kinds = {kind for kind, _ in known}
+    return (kinds.pop(), [code for _, code in known]) if len(known) == len(found) and len(kinds) == 1 else None
+
+
+def _on_scale(start: date, end: date) -> tuple[str, str] | None:
+    """A week that begins on a Monday, a month, a quarter or a year of the calendar."""
+    if (end - start).days == 7 and start.weekday() == 0:
+        year, week, _ = start.isocalendar()
+        return "W1", f"{year}{week:02d}"
+    months = 12 * (end.year - start.year) + end.month - start.month
+    if (start.day, end.day) != (1, 1):
+        return None
+    if months == 1:
+        return "M1", f"{start:%Y%m}"
+    if months == 3 and start.month % 3 == 1:
+        return "Q1", f"{start.year}{(start.month + 2) // 3}"
+    return ("A1", str(start.year)) if months == 12 and start.month == 1 else None
+
+
+def _keyword(name: str, *values: str, of: Sequence[str] = ()) -> str:
+    """A keyword with its values, one on a line where there are many."""
+    about = f"({','.join(map(_quoted, of))})" if of else ""
+    between = ",\n" if sum(map(len, values)) > MOST_LETTERS else ","
+    return f"{name}{about}={between.join(map(_quoted, values))};"
+
+
+def _long(name: str, text: str, of: Sequence[str] = ()) -> str:
+    """A keyword with a text of several lines, each within quotation marks."""
+    about = f"({','.join(map(_quoted, of))})" if of else ""
+    most = MOST_LETTERS - 2
+    pieces = [text[first : first + most] for first in range(0, len(text), most)] or [""]
+    return f"{name}{about}=" + "\n".join(f'"{piece}"' for piece in pieces) + ";"
+
+
+def _quoted(text: str) -> str:
+    return f'"{_plain(text)[:MOST_LETTERS]}"'
+
+
+def _plain(text: str) -> str:
+    """Text on one line without quotation marks, and without what a simple reader takes for the keyword of the data."""
+    return visible(" ".join(text.split())).replace('"', "'").replace("DATA=", "DATA =") or "-"

@@ -1,0 +1,75 @@
+"""Which published figures an office's rule of a minimum frequency replaces by words: post-processing, no protection.
+
+A spec's `show_below: 10` asks for it. A figure below 10 reads "below 10" on cards and in files for people. The interval
+beside it is left out, because its middle is the figure. Parquet keeps every number, and sums are sums of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Masks(NamedTuple):
+    """What of each cell is told in words, or left out.
+
+    Attributes:
+        words: what stands in place of a figure.
+        estimate: whether the estimate is below the limit, of each cell.
+        unbiased: whether the unbiased estimate is.
+        beside: whether either is: then no end of the interval is shown, nor an unbiased estimate beside a hidden one.
+    """
+
+    words: str
+    estimate: NDArray[np.bool_]
+    unbiased: NDArray[np.bool_]
+    beside: NDArray[np.bool_]
+
+    def of(self, column: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Where a column tells words, and where it is left out.
+
+        Args:
+            column: of numbers; any other than the estimate and the unbiased one is an end of the interval.
+        """
+        none = np.zeros_like(self.beside)
+        if column == "estimate":
+            return self.estimate, none
+        return (self.unbiased, self.estimate & ~self.unbiased) if column.startswith("unbiased") else (none, self.beside)
+
+
+def limit_of(audit: Mapping[str, Any]) -> int | None:
+    """The least figure that is shown; None where every figure is.
+
+    Args:
+        audit: of a publication, whose `show_below` is what its spec said.
+    """
+    limit = audit.get("show_below")
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+
+
+def words_for(limit: int) -> str:
+    """What stands in place of a figure."""
+    return f"below {limit}"
+
+
+def hidden_in_words(limit: int) -> str:
+    """What the words for a hidden figure mean, for cards and notes."""
+    return (
+        f"Published figures below {limit} are told as words, and the interval beside them is left out, because the "
+        "publisher has a rule of a minimum frequency. The noise protects people; this rule adds no protection: the "
+        "Parquet files keep the numbers, totals hold them, and a figure below the limit need not be a count below it."
+    )
+
+
+def masks(limit: int, estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:
+    """What is told in words; nan is no figure.
+
+    Args:
+        estimate: one number per cell, shape (n,).
+        unbiased: one number per cell, shape (n,).
+    """
+    low, low_too = estimate < limit, unbiased < limit
+    return Masks(words_for(limit), low, low_too, low | low_too)

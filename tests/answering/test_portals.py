@@ -1,0 +1,334 @@
+"""Files for statistical systems and portals: each read by somebody else's program, with texts that try to break out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import px_reader
+import pytest
+from by_hand import AGE, WARD
+from error_codes import coded
+
+from dphist_pipeline.about_publisher import About, faults
+from dphist_pipeline.answering import _export_px
+from dphist_pipeline.answering._axis_codes import codes_of
+from dphist_pipeline.answering.exported_rows import COLUMNS, Exported
+from dphist_pipeline.answering.exports import ENDINGS, Format, write_export
+from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing.published_files import mark_withdrawn
+
+pytestmark = pytest.mark.stand_in("pictures", why="these files hold numbers and texts alone")
+
+ODD = ["a", "DATA=1;", "=1+1", "x; y,z", "Ärzte, 病院", "<=50K", "O'Brien", "#1", "-5 to 0", "null"]
+LABELS = ["VALUES(x)=1; DATA=2", *[""] * 9]
+CLASS: dict[str, Any] = {"column": "class", "values": ODD, "labels": LABELS, "other": True}
+AXES = [AGE, CLASS]
+CELLS = 5 * 11
+WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
+HOSTILE = 'Off"ice; DATA=9\nVALUES("x")="y";\u202e\u2028</script>#'
+ABOUT = {
+    "publisher": HOSTILE,
+    "address": "https://office.example/counts",
+    "contact": "data@office.example",
+    "license": "https://creativecommons.org/licenses/by/4.0/",
+    "theme": "HEAL",
+    "spatial": "DEU",
+    "keywords": 'visits, "age", ',
+    "legislation": "https://office.example/law",
+    "health_category": "https://office.example/categories/1",
+    "access_body": HOSTILE,
+    "access_body_contact": "https://body.example/",
+}
+
+
+def opened(folder: Path, about: object = ABOUT, weeks: tuple[str, ...] = WEEKS, **facts: Any) -> Path:
+    """A public folder with some weeks, the third of which was withdrawn."""
+    public = folder / "public"
+    (folder / "scratch").mkdir()
+    for week in weeks:
+        days = {f"period_{end}": f"{week[:8]}{int(week[8:]) + more:02}T00:00:00+01:00" for end, more in ENDS}
+        told = {"title": 'Vis"its; DATA=9', "counted": 'vis"its', "epsilon": "1/6", **days, **facts}
+        place = by_hand.publish(public, by_hand.estimate(AXES), AXES, period=week, **told).path
+        if week == WEEKS[2]:
+            note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
+            mark_withdrawn(place, note, folder / "scratch")
+    write_current_files(public, folder / "scratch")
+    write_latest_cells(public, folder / "scratch")
+    (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    return public
+
+
+ENDS = (("start", 0), ("end", 7))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every text format of a release, with the public folder."""
+    folder = tmp_path_factory.mktemp("office")
+    found = {"public": opened(folder)}
+    for to in (to for to in ENDINGS if to != "xlsx"):
+        found[to] = folder / f"weekly{ENDINGS[to]}"
+        write_export(Exported.read(found["public"], "weekly", decimals=15 if to != "px" else 6), to, found[to])
+    return found
+
+
+def expected(public: Path, column: str) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    place = public / "weekly" / f"period={WEEKS[0]}" / "revision=1"
+    return list(pq.ParquetFile(place / "histogram.parquet").read([column])[0].to_pylist())
+
+
+def test_px_holds_each_figure_with_its_interval_and_a_strict_reader_takes_it(files: dict[str, Path]) -> None:
+    px = px_reader.read(files["px"].read_text(encoding="utf-8"))
+    assert px.keywords["STUB",] == ["period", "age", "class"]
+    assert px.keywords["CODES", "content"] == ["estimate", "unbiased", "standard_error", "ci_lower", "ci_upper"]
+    assert px.keywords["CODES", "period"] == list(WEEKS[:2])
+    assert px.keywords["TIMEVAL", "period"] == ["202610", "202611"] and px.keywords["AGGREGALLOWED",] == ["NO"]
+    contents = px.keywords["VALUES", "content"]
+    for column, label in zip(
+        ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"), np.delete(contents, 2), strict=True
+    ):
+        told = [cell for key, cell in px.cells.items() if key[-1] == label]
+        assert told == 2 * expected(files["public"], column)
+    assert "withdrawn: 2026-03-16" in "".join(px.keywords["NOTEX",])
+
+
+def test_pyaxis_reads_the_same_numbers_of_a_px_file(files: dict[str, Path]) -> None:
+    pyaxis = pytest.importorskip("pyaxis.pyaxis", reason="pyaxis is not installed")
+    made = pyaxis.parse(str(files["px"]), encoding="utf-8")
+    rows = made["DATA"][made["DATA"]["content"] == "Estimate"]
+    assert [float(value) for value in rows["DATA"]] == 2 * expected(files["public"], "estimate")
+    assert made["METADATA"]["CODES(age)"] == ["BELOW_0", "0_TO_UNDER_18", "18_TO_UNDER_65", "65_OR_MORE", "_O"]
+
+
+def test_a_px_text_never_ends_its_quotes_and_labels_stay_apart() -> None:
+    named = ('a"b', "a'b", "x\ny", "x y", "病" * 300, f"{'病' * 300}!")
+    axis = CategoricalAxis("odd", "odd", named, other=True)
+    codes = [(code.code, code.label) for code in codes_of(axis)]
+    labels = [label for _, label in _export_px._apart(codes)]
+    assert len(set(labels)) == 7 and all(len(label) <= 256 and not set(label) & set('"\n') for label in labels)
+    assert labels[:4] == ["a'b", "a'b (C1)", "x y", "x y (C3)"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        ("2025-12-29", "2026-01-05", ("W1", "202601")),
+        ("2026-01-04", "2026-01-11", None),
+        ("2026-02-01", "2026-03-01", ("M1", "202602")),
+        ("2026-10-01", "2027-01-01", ("Q1", "20264")),
+        ("2026-02-01", "2026-05-01", None),
+        ("2026-01-01", "2027-01-01", ("A1", "2026")),
+        ("2026-07-01", "2027-07-01", None),
+    ],
+)
+def test_periods_of_the_calendar_are_times_of_px(start: str, end: str, told: tuple[str, str] | None) -> None:
+    made = _export_px._time_list([{"period_start": f"{start}T00:00:00", "period_end": f"{end}T00:00:00"}])
+    assert made == (told and (told[0], [told[1]]))
+
+
+def test_cells_without_an_interval_are_dots_with_words(tmp_path: Path) -> None:
+    by_hand.publish(tmp_path, by_hand.estimate([WARD], scale=None), [WARD], period="all", title="Beds")
+    write_export(Exported.read(tmp_path, "weekly"), "px", tmp_path / "x.px")
+    px = px_reader.read((tmp_path / "x.px").read_text(encoding="utf-8"))
+    assert {cell for key, cell in px.cells.items() if key[-1] != "Estimate"} == {".."}
+    assert px.keywords["DATASYMBOL2",] == ["not available or not shown"] and px.keywords["STUB",] == ["ward"]
+    assert all(isinstance(cell, float) for key, cell in px.cells.items() if key[-1] == "Estimate")
+
+
+@pytest.mark.parametrize("to", ["px", "sdmx-csv"])
+def test_periods_with_other_bins_are_refused_where_one_list_of_codes_would_lie(tmp_path: Path, to: Format) -> None:
+    for week, edges in zip(WEEKS[:2], ([0, 10, 20], [0, 5, 20]), strict=True):
+        axes = [{"column": "x", "edges": edges}, {"column": "w", "values": ["病" if week == WEEKS[0] else "院"]}]
+        by_hand.publish(tmp_path / "p", by_hand.estimate(axes), axes, period=week)
+    with pytest.raises(Refused, check=coded("cannot_export"), match="other bins or categories of"):
+        write_export(Exported.read(tmp_path / "p", "weekly"), to, tmp_path / "x.any")
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
+
+
+# sdmx1 leaves the files that it reads open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_sdmx1_reads_structure_and_data_with_codes_alone(files: dict[str, Path]) -> None:
+    sdmx = pytest.importorskip("sdmx", reason="sdmx1 is not installed")
+    told = sdmx.read_sdmx(files["sdmx-csv"].with_suffix(".xml"))
+    flow = told.dataflow["weekly"]
+    labels = {code.id: str(code.name) for code in told.codelist["CL_CLASS"]}
+    assert [labels[code] for code in ("a", "DATA_1", "50K", "_O")] == [LABELS[0], "DATA=1;", "<=50K", "other"]
+    (data,) = sdmx.read_sdmx(files["sdmx-csv"], structure=flow).data
+    assert len(data.obs) == 2 * CELLS
+    assert [float(one.value) for one in data.obs[:CELLS]] == expected(files["public"], "estimate")
+    for dimension in flow.structure.dimensions:
+        codes = dimension.local_representation.enumerated
+        values = {one.dimension.values[dimension.id].value for one in data.obs}
+        assert values == ({f"{week}/P7D" for week in WEEKS[:2]} if codes is None else {code.id for code in codes})
+    upper = [float(one.attached_attribute["CI_UPPER"].value) for one in data.obs[:CELLS]]
+    assert upper == expected(files["public"], "ci_upper")
+
+
+def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhere(files: dict[str, Path]) -> None:
+    import xml.etree.ElementTree as ET
+
+    root = ET.fromstring(files["sdmx-csv"].with_suffix(".xml").read_text(encoding="utf-8"))
+    place = "{http://www.sdmx.org/resources/sdmxml/schemas/v2_1/"
+    concepts = {one.get("id"): one[1].text for one in root.iter(f"{place}structure}}Concept")}
+    header = next(csv.reader(files["sdmx-csv"].read_text(encoding="utf-8").splitlines()))
+    assert set(header[3:]) == set(concepts)
+    known = {column.name: column.in_views for column in VALUE_COLUMNS}
+    assert concepts["OBS_VALUE"] == known["estimate"] == COLUMNS["estimate"]
+    assert concepts["CI_LOWER"] == known["ci_lower"] and concepts["UNBIASED"] == known["unbiased_estimate"]
+    codes = {one.get("id") for one in root.iter(f"{place}structure}}Code")}
+    rows = list(csv.DictReader(files["sdmx-csv"].read_text(encoding="utf-8").splitlines()))
+    assert {row[name] for row in rows for name in ("AGE", "CLASS", "OBS_STATUS")} <= codes
+
+
+def test_the_agency_is_the_offices_own_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    public = opened(tmp_path, {"agency": "DE1.STAT"}, WEEKS[:1])
+    write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "x.csv")
+    assert "DE1.STAT:weekly(1.0)" in (tmp_path / "x.csv").read_text() and 'agencyID="DE1.STAT"' in (
+        tmp_path / "x.xml"
+    ).read_text(encoding="utf-8")
+    (tmp_path / "about.json").write_text(json.dumps({"agency": 'D"1'}))
+    with pytest.raises(Refused, match="SDMX takes letters"):
+        write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "y.csv")
+
+
+def test_frictionless_finds_a_valid_package_beside_a_csv_file(files: dict[str, Path]) -> None:
+    frictionless = pytest.importorskip("frictionless", reason="frictionless is not installed")
+    report = frictionless.validate(str(files["csv"].with_suffix(".datapackage.json")))
+    assert report.valid, report.flatten(["type", "note"])
+    assert report.stats["errors"] == 0 and report.tasks[0].stats["rows"] == 2 * CELLS
+
+
+def test_the_package_describes_each_column_of_the_csv_file_and_its_bytes(files: dict[str, Path]) -> None:
+    import hashlib
+
+    told = json.loads(files["csv"].with_suffix(".datapackage.json").read_bytes())
+    (resource,) = told["resources"]
+    content = files["csv"].read_bytes()
+    assert (resource["path"], resource["bytes"]) == (files["csv"].name, len(content))
+    assert resource["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    header = next(csv.reader(content.decode().splitlines()))
+    described = {field["name"]: field for field in resource["schema"]["fields"]}
+    assert list(described) == header and all(field["description"] for field in described.values())
+    kinds = {
+        name: described[name]["type"] for name in ("class", "revision", "estimate", "period_start", "age_is_other")
+    }
+    assert list(kinds.values()) == ["string", "integer", "number", "date", "boolean"]
+    assert resource["schema"]["primaryKey"] == ["period", "age_order", "class_order"]
+    assert told["licenses"] == [{"path": ABOUT["license"]}] and told["contributors"][0]["title"] == HOSTILE
+    assert told["keywords"] == ["visits", '"age"']
+
+
+def graph_of(file: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rdflib = pytest.importorskip("rdflib", reason="rdflib is not installed")
+        return rdflib.Graph().parse(str(file), format="json-ld")
+
+
+@pytest.mark.parametrize("to", ["dcat-ap", "healthdcat-ap"])
+def test_records_for_portals_meet_the_shapes_of_their_profiles(files: dict[str, Path], to: str) -> None:
+    graph = graph_of(files[to])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pyshacl = pytest.importorskip("pyshacl", reason="pyshacl is not installed")
+        shapes = Path(__file__).with_name("dcat_shapes.ttl")
+        conforms, _, text = pyshacl.validate(graph, shacl_graph=str(shapes), shacl_graph_format="turtle")
+        assert conforms, text
+        for needed in ("dct:title", "dcat:accessURL", "foaf:name"):
+            record = json.loads(files[to].read_text().replace(f'"{needed}"', '"rdfs:comment"'))
+            broken = type(graph)().parse(data=json.dumps(record), format="json-ld")
+            assert not pyshacl.validate(broken, shacl_graph=str(shapes), shacl_graph_format="turtle")[0], needed
+
+
+def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str, Path]) -> None:
+    graph = graph_of(files["healthdcat-ap"])
+    dct, dcat = "http://purl.org/dc/terms/", "http://www.w3.org/ns/dcat#"
+
+    def told(property_: str) -> set[str]:
+        return {str(value) for _, name, value in graph if str(name) == property_}
+
+    page = "https://office.example/counts/weekly"
+    assert told(f"{dcat}downloadURL") == {f"{page}/latest/cells.csv", f"{page}/latest/cells.parquet"}
+    assert (told(f"{dcat}startDate"), told(f"{dcat}endDate")) == ({"2026-03-02"}, {"2026-03-15"})
+    assert told(f"{dct}accrualPeriodicity") == {"http://publications.europa.eu/resource/authority/frequency/WEEKLY"}
+    assert told(f"{dct}license") == {ABOUT["license"]} and told(f"{dcat}version") == {f"{WEEKS[1]} revision 1"}
+    assert any("Withdrawn: 2026-03-16" in text for text in told(f"{dct}description"))
+    assert HOSTILE in told("http://xmlns.com/foaf/0.1/name")
+    assert "numberOf" not in files["healthdcat-ap"].read_text()
+    names = told("http://www.w3.org/ns/csvw#name")
+    header = next(csv.reader((files["public"] / "weekly/latest/cells.csv").read_text(encoding="utf-8").splitlines()))
+    assert names == set(header)
+
+
+@pytest.mark.parametrize(
+    ("about", "to", "problem"),
+    [
+        ({}, "dcat-ap", "about.json needs publisher, address"),
+        ({"publisher": "Office", "address": "office.example"}, "dcat-ap", "about.json needs address"),
+        ({k: v for k, v in ABOUT.items() if k != "access_body"}, "healthdcat-ap", "about.json needs access_body "),
+        ({**ABOUT, "legislation": "the law"}, "healthdcat-ap", "needs legislation "),
+        ({**ABOUT, "theme": "HEALTH"}, "dcat-ap", "theme 'HEALTH'; write its address, or one of AGRI"),
+        ({**ABOUT, "licence": "CC0"}, "dcat-ap", "there is no field 'licence'; the fields are .*license"),
+        ({**ABOUT, "theme": 3}, "dcat-ap", "'theme' is no text"),
+        ([], "dcat-ap", "is no JSON object"),
+    ],
+)
+def test_a_record_without_what_its_profile_needs_is_refused(
+    tmp_path: Path, about: object, to: Format, problem: str
+) -> None:
+    public = opened(tmp_path, about, WEEKS[:1])
+    with pytest.raises(Refused, check=coded("cannot_export"), match=problem):
+        write_export(Exported.read(public, "weekly"), to, tmp_path / "x.jsonld")
+    assert not (tmp_path / "x.jsonld").exists()
+
+
+def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> None:
+    public = opened(tmp_path, weeks=WEEKS[:1])
+    with pytest.raises(Refused, match="leave out --period"):
+        write_export(Exported.read(public, "weekly", period=WEEKS[0]), "dcat-ap", tmp_path / "x.jsonld")
+    (public / "weekly" / "latest" / "cells.parquet").unlink()
+    with pytest.raises(Refused, match=r"cells.parquet is not there.*the next publication writes it"):
+        write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
+
+
+@pytest.mark.parametrize("temporal", ["2026-01-01/2026-12-31", "2026", "a/b", "2026-01-01/2026-12-31/x"])
+def test_a_release_without_periods_covers_the_days_that_the_office_states(tmp_path: Path, temporal: str) -> None:
+    public = opened(tmp_path, {**ABOUT, "temporal": temporal, "spatial": HOSTILE}, ())
+    by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period="all", release="beds", epsilon="1")
+    write_current_files(public, tmp_path / "scratch")
+    write_latest_cells(public, tmp_path / "scratch")
+    if temporal != "2026-01-01/2026-12-31":
+        with pytest.raises(Refused, match="write two days such as"):
+            write_export(Exported.read(public, "beds"), "dcat-ap", tmp_path / "x.jsonld")
+        return
+    write_export(Exported.read(public, "beds"), "dcat-ap", tmp_path / "x.jsonld")
+    (dataset,) = [json.loads((tmp_path / "x.jsonld").read_bytes())["dcat:dataset"]]
+    assert dataset["dct:temporal"]["dcat:endDate"]["@value"] == "2026-12-31"
+    assert dataset["dct:spatial"]["rdfs:label"] == HOSTILE and "dct:accrualPeriodicity" not in dataset
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[" * 100_000])
+def test_a_file_about_the_publisher_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
+    assert faults(tmp_path / "public") == []
+    (tmp_path / "about.json").write_bytes(content)
+    assert len(faults(tmp_path / "public")) == 1 and About.of(tmp_path / "public") == About()
+
+
+def test_the_same_release_gives_the_same_bytes(files: dict[str, Path], tmp_path: Path) -> None:
+    for to in ("px", "sdmx-csv", "dcat-ap", "healthdcat-ap"):
+        file = tmp_path / files[to].name
+        exported = Exported.read(files["public"], "weekly", decimals=15 if to != "px" else 6)
+        for written in write_export(exported, to, file):  # type: ignore[arg-type]
+            assert written.read_bytes() == files[to].with_name(written.name).read_bytes()

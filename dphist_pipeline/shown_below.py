@@ -17,13 +17,11 @@ class Masks(NamedTuple):
     """What of each cell is told in words, or left out.
 
     Attributes:
-        words: what stands in place of a figure.
         estimate: whether the estimate is below the limit, of each cell.
         unbiased: whether the unbiased estimate is.
         beside: whether either is: then no end of the interval is shown, nor an unbiased estimate beside a hidden one.
     """
 
-    words: str
     estimate: NDArray[np.bool_]
     unbiased: NDArray[np.bool_]
     beside: NDArray[np.bool_]
@@ -64,12 +62,13 @@ def hidden_in_words(limit: int) -> str:
     )
 
 
-def masks(limit: int, estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:
-    """What is told in words; nan is no figure.
+def masks(limit: int | NDArray[np.float64], estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:
+    """What is told in words; nan is no figure, and no limit.
 
     Args:
+        limit: of all cells, or one per cell.
         estimate: one number per cell, shape (n,).
         unbiased: one number per cell, shape (n,).
     """
     low, low_too = estimate < limit, unbiased < limit
-    return Masks(words_for(limit), low, low_too, low | low_too)
+    return Masks(low, low_too, low | low_too)

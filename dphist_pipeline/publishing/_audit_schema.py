@@ -122,6 +122,7 @@ class _Audit(TypedDict):
     title: NotRequired[_Text]
     counted: NotRequired[_Text]
     unit_label: NotRequired[_Text]
+    show_below: NotRequired[_Count]
     reason: NotRequired[_Text]
     period_start: NotRequired[_Moment | None]
     period_end: NotRequired[_Moment | None]

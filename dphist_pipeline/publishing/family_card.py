@@ -16,7 +16,8 @@ from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, main_picture
+from dphist_pipeline.publishing.pictures import Picture, hiding, main_picture
+from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
@@ -51,7 +52,8 @@ def family_card(
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(_picture(table, made)) for table, made in drawn.items()],
+        pictures=[picture_facts(hiding(_picture(table, made), audit)) for table, made in drawn.items()],
+        hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         left_out=0,
         rendered=rendered,
         cover=card.cover_of(audit, around, total),
@@ -60,7 +62,7 @@ def family_card(
         reliability=reliability_in_words(made.unbiased for made in family.tables.values()),
         legend=LEGEND,
         **{"reach": True, "smoothed": False, "outside": ""},
-        **card.total_facts(total),
+        **card.total_facts(total, limit_of(audit)),
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
@@ -96,7 +98,10 @@ def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], rendered: 
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
     return {
         name: picture_page(
-            _picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html", rendered=rendered
+            hiding(_picture(name, family.tables[name]), audit),
+            f"{title}: {name}",
+            back="../../card.html",
+            rendered=rendered,
         )
         for name in paged
     }

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
+from dphist_pipeline.shown_below import words_for
 
 
 @cache
@@ -138,8 +139,11 @@ def _line(sums: Marginal) -> dict[str, Any]:
     (axis,) = sums.axes
     told = {None: "estimate", "everywhere": "unbiased sum", "somewhere": "number"}[sums.summed]
     columns: list[NDArray[Any]] = [
-        _texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None
+        np.where(sums.without_ends, "", _texts(part, sums.decimals))
+        for part in (sums.low, sums.high)
+        if part is not None
     ]
+    columns = [_told(sums), *columns]
     header = [axis.name, told, "from", "to"][: 1 + len(columns)]
     if sums.words is not None:
         columns, header = [*columns, sums.words.astype(object)], [*header, "reliability"]
@@ -155,16 +159,22 @@ def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.obj
     return np.asarray(np.frompyfunc(lambda number: shown_number(float(number), decimals), 1, 1)(numbers))
 
 
+def _told(sums: Marginal) -> NDArray[np.object_]:
+    """Each number as text, or the words in its place."""
+    return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
+
+
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good.
 
     No line breaks within brackets, where a sheet is too narrow for a row.
     """
-    texts = _texts(sums.values, sums.decimals)
+    texts = _told(sums)
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
         # A line may break before the brackets, and nowhere within them.
-        texts = texts + " (" + next(ends) + "\u00a0to\u00a0" + next(ends) + ")"
+        between = " (" + next(ends) + "\u00a0to\u00a0" + next(ends) + ")"
+        texts = texts + np.where(sums.without_ends, "", between).astype(object)
         texts = texts + np.where(sums.words == "good", "", np.char.add(",\u00a0", sums.words)).astype(object)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:

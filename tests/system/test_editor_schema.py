@@ -51,6 +51,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "title": [("Visits", {})],
     "counted": [("visits", {})],
     "unit_label": [("patient", {})],
+    "show_below": [(10, {}), (None, {})],
     "trusted_sql": [(True, {"source_sql": "query.sql"})],
     "source_sql": [("query.sql", {})],
     "max_rows_per_unit": [(3, {})],

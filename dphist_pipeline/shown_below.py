@@ -6,11 +6,14 @@ beside it is left out, because its middle is the figure. Parquet keeps every num
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+_FIGURES = r" from about [0-9,]+ to about [0-9,]+"
 
 
 class Masks(NamedTuple):
@@ -60,6 +63,18 @@ def hidden_in_words(limit: int) -> str:
         "publisher has a rule of a minimum frequency. The noise protects people; this rule adds no protection: the "
         "Parquet files keep the numbers, totals hold them, and a figure below the limit need not be a count below it."
     )
+
+
+def compared_in_words(audit: Mapping[str, Any]) -> str:
+    """What a publication says of sudden changes, without the figures if one of them is below the limit; may be empty.
+
+    Args:
+        audit: its `compared` names the sums that changed, before and now.
+    """
+    compared, limit = audit.get("compared") or {}, limit_of(audit)
+    figures = [float(change[when]) for change in compared.get("changes", ()) for when in ("before", "now")]
+    says = str(compared.get("says") or "")
+    return says if limit is None or min(figures, default=limit) >= limit else re.sub(_FIGURES, "", says)
 
 
 def masks(limit: int | NDArray[np.float64], estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:

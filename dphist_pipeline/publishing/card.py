@@ -40,7 +40,7 @@ from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures, hiding
 from dphist_pipeline.publishing.told_numbers import told_number
-from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
+from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
@@ -93,6 +93,7 @@ def release_card(
         },
         rendered=rendered,
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
+        compared=compared_in_words(audit),
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )

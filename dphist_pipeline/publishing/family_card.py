@@ -17,7 +17,7 @@ from dphist_pipeline.publishing.formatting import epsilon_text, shown_number
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, hiding, main_picture
-from dphist_pipeline.shown_below import hidden_in_words, limit_of
+from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
@@ -54,6 +54,7 @@ def family_card(
         cells=family.cells,
         pictures=[picture_facts(hiding(_picture(table, made), audit)) for table, made in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
+        compared=compared_in_words(audit),
         left_out=0,
         rendered=rendered,
         cover=card.cover_of(audit, around, total),

@@ -28,7 +28,7 @@ from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import all_pictures, chart, described, hiding
-from dphist_pipeline.shown_below import limit_of, masks
+from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
 
 pytestmark = pytest.mark.stand_in("pictures", why="what charts are given is read here; drawing is tried elsewhere")
 
@@ -129,6 +129,15 @@ def test_a_card_tells_words_and_says_which_numbers_stay() -> None:
     assert cells["e"][0] == "58" and all(cells["e"])
     without = cards.release_card(made(), {**FACTS, "axes": [CLASS]})
     assert "below 10" not in without and "minimum frequency" not in without
+
+
+@pytest.mark.parametrize(("now", "told"), [(9.0, False), (12.0, True)])
+def test_a_sudden_change_is_told_without_figures_if_one_is_below_the_limit(now: float, told: bool) -> None:
+    says = "class = a fell from about 80 to about 9 while b rose."
+    compared = {"periods": ["2026-02-23"], "changes": [{"axis": "class", "before": 80.0, "now": now}], "says": says}
+    page = cards.release_card(made(), {**CARD_FACTS, "axes": [CLASS], "compared": compared})
+    assert ("from about 80 to about 9" in page) is told and "class = a fell" in page
+    assert compared_in_words({"compared": compared}) == says and compared_in_words({}) == ""
 
 
 def test_a_total_below_the_limit_is_told_without_its_interval() -> None:

@@ -6,24 +6,27 @@ beside it is left out, because its middle is the figure. Parquet keeps every num
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.languages.texts import gettext
+
+_FIGURES = r" from about [0-9,]+ to about [0-9,]+"
+
 
 class Masks(NamedTuple):
     """What of each cell is told in words, or left out.
 
     Attributes:
-        words: what stands in place of a figure.
         estimate: whether the estimate is below the limit, of each cell.
         unbiased: whether the unbiased estimate is.
         beside: whether either is: then no end of the interval is shown, nor an unbiased estimate beside a hidden one.
     """
 
-    words: str
     estimate: NDArray[np.bool_]
     unbiased: NDArray[np.bool_]
     beside: NDArray[np.bool_]
@@ -52,24 +55,38 @@ def limit_of(audit: Mapping[str, Any]) -> int | None:
 
 def words_for(limit: int) -> str:
     """What stands in place of a figure."""
-    return f"below {limit}"
+    return gettext("below %(limit)s", limit=limit)
 
 
 def hidden_in_words(limit: int) -> str:
     """What the words for a hidden figure mean, for cards and notes."""
-    return (
-        f"Published figures below {limit} are told as words, and the interval beside them is left out, because the "
+    return gettext(
+        "Published figures below %(limit)s are told as words, and the interval beside them is left out, because the "
         "publisher has a rule of a minimum frequency. The noise protects people; this rule adds no protection: the "
-        "Parquet files keep the numbers, totals hold them, and a figure below the limit need not be a count below it."
+        "Parquet files keep the numbers, totals hold them, and a figure below the limit need not be a count below it.",
+        limit=limit,
     )
 
 
-def masks(limit: int, estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:
-    """What is told in words; nan is no figure.
+def compared_in_words(audit: Mapping[str, Any]) -> str:
+    """What a publication says of sudden changes, without the figures if one of them is below the limit; may be empty.
 
     Args:
+        audit: its `compared` names the sums that changed, before and now.
+    """
+    compared, limit = audit.get("compared") or {}, limit_of(audit)
+    figures = [float(change[when]) for change in compared.get("changes", ()) for when in ("before", "now")]
+    says = str(compared.get("says") or "")
+    return says if limit is None or min(figures, default=limit) >= limit else re.sub(_FIGURES, "", says)
+
+
+def masks(limit: int | NDArray[np.float64], estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:
+    """What is told in words; nan is no figure, and no limit.
+
+    Args:
+        limit: of all cells, or one per cell.
         estimate: one number per cell, shape (n,).
         unbiased: one number per cell, shape (n,).
     """
     low, low_too = estimate < limit, unbiased < limit
-    return Masks(words_for(limit), low, low_too, low | low_too)
+    return Masks(low, low_too, low | low_too)

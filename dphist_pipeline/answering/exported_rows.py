@@ -157,9 +157,10 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
     columns = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
     hidden = masks_of(publication, rows)
     if hidden is not None:
+        words = words_for(limit_of(publication.audit) or 0)
         for name in MASKED:
             values = zip(columns[name], *(mask.tolist() for mask in hidden.of(name)), strict=True)
-            columns[name] = [hidden.words if low else None if out else value for value, low, out in values]
+            columns[name] = [words if low else None if out else value for value, low, out in values]
     return columns
 
 

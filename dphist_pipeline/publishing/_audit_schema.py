@@ -123,6 +123,7 @@ class _Audit(TypedDict):
     counted: NotRequired[_Text]
     unit_label: NotRequired[_Text]
     language: NotRequired[_Text]
+    show_below: NotRequired[_Count]
     reason: NotRequired[_Text]
     period_start: NotRequired[_Moment | None]
     period_end: NotRequired[_Moment | None]

@@ -10,6 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -46,8 +47,9 @@ from dphist_pipeline.publishing.formatting import (
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
-from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.pictures import all_pictures, hiding
 from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
@@ -81,7 +83,7 @@ def release_card(
 
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
-    pictures = all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))
+    pictures = [hiding(one, audit) for one in all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
@@ -104,6 +106,8 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
             "file": literal("histogram.parquet"),
         },
         rendered=rendered,
+        hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
+        compared=compared_in_words(audit),
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
@@ -124,6 +128,12 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
     Args:
         total: the answer for all cells; None where the number of reports is told in its place.
     """
+    limit, before = limit_of(audit), around.before
+    if limit is not None and total is not None and before is not None and before.total is not None:
+        # Nothing is compared with a figure that is not shown.
+        around = replace(
+            around, is_alike=around.is_alike and min(told_number(vars(total)).value, before.total) >= limit
+        )
     return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
 
@@ -217,7 +227,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "substitute": audit["neighbours"] == "substitute",
         "charges": charges_in_words(audit),
         **{"mechanism": what, "fields": fields, "reach": None},
-        **total_facts(answer_box(estimate, {})),
+        **total_facts(answer_box(estimate, {}), limit_of(audit)),
         "quality": quality_facts([estimate], rows, audit),
         **_findings(estimate),
     }
@@ -238,15 +248,19 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
     }
 
 
-def total_facts(total: Answer) -> dict[str, str | None]:
+def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None]:
     """The sum of all cells, and how far it may be from the true one or the ends of its interval; None if nothing tells.
 
     `around_zero` is its interval if that holds 0.
 
     Args:
         total: the answer for all cells.
+        limit: a figure below it is told as words, without its interval.
     """
     told = told_number(vars(total))
+    if limit is not None and told.value < limit:
+        ends = f"not shown beside a figure below {limit}" if told.lower <= 0 else None
+        return {"total": words_for(limit), "total_reach": None, "total_ends": None, "around_zero": ends}
     value, half, lower, upper = (
         None if number is None or math.isnan(number) else shown_number(number, told.decimals)
         for number in (told.value, told.half, told.lower, told.upper)
@@ -291,7 +305,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     told = [
         {
             "axis": axis,
-            "rows": [_cut_in_words(cut, words.get(str(axis), {})) for cut in shown[:MOST_NAMED]],
+            "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in shown[:MOST_NAMED]],
             "more": max(0, len(shown) - MOST_NAMED),
         }
         for axis, made in found.items()
@@ -300,10 +314,13 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
 
 
-def _cut_in_words(cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
+def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     counted, cut_off, lower, upper = numbers
     category = pgettext("category", "other") if cut.category is None else words.get(cut.category, cut.category)
+    if limit is not None and min(cut.counted, cut.about) < limit:
+        low, low_too = (value < limit for value in (cut.counted, cut.about))
+        return category, words_for(limit) if low else counted, words_for(limit) if low_too else cut_off, "", ""
     return category, counted, cut_off, _range(lower, upper), cut.share_in_words
 
 

@@ -17,7 +17,8 @@ from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, main_picture
+from dphist_pipeline.publishing.pictures import Picture, hiding, main_picture
+from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
@@ -59,7 +60,9 @@ def _page(
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(_picture(table, made)) for table, made in drawn.items()],
+        pictures=[picture_facts(hiding(_picture(table, made), audit)) for table, made in drawn.items()],
+        hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
+        compared=compared_in_words(audit),
         left_out=0,
         rendered=rendered,
         cover=card.cover_of(audit, around, total),
@@ -68,7 +71,7 @@ def _page(
         reliability=reliability_in_words(made.unbiased for made in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
-        **card.total_facts(total),
+        **card.total_facts(total, limit_of(audit)),
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
@@ -107,7 +110,10 @@ def pages_of_tables(
         title = f"{audit.get('title') or audit['release']}{when}"
         return {
             name: picture_page(
-                _picture(name, family.tables[name]), f"{title}: {name}", back="../../card.html", rendered=rendered
+                hiding(_picture(name, family.tables[name]), audit),
+                f"{title}: {name}",
+                back="../../card.html",
+                rendered=rendered,
             )
             for name in paged
         }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,11 +27,12 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
 from dphist_pipeline.publishing.formatting import FORMULA
 from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.shown_below import limit_of, masks, words_for
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, PARQUET, CSV = "latest", "cells.parquet", "cells.csv"
@@ -117,11 +119,12 @@ def _marked(file: Path) -> str | None:
 
 def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratch: Path) -> None:
     """Writes the cells of some published tables."""
-    tables, about = [], dict(ABOUT)
+    tables, about, limits = [], dict(ABOUT), list[int | None]()
     for part in parts:
         audit = json.loads((part.file.parent / "audit.json").read_bytes())
         domain = domain_of(audit["axes"])
         tables.append(_table(release, part, domain, closed=audit.get("model") == "local"))
+        limits.append(limit_of(audit))
         about |= {name: text for axis in domain.axes for name, (_, text) in reader_columns(axis).items()}
     cells = _together(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
@@ -131,14 +134,38 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         "columns": json.dumps({one.name: about.get(one.name, "") for one in fields}),
     }
     told |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
-    _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch)
+    readable = _told(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
+    _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch, readable)
 
 
-def _put(cells: pa.Table, target: Path, scratch: Path) -> None:
-    """Writes both files, the one with the mark last, so that a killed run is noticed."""
+def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
+    """The cells with words in place of figures below the limit of their publication, as text.
+
+    Args:
+        rows: how many of the cells each publication has, in order.
+        limits: of each publication; None where all figures are shown.
+    """
+    below = np.repeat([math.nan if limit is None else limit for limit in limits], rows)
+    words = np.repeat([words_for(limit or 0) for limit in limits], rows)
+    figures = [cells[name].fill_null(math.nan).to_numpy() for name in ("estimate", "unbiased_estimate")]
+    hidden = masks(below, *figures)
+    for name in ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
+        low, left_out = (pa.array(mask) for mask in hidden.of(name))
+        finite = pc.if_else(pc.is_finite(cells[name]), cells[name], pa.scalar(None, pa.float64())).cast(pa.string())
+        told = pc.if_else(low, pa.array(words), pc.if_else(left_out, pa.scalar(None, pa.string()), finite))
+        cells = cells.set_column(cells.column_names.index(name), name, told)
+    return cells
+
+
+def _put(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
+    """Writes both files, the one with the mark last, so that a killed run is noticed.
+
+    Args:
+        readable: the cells as the file for people has them, if they are other ones there.
+    """
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     lines = io.BytesIO()
-    csv.write_csv(_for_spreadsheets(cells), lines)
+    csv.write_csv(_for_spreadsheets(cells if readable is None else readable), lines)
     replace_public(target / CSV, lines.getvalue(), scratch)
     whole = io.BytesIO()
     pq.write_table(cells, whole, compression="zstd", version="2.6")
@@ -194,7 +221,7 @@ def _for_spreadsheets(cells: pa.Table) -> pa.Table:
     """
     formula = f"^([{re.escape(''.join(FORMULA))}])"
     for place, field in enumerate(cells.schema):
-        if field.type == pa.string():
+        if field.type == pa.string() and field.name not in KINDS_OF_VALUES:
             told = pc.replace_substring_regex(cells[field.name], formula, r"'\1")
             cells = cells.set_column(place, field.name, told)
         elif pa.types.is_floating(field.type):

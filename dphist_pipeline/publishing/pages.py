@@ -34,6 +34,7 @@ from dphist_pipeline.languages.texts import (
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
+from dphist_pipeline.shown_below import words_for
 
 
 @cache
@@ -195,8 +196,11 @@ def _line(sums: Marginal) -> dict[str, Any]:
         "somewhere": pgettext("column", "number"),
     }[sums.summed]
     columns: list[NDArray[Any]] = [
-        _texts(part, sums.decimals) for part in (sums.values, sums.low, sums.high) if part is not None
+        np.where(sums.without_ends, "", _texts(part, sums.decimals))
+        for part in (sums.low, sums.high)
+        if part is not None
     ]
+    columns = [_told(sums), *columns]
     header = [axis.name, told, pgettext("column", "from"), pgettext("column", "to")][: 1 + len(columns)]
     if sums.words is not None:
         words = np.array([_word(word) for word in sums.words.tolist()], dtype=object)
@@ -227,17 +231,23 @@ def _remark(word: str) -> str:
     return "" if word == "good" else f",\u00a0{_word(word)}"
 
 
+def _told(sums: Marginal) -> NDArray[np.object_]:
+    """Each number as text, or the words in its place."""
+    return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
+
+
 def _crossed(sums: Marginal) -> list[dict[str, Any]]:
     """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good.
 
     No line breaks within brackets, where a sheet is too narrow for a row.
     """
-    texts = _texts(sums.values, sums.decimals)
+    texts = _told(sums)
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
         # A line may break before the brackets, and nowhere within them.
         between = pgettext("number", " to ").replace(" ", "\u00a0")
-        texts = texts + " (" + next(ends) + between + next(ends) + ")"
+        between = " (" + next(ends) + between + next(ends) + ")"
+        texts = texts + np.where(sums.without_ends, "", between).astype(object)
         remarks = np.array([_remark(word) for word in sums.words.flat], dtype=object)
         texts = texts + remarks.reshape(sums.words.shape)
     (first, second), panels = sums.axes[:2], sums.axes[2:]

@@ -93,6 +93,7 @@ class Marginal:
         words: the reliability of each, see `estimates.reliability`.
         reported: whether the sums are estimates from reports of contributors.
         asked_decimals: of all numbers; None for as many as they deserve.
+        limit: figures below it are told as words, see `shown_below`; None where all are shown.
     """
 
     axes: tuple[Groups, ...]
@@ -105,6 +106,19 @@ class Marginal:
     reported: bool = False
     summed: Summed | None = None
     asked_decimals: int | None = None
+    limit: int | None = None
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Whether each number is told as words."""
+        return self.values < (-np.inf if self.limit is None else self.limit)
+
+    @property
+    def without_ends(self) -> NDArray[np.bool_]:
+        """Whether each number has no interval beside it: it, or the middle of that interval, is told as words."""
+        if self.limit is None or self.high is None or self.reach is None:
+            return self.hidden
+        return self.hidden | (self.high - self.reach < self.limit)
 
     @property
     def decimals(self) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ from dphist_pipeline.languages.texts import ENGLISH, gettext, language, marked, 
 from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.shown_below import limit_of, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -33,6 +34,7 @@ MOST_LETTERS = 24
 MOST_LEANING = 12
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
+HIDDEN_COLOUR = "#f3e3c3"  # of figures that are told as words
 # In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
 PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
@@ -99,6 +101,19 @@ def all_pictures(grid: Grid) -> list[Picture]:
     """
     single = [bars_along(grid, number) for number in range(min(len(grid.chosen), MOST_PICTURES))]
     return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
+
+
+def hiding(picture: Picture, audit: Mapping[str, Any]) -> Picture:
+    """The picture, with words in place of figures below the limit of the spec, if it has one.
+
+    Args:
+        audit: of the publication.
+    """
+    limit = limit_of(audit)
+    if limit is None:
+        return picture
+    note = f"{picture.note} A figure below {limit} is not drawn, nor is its interval."
+    return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
 
 def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
@@ -257,9 +272,13 @@ def described(picture: Picture) -> str:
     place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
     at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
     kind = (gettext("Bars"), gettext("Heat map"), gettext("Small heat maps"))[len(sums.axes) - 1]
+    largest = float(sums.values.max())
+    if sums.limit is not None and largest < sums.limit:
+        every = {"kind": kind, "title": picture.title, "words": words_for(sums.limit)}
+        return gettext("%(kind)s: %(title)s. Every figure is %(words)s.", **every)
     return gettext(
         "%(kind)s: %(title)s. The largest is %(number)s, at %(place)s.",
-        **{"kind": kind, "title": picture.title, "number": shown_number(float(sums.values.max())), "place": at},
+        **{"kind": kind, "title": picture.title, "number": shown_number(largest), "place": at},
     )
 
 
@@ -310,12 +329,20 @@ def _bars(sums: Marginal) -> Chart:
     marks = {"grid": True, "gridColor": zero, "format": ",~f", "tickCount": ticks}
     length = {"field": "estimate", "type": "quantitative", "title": _unit(sums), "axis": marks}
     layers: list[Chart] = [{"mark": {"type": "bar", "color": BAR}, "encoding": {**place, value: length}}]
+    if sums.limit is not None:
+        columns["estimate"] = np.where(sums.hidden, 0.0, sums.values).tolist()
     if sums.low is not None and sums.high is not None:
         columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
         cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
         lines = {"type": "errorbar", "color": INK, "ticks": {"size": cap, "color": INK}}
         low, high = {"field": "low", "type": "quantitative", "title": _unit(sums)}, {"field": "high"}
         layers.append({"mark": lines, "encoding": {**place, value: low, f"{value}2": high}})
+        if sums.limit is not None:
+            # An interval that is not shown leaves no trace: its ends lie at 0, and its line is not drawn.
+            for name in ("low", "high"):
+                columns[name] = np.where(sums.without_ends, 0.0, columns[name]).tolist()
+            columns["shown"] = (~sums.without_ends).tolist()
+            layers[-1]["transform"] = [{"filter": "datum.shown"}]
     height = HEIGHT if axis.ordered else {"step": ROW if axis.size <= MANY_ROWS else NARROW_ROW}
     return {"layer": layers, "data": _rows(columns), "width": WIDTH, "height": height, "autosize": FIT}
 
@@ -352,20 +379,25 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     """
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
-    grey, values = _holds_zero(sums), sums.values[shown]
-    bounds = colour_bounds(sums.values[~grey])
-    classes = _classes(bounds)
+    hidden = sums.hidden
+    grey, values = _holds_zero(sums) & ~hidden, sums.values[shown]
+    bounds = colour_bounds(sums.values[~grey & ~hidden])
+    classes, hidden_class = (
+        _classes(bounds),
+        gettext("not shown: %(words)s", words=words_for(sums.limit or 0)),
+    )
     shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
     colours = [
-        translated(GREY_CLASS) if is_grey else classes[shade]
-        for is_grey, shade in zip(grey[shown].flat, shades, strict=True)
+        hidden_class if is_hidden else translated(GREY_CLASS) if is_grey else classes[shade]
+        for is_hidden, is_grey, shade in zip(hidden[shown].flat, grey[shown].flat, shades, strict=True)
     ]
+    texts = _texts(sums)
     columns = {
         "across": np.repeat(across, len(down)).tolist(),
         "down": down * len(across),
         "class": colours,
-        "number": [shown_number(value, sums.decimals) for value in values.ravel().tolist()],
-        "dark": ((shades >= FIRST_DARK) & ~grey[shown].ravel()).tolist(),
+        "number": texts[shown].ravel().tolist(),
+        "dark": ((shades >= FIRST_DARK) & ~grey[shown].ravel() & ~hidden[shown].ravel()).tolist(),
     }
 
     def places() -> Chart:
@@ -375,6 +407,8 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
         }
 
     domain, shades_of = ([*classes, translated(GREY_CLASS)], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
+    if hidden.any():
+        domain, shades_of = [*domain, hidden_class], [*shades_of, HIDDEN_COLOUR]
     beside_labels = WIDTH - LETTER * max(map(len, down)) - 30
     two_columns = 2 * (SWATCH + DIGIT * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
     colour = {
@@ -383,7 +417,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
         "legend": {"symbolType": "square", "columns": 2 if two_columns <= beside_labels else 1},
     }
     squares = {"mark": {"type": "rect"}, "encoding": {**places(), "color": colour}}
-    longest = max(len(shown_number(float(value), sums.decimals)) for value in sums.values.flat)
+    longest = max(len(str(text)) for text in texts.flat)
     wide = PANEL if room < WIDTH / 2 else beside_labels
     if step < PANEL_STEP or wide / (sums.axes[0].size + sums.axes[0].other) * 0.85 < DIGIT * longest + 4:
         return {"layer": [squares], "data": _rows(columns)}
@@ -391,6 +425,12 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     text = {"field": "number", "type": "nominal"}
     numbers = {"mark": {"type": "text", "fontSize": 10}, "encoding": {**places(), "text": text, "color": ink}}
     return {"layer": [squares, numbers], "data": _rows(columns)}
+
+
+def _texts(sums: Marginal) -> NDArray[np.object_]:
+    """Each number as its square has it."""
+    shown = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
+    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(shown, dtype=object))
 
 
 def colour_bounds(values: Reals) -> list[float]:

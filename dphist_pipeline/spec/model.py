@@ -48,6 +48,7 @@ from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
 LONGEST_DELAY = 36_500
+LARGEST_SHOWN_BELOW = 1000
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
@@ -94,6 +95,8 @@ class DeclaredRelease(EngineField):
     counted: Annotated[Title, NOT_IN_DIGEST] = ""
     unit_label: Annotated[Title, NOT_IN_DIGEST] = ""
     language: Annotated[Code | None, NOT_IN_DIGEST] = None
+    # A rule of an office about what it prints: the numbers stay as they are.
+    show_below: Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELOW), NOT_IN_DIGEST] = None
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
     max_rows_per_unit: Annotated[

@@ -176,6 +176,32 @@ PUBLISHING = (
         (Mutation('if entry["grid"] == latest["grid"]]', "if True]", "files of another grid in one set"),),
     ),
     Part(
+        "dphist_pipeline/shown_below.py",
+        ("publishing/test_shown_below.py",),
+        (
+            Mutation(
+                "return Masks(low, low_too, low | low_too)",
+                "return Masks(low, low_too, low & low_too)",
+                "an interval stands beside a hidden middle of it",
+            ),
+            Mutation(
+                "self.estimate & ~self.unbiased", "np.zeros_like(self.beside)", "a hidden estimate is told beside"
+            ),
+            Mutation(">= limit else re.sub", ">= 0 else re.sub", "a change tells the figure that is hidden"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/picture_sums.py",
+        ("publishing/test_shown_below.py",),
+        (
+            Mutation(
+                "return self.hidden | (self.high - self.reach < self.limit)",
+                "return self.hidden",
+                "the interval of a picture tells a hidden figure",
+            ),
+        ),
+    ),
+    Part(
         "dphist_pipeline/publishing/deployment.py",
         ("publishing/test_deployment_fields.py",),
         (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),

@@ -52,6 +52,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "counted": [("visits", {})],
     "unit_label": [("patient", {})],
     "language": [("de", {}), (None, {})],
+    "show_below": [(10, {}), (None, {})],
     "trusted_sql": [(True, {"source_sql": "query.sql"})],
     "source_sql": [("query.sql", {})],
     "max_rows_per_unit": [(3, {})],

@@ -312,7 +312,7 @@ def test_every_field_is_marked_as_part_of_the_digest_or_not() -> None:
     out = {field for field, inside in marked.items() if not inside}
     running = {"deps", "require", "required_checks", "schedule", "first_period", "last_period", "publish"}
     running |= {"automation", "engine", "freshness", "release_delay_days", "store_resource", "translation"}
-    assert out == {"title", "counted", "unit_label", "language", "owners"} | running
+    assert out == {"title", "counted", "unit_label", "language", "show_below", "owners"} | running
     assert set(spec().normalised()) == set(marked)
 
 
@@ -334,6 +334,7 @@ def test_equivalent_spellings_have_one_digest() -> None:
             counted="admissions",
             unit_label="patient",
             language="de",
+            show_below=10,
             owners=["team:statistics"],
             schedule="0 6 * * MON",
             release_delay_days=7,

@@ -1,0 +1,203 @@
+"""`show_below`: words in place of figures on cards and in files for people; Parquet, sums and digests stay."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import families_by_hand
+import numpy as np
+import px_reader
+import pyarrow.parquet as pq
+import pytest
+from carded import FACTS
+from office import Office
+
+from dphist_pipeline.answering.exported_rows import Exported
+from dphist_pipeline.answering.exports import Format, write_export
+from dphist_pipeline.publishing import card as cards
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.family_card import family_card
+from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing.pages import picture_facts
+from dphist_pipeline.publishing.picture_sums import Grid
+from dphist_pipeline.publishing.pictures import all_pictures, chart, described, hiding
+from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
+
+pytestmark = pytest.mark.stand_in("pictures", why="what charts are given is read here; drawing is tried elsewhere")
+
+CLASS: dict[str, Any] = {"column": "class", "values": ["a", "b", "c", "d", "e"]}
+# Estimates are 0.5 above these: d's is shown, and the middle of its interval is not; e is shown with its interval.
+NOISY = np.array([-8.0, 3.0, 9.0, 9.5, 57.0])
+WIDE = {"column": "ward", "values": ["x", "y"]}
+CARD_FACTS = {**FACTS, "show_below": 10}
+
+
+def made(scale: Fraction | None = Fraction(6)) -> Any:
+    return by_hand.estimate([CLASS], NOISY, scale, off=0.5)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    """Two weeks; the later one's spec has the rule."""
+    (tmp_path / "scratch").mkdir()
+    for week, rule in (("2026-03-02", {}), ("2026-03-09", {"show_below": 10})):
+        by_hand.publish(tmp_path / "public", made(), [CLASS], period=week, epsilon="1/6", **rule)
+    write_current_files(tmp_path / "public", tmp_path / "scratch")
+    write_latest_cells(tmp_path / "public", tmp_path / "scratch")
+    return tmp_path / "public"
+
+
+EXPECTED = {
+    "estimate": ["below 10", "below 10", "below 10", "10", "57.5"],
+    "unbiased": ["below 10", "below 10", "below 10", "below 10", "57"],
+    "interval": [False, False, False, False, True],
+}
+
+
+def test_a_figure_without_number_is_no_figure_and_a_rule_is_a_whole_number() -> None:
+    told = masks(10, np.array([9.99, 10.0, np.nan]), np.array([np.nan, 9.0, np.nan]))
+    assert told.estimate.tolist() == [True, False, False] and told.unbiased.tolist() == [False, True, False]
+    assert told.beside.tolist() == [True, True, False]
+    assert told.of("unbiased_estimate")[1].tolist() == [True, False, False]
+    assert [limit_of({"show_below": one}) for one in (10, None, 0, True, "10", -3)] == [10, *[None] * 5]
+
+
+def test_the_csv_of_all_cells_tells_words_and_the_parquet_file_the_numbers(public: Path) -> None:
+    place = public / "weekly" / "latest"
+    rows = list(csv.DictReader((place / "cells.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["estimate"] for row in rows[:5]] == ["-7.5", "3.5", "9.5", "10", "57.5"]
+    assert [row["estimate"] for row in rows[5:]] == EXPECTED["estimate"]
+    assert [row["unbiased_estimate"] for row in rows[5:]] == EXPECTED["unbiased"]
+    for end in ("ci_lower", "ci_upper"):
+        assert [row[end] != "" for row in rows[5:]] == EXPECTED["interval"] and all(row[end] for row in rows[:5])
+    assert pq.read_table(place / "cells.parquet")["unbiased_estimate"].to_pylist() == [*NOISY, *NOISY]
+
+
+@pytest.mark.parametrize("to", ["csv", "xlsx", "sdmx-csv", "px"])
+def test_exports_tell_no_figure_below_the_limit_and_no_interval_around_one(
+    public: Path, tmp_path: Path, to: Format
+) -> None:
+    file = tmp_path / f"x.{to}"
+    write_export(Exported.read(public, "weekly", decimals=1), to, file)
+    if to == "px":
+        px = px_reader.read(file.read_text(encoding="utf-8"))
+        late = [
+            [cell for key, cell in px.cells.items() if key[0].startswith("2026-03-09") and key[-1] == name]
+            for name in px.keywords["VALUES", "content"]
+        ]
+        assert late[0] == ["...", "...", "...", 10.0, 57.5] and late[1] == ["...", "...", "...", "...", 57.0]
+        assert late[3][:4] == late[4][:4] == [".."] * 4 and isinstance(late[3][4], float)
+        assert px.keywords["DATASYMBOL3",] == ["below 10"] and "adds no protection" in "".join(px.keywords["NOTEX",])
+        return
+    if to == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+        header, *body = openpyxl.load_workbook(file)["data"].iter_rows(values_only=True)
+        rows = [dict(zip(header, row, strict=True)) for row in body]
+        assert [row["estimate"] for row in rows[5:]] == ["below 10", "below 10", "below 10", 10, 57.5]
+        assert [row["ci_upper"] is None for row in rows] == [*[False] * 5, *[True] * 4, False]
+        return
+    names = ("OBS_VALUE", "UNBIASED", "CI_LOWER") if to == "sdmx-csv" else ("estimate", "unbiased", "ci_lower")
+    lines = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    told = "" if to == "sdmx-csv" else "below 10"
+    assert [row[names[0]] for row in lines[5:]] == [told, told, told, "10.0", "57.5"]
+    assert [row[names[1]] for row in lines[5:]] == [told, told, told, told, "57.0"]
+    assert [bool(row[names[2]]) for row in lines[5:]] == EXPECTED["interval"] and lines[0][names[0]] == "-7.5"
+    if to == "sdmx-csv":
+        assert [row["OBS_STATUS"] for row in lines[5:8]] == ["Q", "Q", "Q"] and "Q" not in lines[8]["OBS_STATUS"]
+    else:
+        package = json.loads(file.with_suffix(".datapackage.json").read_bytes())
+        assert package["resources"][0]["schema"]["missingValues"] == ["", "below 10"]
+
+
+def test_a_card_tells_words_and_says_which_numbers_stay() -> None:
+    page = cards.release_card(made(), {**CARD_FACTS, "axes": [CLASS]})
+    text = re.sub(r"<[^>]*>", " ", page)
+    assert text.count("below 10") > 4 and "the Parquet files keep the numbers" in text
+    assert "minimum frequency" in text and "adds no protection" in text
+    estimate = made()
+    (bars,) = all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased))
+    (table,) = picture_facts(hiding(bars, CARD_FACTS))["tables"]
+    cells = {row[0]: tuple(row[1:4]) for row in table["rows"]}
+    assert cells["a"] == cells["b"] == cells["c"] == ("below 10", "", "") and cells["d"] == ("10", "", "")
+    assert cells["e"][0] == "58" and all(cells["e"])
+    without = cards.release_card(made(), {**FACTS, "axes": [CLASS]})
+    assert "below 10" not in without and "minimum frequency" not in without
+
+
+@pytest.mark.parametrize(("now", "told"), [(9.0, False), (12.0, True)])
+def test_a_sudden_change_is_told_without_figures_if_one_is_below_the_limit(now: float, told: bool) -> None:
+    says = "class = a fell from about 80 to about 9 while b rose."
+    compared = {"periods": ["2026-02-23"], "changes": [{"axis": "class", "before": 80.0, "now": now}], "says": says}
+    page = cards.release_card(made(), {**CARD_FACTS, "axes": [CLASS], "compared": compared})
+    assert ("from about 80 to about 9" in page) is told and "class = a fell" in page
+    assert compared_in_words({"compared": compared}) == says and compared_in_words({}) == ""
+
+
+def test_a_total_below_the_limit_is_told_without_its_interval() -> None:
+    small = by_hand.estimate([CLASS], NOISY - 15, off=0.5)
+    page = cards.release_card(small, {**CARD_FACTS, "axes": [CLASS]})
+    assert "the interval of the total, not shown beside a figure below 10, holds" in " ".join(page.split())
+    assert ">below 10<" in page and "headline" not in re.sub(r"<style.*?</style>", "", page, flags=re.DOTALL)
+    facts = cards.total_facts(cards.answer_box(small, {}))
+    assert facts["total"] not in page.split("<main", 1)[1].split("<figure", 1)[0]
+
+
+def test_no_chart_holds_a_figure_below_the_limit() -> None:
+    estimate = by_hand.estimate([CLASS, WIDE], np.stack([NOISY, NOISY + 1.25], axis=1), off=0.5)
+    hides = 0
+    for picture in all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased)):
+        drawn, facts = hiding(picture, {"show_below": 10}), picture_facts(hiding(picture, {"show_below": 10}))
+        told = json.dumps(chart(drawn))
+        figures = {float(number) for number in re.findall(r'"estimate": (-?[\d.]+)', told)}
+        assert {figure for figure in figures if figure < 10} <= {0.0}
+        texts = {str(cell).partition(" (")[0] for one in facts["tables"] for row in one["rows"] for cell in row[1:2]}
+        texts |= set(re.findall(r'"number": "([^"]*)"', told))
+        words = [
+            (figure < 10, shown_number(float(figure), picture.sums.decimals)) for figure in picture.sums.values.flat
+        ]
+        low = {word for is_low, word in words if is_low} - {word for is_low, word in words if not is_low}
+        squares = "<10" in texts or len(picture.sums.axes) == 1
+        assert not low or (not texts & low and any(text.startswith("below 10") for text in texts) and squares), (
+            picture.title
+        )
+        hides += bool(low)
+        assert hiding(picture, {}) is picture
+    assert hides == 2
+    low = by_hand.estimate([CLASS], NOISY - 60)
+    (bars,) = all_pictures(Grid.of_all(low.domain, low.values, low.unbiased))
+    assert described(hiding(bars, {"show_below": 10})).endswith("Every figure is below 10.")
+
+
+def test_a_family_hides_figures_on_its_card_and_on_the_pages_of_its_tables() -> None:
+    axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "sex", "values": ["f", "m"]}]
+    family, told = families_by_hand.estimate_family(axes, [["ward"], ["sex"]], Fraction(1, 2), 1)
+    facts = {**CARD_FACTS, "tables": told, "mechanism": "tables", "show_below": 10**6}
+    page = family_card(family, facts)
+    assert page.count("below 1000000") > 4 and "adds no protection" in page
+    assert "below 1000000" not in family_card(family, {**facts, "show_below": None})
+
+
+def test_a_spec_with_the_rule_publishes_the_same_numbers_and_asks_for_no_revision(office: Office) -> None:
+    office.opened().released()
+    office.write_spec(show_below=10)
+    assert office.release().code == 0 and not list((office.store / "public" / "wards").glob("period=*/revision=2"))
+    done = office.release("--revise", "--reason", "a rule of the office")
+    assert done.code == 0, done.err
+    (second,) = (office.store / "public" / "wards").glob("period=*/revision=2")
+    assert json.loads((second / "audit.json").read_bytes())["show_below"] == 10
+    assert "minimum frequency" in (second / "card.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rule", [1, -10, 1001, "10", 10.5, True])
+def test_a_rule_that_is_no_number_of_records_is_refused(office: Office, rule: Any) -> None:
+    office.opened()
+    office.write_spec(show_below=rule)
+    done = office.run("check", "spec.yaml")
+    assert done.code == 1 and "show_below" in done.err and not list((office.store / "public").glob("wards/*"))

@@ -289,7 +289,7 @@ const dphPicker = (() => {
 
   // Estimates stand by themselves, or by those places where they are not the unbiased ones.
   function besides(estimate, unbiased) {
-    if (estimate === null || estimate.at === undefined) return unpacked(estimate);
+    if (estimate === null || estimate.are === undefined) return unpacked(estimate);
     const found = unbiased.slice(), are = unpacked(estimate.are);
     estimate.at.forEach((place, number) => {
       found[place] = are[number];

@@ -1,4 +1,4 @@
-"""Pages from Jinja2 templates: they run no script and load nothing, and every value is escaped."""
+"""Pages from Jinja2 templates: every value is escaped. None runs a script but that of a release, with its picker."""
 
 from __future__ import annotations
 

@@ -6,15 +6,22 @@ import importlib.util
 import json
 import math
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import by_hand
+import numpy as np
 import pytest
 from answering_scenario import attached, rows_of
-from picker_scenario import Question, every_kind, questions
+from by_hand import AGE, WARD
+from picker_scenario import WEEKS, Question, days_of, every_kind, made_anew, questions
 from requiring import missing
 
+from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -37,8 +44,8 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(public: Path) -> Iterator[Open]:
-    """Opens a page as a file; `complaints` beside it is what the browser said."""
+def opened() -> Iterator[Open]:
+    """Opens the page of a release, by its folder or address; `complaints` beside it is what the browser said."""
     if importlib.util.find_spec("playwright") is None:
         missing("playwright", "the Python package playwright is not installed")
     program = shutil.which("chromium")
@@ -49,13 +56,13 @@ def opened(public: Path) -> Iterator[Open]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
 
-        def open_page(release: str, width: int = 1400) -> Any:
+        def open_page(release: Path | str, width: int = 1400) -> Any:
             page = browser.new_page(viewport={"width": width, "height": 900})
             page.complaints, page.loaded = [], []
             page.on("console", lambda said: page.complaints.append(said.text))
             page.on("pageerror", lambda error: page.complaints.append(str(error)))
             page.on("request", lambda asked: page.loaded.append(asked.url))
-            page.goto((public / release / "index.html").as_uri())
+            page.goto(f"{release.as_uri() if isinstance(release, Path) else release}/index.html")
             return page
 
         yield open_page
@@ -94,7 +101,7 @@ KINDS += ["structure_first", "p_hpartition", "kd_hierarchy", "sreb_gca", "dphr",
 
 @pytest.mark.parametrize("release", KINDS)
 def test_the_picker_tells_what_the_macros_tell(opened: Open, public: Path, release: str) -> None:
-    page, asked = opened(release), questions(public, release, ASKED)
+    page, asked = opened(public / release), questions(public, release, ASKED)
     answers, told = page.evaluate(ASK, asked), 0
     with attached(public / "catalog.duckdb") as connection:
         for question, found in zip(asked, answers, strict=True):
@@ -130,3 +137,100 @@ def _rows(connection: Any, question: Question) -> tuple[list[dict[str, Any]], li
 
 def _json(box: dict[str, Any]) -> str:
     return json.dumps(box)
+
+
+def one_release(folder: Path) -> Path:
+    """Three weeks, of which days between the last two are missing."""
+    public = folder / "public"
+    for number, week in enumerate(WEEKS):
+        made = by_hand.estimate([AGE, WARD], np.arange(15.0).reshape(5, 3) * 1000 + 100 * number, off=0.0)
+        by_hand.publish(public, made, [AGE, WARD], "weekly", week, **days_of(week))
+    return made_anew(public)
+
+
+def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, tmp_path: Path) -> None:
+    public = one_release(tmp_path)
+    page = opened(public / "weekly", 400)
+    page.locator("#period-from").focus()
+    page.keyboard.press("Home")
+    for key in ("Tab", "Tab", "ArrowDown", "ArrowDown", "Tab", "ArrowUp", "Tab", "Space", "Tab", "Tab", "Space"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    page.locator("#picked .told").wait_for()
+    words = page.locator("#picked .kind").inner_text()
+    assert words.startswith("2026-03-02 to 2026-03-08, up to 2026-03-23 to 2026-03-29; ")
+    assert words.endswith("age: 0 to under 18, up to 18 to under 65; ward: surgery, other")
+    box = '{"age": [0, 65], "ward": ["surgery", null]}'
+    with attached(public / "catalog.duckdb") as connection:
+        (row,) = rows_of(connection, "FROM r.dph_over('r.weekly', ?, ?, ?)", WEEKS[0], WEEKS[2], box)
+    shown = page.locator("#picked").inner_text()
+    assert page.locator("#picked .told").inner_text() == in_words(row)
+    assert row["note"] in shown and "7 days between them" in shown
+    assert page.locator("#picked[role=status] tbody tr").count() == 3
+    page.locator("#picked summary").focus()
+    page.keyboard.press("Enter")
+    assert "dph_over('r.weekly', '2026-03-02', '2026-03-23'" in page.locator("#picked pre").inner_text()
+    assert page.complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize("limit", ["MOST_LOADED", "MOST_FILES", "MOST_CELLS", "MOST_WORDS"])
+def test_what_is_too_large_shows_the_call_to_copy(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(picker_files, limit, 2)
+    public = one_release(tmp_path)
+    page = opened(public / "weekly")
+    page.locator("#period-from").select_option(index=0)
+    if limit != "MOST_WORDS":
+        page.locator("#picker input").first.check()
+    page.locator("#picker button").click()
+    call = page.locator("#picked pre").inner_text().partition("\n")[2]
+    assert "This page cannot answer that: " in page.locator("#picked").inner_text()
+    with attached(public / "catalog.duckdb") as connection:
+        assert rows_of(connection, call.removesuffix(";"))[0]["periods"] == 3
+    assert ('["surgery"]' in call) == (limit != "MOST_WORDS")
+    assert not [address for address in page.loaded if "cells.js" in address]
+    page.close()
+
+
+def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, tmp_path: Path) -> None:
+    public = one_release(tmp_path)
+    page = opened(public / "weekly")
+    file = public / f"weekly/picker/period={WEEKS[2]}/cells.js"
+    file.write_text(file.read_text().replace('"made_from": "', '"made_from": "0', 1))
+    page.locator("#picker button").click()
+    page.get_by_text("Load the page again").wait_for()
+    assert page.locator("#picked .told").count() == 0
+    page.close()
+
+
+def test_no_cell_that_has_all_is_said(opened: Open, public: Path) -> None:
+    page = opened(public / "weekly")
+    asked = [["weekly", [["county", ["01"]], ["state", ["C"]]], "2026-03-02", "2026-03-02"]]
+    assert page.evaluate(ASK, asked) == [{"refused": "No cell has all that you chose."}]
+    page.close()
+
+
+def test_the_page_works_from_a_web_server_and_runs_no_script_but_its_own(opened: Open, tmp_path: Path) -> None:
+    public = one_release(tmp_path)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(public))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        root = f"http://127.0.0.1:{server.server_port}"
+        page = opened(f"{root}/weekly")
+        page.locator("#picker button").click()
+        page.locator("#picked .told").wait_for()
+        assert page.complaints == [] and all(address.startswith(f"{root}/weekly/") for address in page.loaded)
+        page.evaluate(
+            """() => { const script = document.createElement('script');
+            script.textContent = 'window.ran = true'; document.body.append(script); }"""
+        )
+        assert page.evaluate("window.ran") is None
+        assert "Content Security Policy" in " ".join(page.complaints)
+        page.close()
+        server.shutdown()

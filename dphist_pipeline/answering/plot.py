@@ -15,11 +15,13 @@ from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.published import publication_withdrawn
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.spec.axes import domain_of
 
 ENDINGS = (".svg", ".png", ".html")
@@ -37,7 +39,15 @@ def release_svg(folder: Path) -> str:
     Args:
         folder: of the publication; its files are not checked here.
     """
-    return draw(*_picture_of(folder, json.loads((folder / "audit.json").read_bytes()), {}))
+    audit = json.loads((folder / "audit.json").read_bytes())
+    with in_language(_language_of(folder, audit)):
+        return draw(*_picture_of(folder, audit, {}))
+
+
+def _language_of(folder: Path, audit: Mapping[str, Any]) -> str:
+    """The language in which the card of a publication is told; a table of a family has that of the family."""
+    release = next((place.parent for place in folder.parents if place.name.startswith("period=")), folder)
+    return surroundings_of(release, audit).language_of(audit)
 
 
 def write_picture(
@@ -66,8 +76,9 @@ def write_picture(
     audit = read_audit(folder)
     if "withdrawn" in audit:
         raise publication_withdrawn(audit)
-    picture, title = (_over_periods if over_periods else _picture_of)(folder, audit, box, where)
-    _write(picture, title, file, overwrite, decimals)
+    with in_language(_language_of(folder, audit)):
+        picture, title = (_over_periods if over_periods else _picture_of)(folder, audit, box, where)
+        _write(picture, title, file, overwrite, decimals)
     return file
 
 
@@ -122,10 +133,10 @@ def _picture_of(
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
     grid = Grid(domain, values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
-    period = "" if audit["period"] == "all" else f", {audit['period']}"
+    period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
     return main_picture(grid), _title(audit, period, where)
 
 
 def _title(audit: Mapping[str, Any], period: str, where: str) -> str:
-    asked = f", where {where.strip()}" if where.strip() else ""
+    asked = gettext(", where %(condition)s", condition=where.strip()) if where.strip() else ""
     return f"{audit.get('title') or audit['release']}{period}{asked}"

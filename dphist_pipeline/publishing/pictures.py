@@ -19,7 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import CategoricalAxis
-from dphist_pipeline.languages.texts import ENGLISH, gettext, language, marked, number_text, pgettext, translated, whole
+from dphist_pipeline.languages.texts import (
+    ENGLISH,
+    days_text,
+    gettext,
+    language,
+    marked,
+    number_text,
+    pgettext,
+    translated,
+    whole,
+)
 from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
@@ -125,7 +135,7 @@ def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Pic
     """
     known, rows = len(rows), rows[-MOST_BARS:]
     several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
-    names = tuple(str(row["period"]) for row in rows)
+    names = tuple(days_text(str(row["period"])) for row in rows)
     # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
     told = "unbiased" if several and has_bars else "estimate"
     sums = Marginal(

@@ -20,6 +20,7 @@ from dphist_pipeline.cli.ask._answer_rows import bins_in_words
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.releasing.releases import Release
+from examples import SOAKING, mostly_soaked
 
 PERIODS: dict[str, tuple[Any, ...]] = {
     "2026-03-02": ("symmetric", 2.0, 2500),
@@ -98,6 +99,8 @@ def test_a_mean_from_reports_has_the_interval_of_its_covariances_and_of_its_bins
         ends = (max(low - half, first), min(high + half, last))
         assert (row["ci_lower"], row["ci_upper"]) == pytest.approx(ends, abs=1e-6)
         assert row["basis"] == "linear" and said_at_most(row["note"]) <= half
+        if row["period"] not in list(PERIODS)[: None if SOAKING else 3]:
+            continue
         told = catalogue[1][axis, row["period"]].mean(axis, box={axis: (6, 60)} if axis == "age" else {})
         assert (told.ci_lower, told.noise_error) == (row["ci_lower"], row["noise_error"])
 
@@ -162,7 +165,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 
 @pytest.mark.parametrize(
-    ("bin_", "first", "last"), [((0, 6), 0, 5), ((6, 18), 6, 17), ((60, 75), 60, 74), ((75, 90), 75, 90)]
+    ("bin_", "first", "last"),
+    mostly_soaked([((0, 6), 0, 5), ((6, 18), 6, 17), ((60, 75), 60, 74), ((75, 90), 75, 90)], [0, 3]),
 )
 def test_a_bin_of_whole_numbers_from_reports_reaches_from_its_first_to_its_last(
     town: Release, bin_: tuple[int, int], first: int, last: int

@@ -22,7 +22,7 @@ from dphist_pipeline.publishing.published_files import (
     is_marked,
     read_audit,
 )
-from dphist_pipeline.publishing.published_pages import CARD, without_marks
+from dphist_pipeline.publishing.published_pages import CARD, renderings, without_marks
 from dphist_pipeline.publishing.published_pages import RENDERED as NAME
 from dphist_pipeline.releasing import page_rendering
 
@@ -134,6 +134,25 @@ def test_what_nobody_rendered_is_refused(corrected: Office) -> None:
         assert corrected.run("ledger", "verify").code == 1, name
         path.write_bytes(rendered)
     assert corrected.run("ledger", "verify").code == 0
+
+
+ONE: dict[str, Any] = {"day": "2026-11-27", "version": "0.3", "pages": {CARD: "a" * 64}}
+FOREIGN: list[dict[str, Any]] = [
+    {"form": 2, "renderings": [ONE]},
+    {"form": 1, "renderings": []},
+    *({"form": 1, "renderings": [ONE, ONE | {"pages": pages}]} for pages in ({"../a.html": "a" * 64}, {CARD: "a"})),
+    {"form": 1, "renderings": [ONE | {"version": "1" * 51}]},
+    {"form": 1, "renderings": [ONE | {"day": "today"}]},
+]
+
+
+def test_a_list_of_pages_that_this_program_does_not_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(json.dumps({"form": 1, "renderings": [ONE]}))
+    assert [made.pages for made in renderings(tmp_path)] == [ONE["pages"]]
+    for content in FOREIGN:
+        (tmp_path / NAME).write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="not a list of pages"):
+            renderings(tmp_path)
 
 
 def test_pages_that_the_ledger_does_not_know_are_refused(corrected: Office) -> None:

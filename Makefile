@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 export DPHIST_PORT ?= 3000
 
-.PHONY: demo ui test test-all slow-tests outside check docs picture soak audit record mutations bench clean
+.PHONY: demo ui test test-all slow-tests outside check docs bundle picture soak audit record mutations bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)  ## a synthetic population and hospital, released through Dagster and asked in SQL
@@ -46,6 +46,15 @@ check: $(READY)  ## format, lint, types, import contracts
 docs: $(READY)  ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# What lists licences and materials, apart from .venv: nothing of the program needs it.
+.bundle/tools/.ready: $(READY)
+	$(PYTHON) -m venv .bundle/tools
+	.bundle/tools/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt cyclonedx-bom pip-licenses
+	@touch $@
+
+bundle: $(READY) .bundle/tools/.ready  ## one archive for machines without network, in dist/; more machines: PLATFORMS="linux-aarch64" PYTHONS="3.12 3.13"
+	$(BIN)/python -m bundle --platform $(PLATFORMS) --python $(PYTHONS)
+
 picture: demo  ## the picture of a release in README.md and on the site's first page
 	$(BIN)/dphist plot weekly_admissions --store demo/store --period 2026-01-05 --where "ward = surgery" \
 	  --output docs/pictures/release.svg --overwrite
@@ -79,4 +88,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .spark .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis site
+	rm -rf .venv .spark .bundle .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis site

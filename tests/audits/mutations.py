@@ -44,7 +44,7 @@ from reached import First, Seen, Watch, chosen, function_at, read, seen_by
 
 PROJECT = Path(__file__).resolve().parents[2]
 TRIED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
-COPIED = ("dphist_pipeline", "sql", "tests", "docs", "dagster_project", "pyproject.toml")
+COPIED = ("bundle", "dphist_pipeline", "sql", "tests", "docs", "dagster_project", "pyproject.toml")
 SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")

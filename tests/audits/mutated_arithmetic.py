@@ -131,6 +131,16 @@ ARITHMETIC = (
                 "if not all(low < high <= ends.get(axis, 0) for", "if not all(True for", "a query beyond the grid"
             ),
             Mutation("np.full(cells, SINGLE_CELLS *", "np.full(cells, 0 *", "cells that no query tells apart"),
+            Mutation("(drawn.scale * weights).max()", "drawn.scale.min()", "the scale of the widest draw"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/trees/line_trees.py",
+        ("solvers/test_line_trees.py", "mechanisms/test_workload.py"),
+        (
+            Mutation("share**4 * variance", "share**2 * variance", "the noise behind weighted draws"),
+            Mutation("_add_to_cells(told, boxes, share**2)", "_add_to_cells(told, boxes, 1.0)", "levels by shares"),
+            Mutation("(giver == len(shares) - 1)", "0", "single cells keep a part"),
         ),
     ),
     Part(

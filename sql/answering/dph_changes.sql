@@ -6,14 +6,15 @@
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
 {% set named_periods = '[period]' -%}
-{% set pairs = 'one.period = (SELECT max(c.period) FROM summed AS c WHERE c.period < two.period)' -%}
+{% set rows_by = '"by"' -%}
+{% set pairs = 'one.called = two.called AND one.period = (SELECT max(c.period) FROM summed AS c WHERE c.period < two.period)' -%}
 {% set missing = missing_days('barred.missing_days', "', from ' || barred.first_end || ' on'") -%}
-CREATE OR REPLACE MACRO {{ schema }}dph_changes(release_name, box := '{}', period := NULL, with_chance := false) AS TABLE
+CREATE OR REPLACE MACRO {{ schema }}dph_changes(release_name, box := '{}', period := NULL, with_chance := false, by := NULL) AS TABLE
 {% include 'pieces/summed.sql' %}
 {% include 'pieces/change_of_two.sql' %},
 first_problems AS (
     SELECT 'only one period is published; a change takes two' AS problem
-    WHERE (SELECT count(*) FROM summed) = 1
+    WHERE (SELECT count(DISTINCT summed.period) FROM summed) = 1
     UNION ALL
     SELECT 'there is no earlier period than ' || CAST(period AS VARCHAR)
     WHERE CAST(period AS VARCHAR) = (SELECT min(summed.period) FROM summed)
@@ -21,10 +22,12 @@ first_problems AS (
 SELECT
     barred.first_period,
     barred.second_period,
+    side.* EXCLUDE (_problem, _summed),
     {% include 'pieces/change.sql' %},
     {% include 'pieces/capped_of_two.sql' %},
     {{ days('barred.first_period', 'barred.first_end', 'first_') }},
     {{ days('barred.second_period', 'barred.second_end', 'second_') }}
 FROM ({% include 'pieces/found_beside.sql' %}) AS found LEFT JOIN barred ON barred.second_period = coalesce(CAST(period AS VARCHAR), barred.second_period)
+{% include 'pieces/columns_by.sql' %}
 WHERE {% include 'pieces/no_problem.sql' %}
-ORDER BY barred.first_period
+ORDER BY barred.first_period, barred.cell

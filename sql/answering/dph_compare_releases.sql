@@ -19,11 +19,11 @@ WITH dph_arguments AS (
 side AS (
     SELECT answered.*
     FROM {{ named_view('first_release') }},
-        {{ inner('dph_summed', dict(arguments, box='box', places='first_place'), 'first_release') }} AS answered
+        {{ inner('dph_summed', dict(arguments, box='box', places='first_place'), 'first_release', 'NULL') }} AS answered
     UNION ALL
     SELECT answered.*
     FROM {{ named_view('second_release') }},
-        {{ inner('dph_summed', dict(arguments, box='second_box', places='second_place'), 'second_release') }} AS answered
+        {{ inner('dph_summed', dict(arguments, box='second_box', places='second_place'), 'second_release', 'NULL') }} AS answered
 ),
 summed AS (SELECT unnest(side._summed) FROM side WHERE side._summed.period IS NOT NULL),
 {%- set release = 'first_release' %}

@@ -9,16 +9,21 @@
 -- `part_estimate` and `whole_estimate` are the two counts that are divided.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period. Written
 -- as `part := …, whole := …`, nobody takes them the other way round.
+{% set rows_by = '"by"' -%}
+{# Asked value by value, each would have a condition: the same table of a family answers. -#}
+{% set along = 'coalesce(TRY_CAST("by" AS VARCHAR[]), [])' -%}
+{% set columns = 't.*' -%}
 {% set boxes = {'whole': 'whole', 'part': 'part'} -%}
 {% set named = "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)" -%}
 {% set cut_in = {'first': 'part', 'second': 'whole'} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_share(
-    release_name, part, whole := '{}', period := NULL, revision := NULL, with_chance := false
+    release_name, part, whole := '{}', period := NULL, revision := NULL, with_chance := false, by := NULL
 ) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
 {% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
+{% include 'pieces/rows_by.sql' %},
 {% include 'pieces/nested.sql' %},
 {% include 'pieces/crossed.sql' %},
 {% include 'pieces/atoms.sql' %},
@@ -37,8 +42,8 @@ pairs AS (
         CASE WHEN {{ asked }} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,
         CASE WHEN {{ asked }} THEN greatest(0, whole.unbiased - part.unbiased) + 1 ELSE 0 END AS other_chance
     FROM summed AS whole JOIN summed AS part
-        ON part.period = whole.period AND part.revision = whole.revision
-    LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision
+        ON part.period = whole.period AND part.revision = whole.revision AND part.cell = whole.cell
+    LEFT JOIN covariances AS c ON c.period = part.period AND c.revision = part.revision AND c.cell = part.cell
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
@@ -96,7 +101,7 @@ roots AS (
 ),
 barred AS (
     SELECT
-        b.period, b.revision, b.part_cells AS cells, b.has_bars, b.estimate AS part_estimate, b.whole_estimate,
+        b.period, b.revision, b.cell, b.part_cells AS cells, b.has_bars, b.estimate AS part_estimate, b.whole_estimate,
         CASE WHEN b.whole_estimate > 0 THEN greatest(0, least(1, b.estimate / b.whole_estimate)) END AS sound,
         CASE WHEN b.whole_estimate > 0 THEN b.estimate / b.whole_estimate END AS share,
         CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
@@ -133,7 +138,7 @@ barred AS (
 -- both: those by a noisy number of rows cut, and those by a noisy cell of the part and of the rest.
 shifted AS (
     SELECT
-        v.period, v.revision, least(1, greatest(0, v.share)) AS share, 100 * (v.share - v.wider) AS points,
+        v.period, v.revision, v.cell, least(1, greatest(0, v.share)) AS share, 100 * (v.share - v.wider) AS points,
         100 * {{ sure }} * sqrt(
             v.cut_variance
                 * ((1 - v.wider) ** 2 * v.part_draws + v.wider ** 2 * (v.whole_draws - v.part_draws)) / v.seen ** 2
@@ -147,29 +152,30 @@ shifted AS (
         ) AS reach
     FROM (
         SELECT
-            p.period, p.revision, k.cut_variance, k.both_draws AS part_draws, k.second_draws AS whole_draws, b.noise_error,
+            p.period, p.revision, p.cell, k.cut_variance, k.both_draws AS part_draws, k.second_draws AS whole_draws, b.noise_error,
             CASE WHEN p.linear_variance IS NULL THEN p.noise_variance END AS cell_variance,
             p.cells AS part_cells, p.other_cells AS rest_cells,
             p.whole_unbiased AS counted, p.whole_unbiased + k.second_cut AS seen,
             p.unbiased / counted AS share, (p.unbiased + k.first_cut) / seen AS wider
         FROM pairs AS p
-        JOIN barred AS b ON b.period = p.period AND b.revision = p.revision
-        JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision
+        JOIN barred AS b ON b.period = p.period AND b.revision = p.revision AND b.cell = p.cell
+        JOIN cut_along AS k ON k.period = p.period AND k.revision = p.revision AND k.cell = p.cell
         WHERE p.whole_unbiased > 0 AND p.whole_unbiased + k.second_cut > 0
     ) AS v
 ),
 -- Without the bound, too, a share lies between 0 and 1: noise in a small number of rows cut may say otherwise.
 biased AS (
     SELECT
-        s.period, s.revision, s.reach,
+        s.period, s.revision, s.cell, s.reach,
         greatest(100 * s.share - 100, least(100 * s.share, s.points)) AS points,
         greatest(100 * s.share - 100, least(100 * s.share, s.points - s.reach)) AS points_lower,
         greatest(100 * s.share - 100, least(100 * s.share, s.points + s.reach)) AS points_upper
     FROM shifted AS s
 ),
 first_problems AS (
+    FROM by_problems
+    UNION ALL
     SELECT 'part and whole have no cells in common along axis ' || a.axis || '; dph_ratio divides two boxes that lie apart'
-        AS problem
     FROM allowed AS a
     WHERE a.name = 'part' AND a.wanted = 0 AND 2 = (
         SELECT count(DISTINCT s.source)
@@ -184,6 +190,7 @@ first_problems AS (
 SELECT
     barred.period,
     barred.revision,
+    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased),
     barred.part_estimate,
     barred.whole_estimate,
     barred.share AS estimate,
@@ -214,6 +221,8 @@ SELECT
     {{ days('barred.period', end_of('barred')) }}
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision
+LEFT JOIN biased ON biased.period = barred.period AND biased.revision = barred.revision AND biased.cell = barred.cell
+{% set of_box = 'whole' -%}
+{% include 'pieces/columns_of_rows.sql' %}
 WHERE {% include 'pieces/no_problem.sql' %}
-ORDER BY barred.period
+ORDER BY barred.period, barred.cell

@@ -7,6 +7,7 @@ reaching AS (
 together AS (
     SELECT
         one.period AS first_period, two.period AS second_period,
+        two.revision AS second_revision, two.place AS second_place, two.cell,
         one.period_end AS first_end, two.period_end AS second_end,
         date_diff('day', one.period_end, TRY_CAST(two.period AS DATE)) AS missing_days,
         coalesce(one.charge <> two.charge, true) AS is_independent,

@@ -44,7 +44,7 @@ whole_nodes AS (
 ),
 products AS (
     SELECT
-        p.grid, p.axis, p.width,
+        p.grid, p.axis, p.width, -1 AS first,
         sum(
             CAST(p.held AS DOUBLE) * p.times * CASE
                 WHEN p.node IS NULL THEN p.width
@@ -59,10 +59,10 @@ products AS (
     GROUP BY p.grid, p.axis, p.width
     UNION ALL
     -- Along a weighted line; the part lies in the whole, so every position by itself counts where the part has it.
-    SELECT s.grid, s.axis, s.width, fsum(s.product ORDER BY s.node) AS product
+    SELECT s.grid, s.axis, s.width, s.first, fsum(s.product ORDER BY s.node) AS product
     FROM (
         SELECT
-            w.grid, w.axis, w.width, l.node,
+            w.grid, w.axis, w.width, coalesce(b.first, -1) AS first, l.node,
             CASE
                 WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2 ORDER BY l.position) FILTER (coalesce(part.is_wanted, true)), 0)
                 ELSE -coalesce(fsum(l.weight ORDER BY l.position) FILTER (coalesce(part.is_wanted, true)), 0)
@@ -70,24 +70,45 @@ products AS (
             END AS product
         FROM widths AS w
         JOIN lines AS l ON l.width = w.width
+        LEFT JOIN by_positions AS b ON b.grid = w.grid AND b.axis = w.axis AND b.position = l.position
         LEFT JOIN positions AS part
             ON part.name = 'part' AND part.grid = w.grid AND part.axis = w.axis AND part.position = l.position
         LEFT JOIN positions AS whole
             ON whole.name = 'whole' AND whole.grid = w.grid AND whole.axis = w.axis AND whole.position = l.position
         WHERE w.name = 'part'
-        GROUP BY w.grid, w.axis, w.width, l.node
+        GROUP BY w.grid, w.axis, w.width, coalesce(b.first, -1), l.node
     ) AS s
-    GROUP BY s.grid, s.axis, s.width
-),
-covariances AS (
-    SELECT l.period, l.revision, fsum(l.coefficient * l.product ORDER BY l.level) AS covariance
+    GROUP BY s.grid, s.axis, s.width, s.first
+    UNION ALL
+    -- Along an axis that rows are asked by.
+    SELECT s.grid, s.axis, s.width, s.first, sum(CAST(s.part AS DOUBLE) * s.whole)
     FROM (
         SELECT
-            levels.period, levels.revision, levels.level,
+            w.grid, w.axis, w.width, b.first, b.position // w.width AS node,
+            count(*) FILTER (coalesce(part.is_wanted, true)) AS part, count(*) FILTER (coalesce(whole.is_wanted, true)) AS whole
+        FROM widths AS w
+        JOIN by_positions AS b ON b.grid = w.grid AND b.axis = w.axis
+        LEFT JOIN positions AS part
+            ON part.name = 'part' AND part.grid = w.grid AND part.axis = w.axis AND part.position = b.position
+        LEFT JOIN positions AS whole
+            ON whole.name = 'whole' AND whole.grid = w.grid AND whole.axis = w.axis AND whole.position = b.position
+        WHERE w.name = 'part' AND w.width > 0
+        GROUP BY w.grid, w.axis, w.width, b.first, node
+    ) AS s
+    GROUP BY s.grid, s.axis, s.width, s.first
+),
+covariances AS (
+    SELECT l.period, l.revision, l.cell, fsum(l.coefficient * l.product ORDER BY l.level) AS covariance
+    FROM (
+        SELECT
+            levels.period, levels.revision, levels.level, r.cell,
             any_value(levels.coefficient) AS coefficient, product(products.product ORDER BY products.axis) AS product
-        FROM levels JOIN products
+        FROM levels
+        JOIN row_axes AS r ON r.period = levels.period AND r.revision = levels.revision AND r.axis = levels.axis
+        JOIN products
             ON products.grid = levels.grid AND products.axis = levels.axis AND products.width = levels.width
-        GROUP BY levels.period, levels.revision, levels.level
+                AND products.first = r.first
+        GROUP BY levels.period, levels.revision, levels.level, r.cell
     ) AS l
-    GROUP BY l.period, l.revision
+    GROUP BY l.period, l.revision, l.cell
 )

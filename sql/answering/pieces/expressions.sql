@@ -232,13 +232,16 @@ CASE
 
 -- A macro in `internals`, asked as a table. DuckDB looks up names in a macro where the question is asked, so the name is made from
 -- that of the release, with double quotes around its parts. In: the macro's name; by the names of its arguments, columns of
--- `dph_arguments`, a part of the query that asks.
-{% macro inner(name, arguments, release='release_name') -%}
+-- `dph_arguments`, a part of the query that asks; `rows_by`, SQL for axes that rows are asked by, which go as text: DuckDB must know
+-- them before it reads anything, since they decide the columns.
+{% macro inner(name, arguments, release='release_name', rows_by=none) -%}
 query('FROM ' || CASE
             WHEN contains({{ release }}, '"') THEN regexp_replace({{ release }}, {{ beside(name) }})
             ELSE regexp_replace(regexp_replace({{ release }}, {{ beside(name) }}), '[^.]+', '"\0"', 'g')
         END || '(''' || replace({{ release }}, '''', '''''') || '''
-            {%- for argument, column in arguments.items() %}, {{ argument }} := (SELECT a.{{ column }} FROM dph_arguments AS a){% endfor %})')
+            {%- for argument, column in arguments.items() %}, {{ argument }} := (SELECT a.{{ column }} FROM dph_arguments AS a){% endfor %}
+            {%- if rows_by %}, rows_by := ' || coalesce('''' || replace(CAST({{ rows_by }} AS VARCHAR), '''', '''''') || '''', 'NULL') || '
+            {%- endif %})')
 {%- endmacro %}
 
 -- The view of the release is named before what asks it, without reading it: DuckDB answers a wrong name with the nearest right one.

@@ -20,7 +20,7 @@ widths AS (
 -- weights in node -1, less the square of the sum of the weights in each other node.
 squares AS (
     SELECT
-        spans.name, spans.grid, spans.axis, spans.width,
+        spans.name, spans.grid, spans.axis, spans.width{{ ', -1 AS first' if rows_by is defined }},
         CASE
             WHEN spans.first > spans.final THEN 0
             WHEN spans.first // spans.width = spans.final // spans.width THEN (spans.final - spans.first + 1.0) ** 2
@@ -38,7 +38,7 @@ squares AS (
         WHERE allowed.bits IS NULL AND w.width > 0
     ) AS spans
     UNION ALL
-    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, sum(CAST(nodes.wanted AS DOUBLE) ** 2) AS squares
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width{{ ', -1' if rows_by is defined }}, sum(CAST(nodes.wanted AS DOUBLE) ** 2) AS squares
     FROM (
         SELECT w.name, w.grid, w.axis, w.width, positions.position // w.width AS node, count(*) AS wanted
         FROM widths AS w
@@ -51,10 +51,10 @@ squares AS (
     ) AS nodes
     GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
     UNION ALL
-    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, fsum(nodes.squares ORDER BY nodes.node) AS squares
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width{{ ', nodes.first' if rows_by is defined }}, fsum(nodes.squares ORDER BY nodes.node) AS squares
     FROM (
         SELECT
-            w.name, w.grid, w.axis, w.width, l.node,
+            w.name, w.grid, w.axis, w.width, l.node{{ ', coalesce(b.first, -1) AS first' if rows_by is defined }},
             CASE
                 WHEN l.node < 0 THEN coalesce(fsum(l.weight ** 2 ORDER BY l.position) FILTER (coalesce(p.is_wanted, true)), 0)
                 ELSE -coalesce(fsum(l.weight ORDER BY l.position) FILTER (coalesce(p.is_wanted, true)) ** 2, 0)
@@ -63,17 +63,35 @@ squares AS (
         JOIN lines AS l ON l.width = w.width
         LEFT JOIN positions AS p
             ON p.name = w.name AND p.grid = w.grid AND p.axis = w.axis AND p.position = l.position
-        GROUP BY w.name, w.grid, w.axis, w.width, l.node
+        {{ 'LEFT JOIN by_positions AS b ON b.grid = w.grid AND b.axis = w.axis AND b.position = l.position' if rows_by is defined }}
+        GROUP BY w.name, w.grid, w.axis, w.width, l.node{{ ', coalesce(b.first, -1)' if rows_by is defined }}
     ) AS nodes
-    GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width
+    GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width{{ ', nodes.first' if rows_by is defined }}
+{%- if rows_by is defined %}
+    UNION ALL
+    SELECT nodes.name, nodes.grid, nodes.axis, nodes.width, nodes.first, sum(CAST(nodes.wanted AS DOUBLE) ** 2)
+    FROM (
+        SELECT w.name, w.grid, w.axis, w.width, b.first, b.position // w.width AS node, count(*) AS wanted
+        FROM widths AS w JOIN by_positions AS b ON b.grid = w.grid AND b.axis = w.axis
+        LEFT JOIN positions AS p
+            ON p.name = w.name AND p.grid = w.grid AND p.axis = w.axis AND p.position = b.position
+        WHERE w.width > 0 AND coalesce(p.is_wanted, true)
+        GROUP BY w.name, w.grid, w.axis, w.width, b.first, node
+    ) AS nodes
+    GROUP BY nodes.name, nodes.grid, nodes.axis, nodes.width, nodes.first
+{%- endif %}
 ),
 nested AS (
     SELECT
-        squares.name, levels.grid, levels.period, levels.revision, levels.level,
+        squares.name, levels.grid, levels.period, levels.revision, levels.level{{ ', row_axes.cell' if rows_by is defined }},
         any_value(levels.coefficient) AS coefficient,
         product(CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END ORDER BY squares.axis) AS squares
-    FROM levels JOIN squares
+    FROM levels
+    {% if rows_by is defined %}JOIN row_axes
+        ON row_axes.period = levels.period AND row_axes.revision = levels.revision AND row_axes.axis = levels.axis
+    {% endif %}JOIN squares
         ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
+            {{ 'AND squares.first = row_axes.first' if rows_by is defined }}
     LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis
-    GROUP BY squares.name, levels.grid, levels.period, levels.revision, levels.level
+    GROUP BY squares.name, levels.grid, levels.period, levels.revision, levels.level{{ ', row_axes.cell' if rows_by is defined }}
 )

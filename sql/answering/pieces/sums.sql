@@ -1,9 +1,9 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
 -- With `spread`, also the sums in which the rows of cut bins are spread evenly.
 variances AS (
-    SELECT nested.name, nested.period, nested.revision, {{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
+    SELECT nested.name, nested.period, nested.revision, {{ 'nested.cell, ' if rows_by is defined }}{{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
     FROM nested
-    GROUP BY nested.name, nested.period, nested.revision
+    GROUP BY nested.name, nested.period, nested.revision{{ ', nested.cell' if rows_by is defined }}
 ),
 summed AS (
     SELECT
@@ -16,13 +16,15 @@ summed AS (
             variances.linear_variance AS nested_variance,
             coalesce(atoms.atoms, 0) AS atoms,
             coalesce(inside.cells, 0) AS cells,
-            inside.groups,
+            {{ 'r.cell, r.called' if rows_by is defined else 'inside.groups' }},
             coalesce(inside.estimate, 0) AS estimate,
             coalesce(inside.unbiased, CASE WHEN c.has_bars THEN 0 END) AS unbiased{% if spread is defined %},
             inside.spread_estimate,
             inside.spread_unbiased{% endif %}
         FROM conditions AS c
-        LEFT JOIN (
+        {% if rows_by is defined %}JOIN asked_rows AS r ON r.period = c.period AND r.revision = c.revision
+        LEFT JOIN keyed AS inside
+        {%- else %}LEFT JOIN (
             SELECT
                 c.name, c.period, c.revision,
                 count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased{% if spread is defined %},
@@ -31,9 +33,9 @@ summed AS (
                 histogram(t.group_id) FILTER (t.unbiased_estimate IS NULL) AS groups
             FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}
             GROUP BY c.name, c.period, c.revision
-        ) AS inside ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision
+        ) AS inside{% endif %} ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision{{ ' AND inside.cell = r.cell' if rows_by is defined }}
         LEFT JOIN variances
-            ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision
-        LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period AND atoms.revision = c.revision
+            ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision{{ ' AND variances.cell = r.cell' if rows_by is defined }}
+        LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period AND atoms.revision = c.revision{{ ' AND atoms.cell = r.cell' if rows_by is defined }}
     ) AS s
 )

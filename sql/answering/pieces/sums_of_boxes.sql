@@ -3,6 +3,7 @@
 {% include 'pieces/bins.sql' %},
 {% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
-{% include 'pieces/nested.sql' %},
+{% if rows_by is defined %}{% include 'pieces/rows_by.sql' %},
+{% endif %}{% include 'pieces/nested.sql' %},
 {% include 'pieces/atoms.sql' %},
 {% include 'pieces/sums.sql' %},

@@ -2,7 +2,7 @@
 coalesce(
     (
         SELECT string_agg('; revision ' || c.revision || ' was made because: ' || c.reason, '' ORDER BY c.revision)
-        FROM summed AS c WHERE c.revision > (SELECT min(o.revision) FROM summed AS o)
+        FROM (SELECT DISTINCT s.revision, s.reason FROM summed AS s) AS c WHERE c.revision > (SELECT min(o.revision) FROM summed AS o)
     ),
     ''
 )

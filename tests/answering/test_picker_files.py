@@ -129,14 +129,14 @@ def test_a_list_that_changed_changes_the_page(public: Path) -> None:
     assert not tells(public, published)
 
 
-@pytest.mark.parametrize("damage", ["", "x", "dphPicker.release({", "dphPicker.release([1],\n{});"])
-def test_a_list_that_somebody_damaged_is_made_anew(public: Path, damage: str) -> None:
+def test_a_list_that_somebody_damaged_is_made_anew(public: Path) -> None:
     publish(public)
     file = made_anew(public) / "weekly/picker/release.js"
     right = file.read_bytes()
-    file.write_text(damage)
-    made_anew(public)
-    assert file.read_bytes() == right
+    for damage in ("", "x", "dphPicker.release({", "dphPicker.release([1],\n{});"):
+        file.write_text(damage)
+        picker_files.write_picker(public, public.parent / "scratch")
+        assert file.read_bytes() == right
 
 
 def test_a_table_above_the_limit_has_a_question_but_no_cells(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:

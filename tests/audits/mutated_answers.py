@@ -429,4 +429,17 @@ ANSWERS = (
         (*REPORTED,),
         (Mutation("gamma * greatest(0, {{ count }})", "gamma * {{ count }}", "negative estimates lower the variance"),),
     ),
+    Part(
+        "dphist_pipeline/answering/_picker_files.py",
+        ("answering/test_picker_files.py",),
+        (
+            Mutation("WHERE is_latest ORDER BY ALL", "ORDER BY ALL", "superseded numbers are offered"),
+            Mutation("            _put(file, empty, scratch)\n", "            str(file)\n", "withdrawn cells stay"),
+            Mutation("[[one, reached.get(one)] for one in scales]", "scales", "wider tables never arrive"),
+            Mutation("if one.cells <= MOST_CELLS}", "}", "the cells of every large table are written"),
+            Mutation("!= mark and (public", "!= mark or (public", "each publication writes the files of all releases"),
+            Mutation("one.grid == newest.grid]", "True]", "cells of other axes are added up"),
+            Mutation("estimate[places]", "unbiased[places]", "smoothed estimates are lost"),
+        ),
+    ),
 )

@@ -21,7 +21,7 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
     Args:
         exported: what was written.
         name: of the file with the data, which lies beside the description.
-        data: where its draft lies.
+        data: its draft, which is read for its size and digest only.
     """
     with data.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()

@@ -138,7 +138,7 @@ def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
     """What of some rows of a publication is told in words; None if its spec asks for none of that.
 
     Args:
-        rows: see `Exported.tables`.
+        rows: all or a part of those that `Exported.tables` gives.
     """
     limit = limit_of(publication.audit)
     if limit is None:
@@ -151,7 +151,7 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
     """The columns of some rows as a file for people has them: figures below the limit of the spec are words.
 
     Args:
-        rows: of the publication; see `Exported.tables`.
+        rows: all or a part of those that `Exported.tables` gives.
         number: what the file has for a value of a column.
     """
     columns = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}

@@ -36,7 +36,7 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
 
     Args:
         exported: what to write.
-        overwrite: replace files that are there.
+        overwrite: replace files that are there; else each of them is refused.
 
     Returns:
         The files that were written, the one with the data first.

@@ -117,7 +117,7 @@ def hiding(picture: Picture, audit: Mapping[str, Any]) -> Picture:
     """The picture, with words in place of figures below the limit of the spec, if it has one.
 
     Args:
-        audit: of the publication.
+        audit: of the publication; without `show_below` the picture stays the same.
     """
     limit = limit_of(audit)
     if limit is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mutations import Mutation, Part
 
 EVERY = "answering/test_every_question.py::test_"
+PORTALS = "answering/test_portals.py"
 ALIKE = EVERY + "boxes_shares_and_changes_are_the_same_in_sql_and_python"
 RANGES = EVERY + "a_range_says_what_it_covers_in_sql_and_python"
 MARGINALS = EVERY + "marginals_are_the_same_in_sql_and_python_and_add_up"
@@ -440,6 +441,31 @@ ANSWERS = (
             Mutation("!= mark and (public", "!= mark or (public", "each publication writes the files of all releases"),
             Mutation("one.grid == newest.grid]", "True]", "cells of other axes are added up"),
             Mutation("estimate[places]", "unbiased[places]", "smoothed estimates are lost"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/_export_px.py",
+        (PORTALS,),
+        (
+            Mutation("""replace('"', "'")""", """replace('"', '"')""", "a text ends its quotes"),
+            Mutation("if plain in taken:", "if False:", "two categories have one label"),
+            Mutation("math.isfinite(value)", "True", "a cell without interval holds nan"),
+            Mutation("if [code.meant for code in", "if False and [code.meant for code in", "bins of two periods mixed"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/_axis_codes.py",
+        (PORTALS,),
+        (Mutation(".meant != code.meant", ".meant != found[code.code].meant", "a code means two bins"),),
+    ),
+    Part(
+        "dphist_pipeline/answering/_export_dcat.py",
+        (PORTALS,),
+        (
+            Mutation(
+                "    if problems := faults(public):", "    if problems := []:", "a field with a wrong name says nothing"
+            ),
+            Mutation("link_of(text) if name in _LINKS else text", "text", "a law without an address"),
         ),
     ),
 )

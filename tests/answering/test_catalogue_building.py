@@ -224,7 +224,7 @@ def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Pat
         assert connection.execute("SELECT cells FROM dph_box('weekly', {'age_lower': 'old'})").fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
     names = {
         "publication",

@@ -221,7 +221,8 @@ def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_pat
     oracle = Oracle.of(release)
     (tmp_path / "scratch").mkdir()
     with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
-        for q, box in itertools.product((0.1, 0.5, 0.8), ({}, {"ward": "medicine", "income": (77, 501)})):
+        asked = itertools.product((0.1, 0.5, 0.8), ({}, {"ward": "medicine", "income": (77, 501)}))
+        for q, box in itertools.islice(asked, 0, None, 1 if SOAKING else 3):
             (row,) = rows_of(connection, "FROM r.dph_quantile('r.weekly', 'income', ?, ?)", q, as_json(box))
             found = release.quantile("income", q, box)
             assert found.ci_upper - found.ci_lower > 20
@@ -375,7 +376,7 @@ def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
         by_hand.publish(public, made("cells"), AXES, period=period)
     catalogue = build_catalogue(public, scratch)
     ended = threading.Event()
-    questions = dict(list(QUESTIONS.items())[:: 1 if SOAKING else 3])
+    questions = dict(list(QUESTIONS.items())[:: 1 if SOAKING else 5])
 
     def publish() -> None:
         for number in range(4 if SOAKING else 1):

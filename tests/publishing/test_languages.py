@@ -38,7 +38,7 @@ WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "ot
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 PLACE = re.compile(r"%\((\w+)\)s")
 TAG = re.compile(r"<[^>]+>")
-SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^ [a-z]{2,}|^(?!Bars$)[A-Z][a-z]{2,}")
+SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^ [a-z]{2,}|^(?!Bars$|Parquet$)[A-Z][a-z]{2,}")
 WORD = re.compile(r"[^\W\d_]{2,}")
 # Words of the data and the names in it; all else that a reader sees is a text of ours.
 DATA = {
@@ -93,6 +93,7 @@ def _values(tree: nodes.Template) -> list[str]:
     """The texts in expressions of a template, but for those of the files and the reference of a paper."""
     functions = [call for call in tree.find_all(nodes.Call) if isinstance(call.node, nodes.Name)]
     ours = {id(text) for call in functions if call.node.name.endswith("gettext") for text in call.find_all(nodes.Const)}
+    ours |= {id(pair.key) for pair in tree.find_all(nodes.Pair)}
     found = (text for text in tree.find_all(nodes.Const) if id(text) not in ours)
     return [text.value for text in found if isinstance(text.value, str) and "Histogram publication" not in text.value]
 

@@ -12,6 +12,7 @@ SCHEMA = "golden/test_published_schema.py"
 QUALITY = "publishing/test_quality_published.py"
 CURRENT = "publishing/test_current_files.py"
 CARD = "publishing/test_card.py"
+LANGUAGES = "publishing/test_languages.py"
 INDEX = "publishing/test_index_pages.py"
 RENDERED = "publishing/test_rendered_pages.py"
 APPROVALS = "system/test_approvals.py"
@@ -116,7 +117,9 @@ PUBLISHING = (
         (APPROVALS, "publishing/test_card_of_reports.py"),
         (
             Mutation("card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)", "card, audit)", "a card with no mark"),
-            Mutation("{escape(withdrawn['reason'])}", "{withdrawn['reason']}", "a reason is markup on a card"),
+            Mutation(
+                '"reason": escape(withdrawn["reason"])', '"reason": withdrawn["reason"]', "a reason is markup on a card"
+            ),
         ),
     ),
     Part(
@@ -166,8 +169,26 @@ PUBLISHING = (
         "dphist_pipeline/publishing/ledger_report.py",
         ("publishing/test_ledger_page.py", "unit/test_decisions.py"),
         (
-            Mutation('signers.get(key, "unknown") if key', '"unknown" if key', "nobody knows who decided"),
+            Mutation("signers.get(key, gettext(", "str(gettext(", "nobody knows who decided"),
             Mutation('"left": as_text(statement.left),', '"left": as_text(statement.total),', "nothing was spent"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/languages/texts.py",
+        (LANGUAGES,),
+        (
+            Mutation(
+                "own = plural if plural and spoken.plural(number) else message", "own = message", "no plural in English"
+            ),
+            Mutation(
+                "forms[spoken.plural(number) if len(forms) > 1 else 0]", "forms[0]", "no plural in other languages"
+            ),
+            Mutation("_SPOKEN.reset(before)", "pass", "what comes after a page is told in its language"),
+            Mutation(
+                "return 0 if abs(number) < 2 else 1", "return 0 if number == 1 else 1", "nothing in French is several"
+            ),
+            Mutation('ord("."): spoken.decimal', 'ord("."): "."', "a decimal point among decimal commas"),
+            Mutation('.replace(" to ", pgettext("days", " to "))', "", "an English word between days"),
         ),
     ),
     Part(
@@ -208,13 +229,17 @@ PUBLISHING = (
     ),
     Part(
         "dphist_pipeline/publishing/published_pages.py",
-        (RENDERED,),
-        (Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),),
+        (RENDERED, LANGUAGES),
+        (
+            Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),
+            Mutation('return found[1] if found is not None else ""', 'return ""', "a mark in English on a German card"),
+        ),
     ),
     Part(
         "dphist_pipeline/publishing/index_pages.py",
-        (INDEX,),
+        (INDEX, LANGUAGES),
         (
+            Mutation("with in_language(about.language):", "with in_language(''):", "the page of all is in English"),
             Mutation("one.stands and current[one.period] != one for one", "False for one", "nothing was superseded"),
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from jinja2.ext import extract_from_ast
@@ -48,11 +49,9 @@ def as_tuple(texts: str | tuple[str | None, ...] | None) -> tuple[str | None, ..
 def in_modules() -> Iterator[tuple[str, Message]]:
     """The texts of modules, each with the path of its file."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.parent.name == "languages" and path.name != "__init__.py":
-            source = path.read_text(encoding="utf-8").partition("def days_text")[2]
-            source = f"def days_text{source}" if source else ""
-        else:
-            source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8")
+        if "languages.texts import" not in source and path.name != "texts.py":
+            continue
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
                 texts = tuple(one.value for one in node.args if isinstance(one, ast.Constant))
@@ -65,6 +64,7 @@ def message(function: str, texts: tuple[str, ...], path: Path) -> Message:
     return context, tuple(map(on_one_line, forms))
 
 
+@cache
 def collected() -> dict[Message, list[str]]:
     """Every text, with the files in which it stands; in the order of the files."""
     found: dict[Message, list[str]] = {}

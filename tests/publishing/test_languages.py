@@ -1,0 +1,289 @@
+"""Every text of a page stands in the file of each language, and a page tells nothing in another one than its own."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import numpy as np
+import pytest
+from carded import FACTS, VOID, card, made, without_bars
+from collected_texts import PLURALS, TEMPLATES, collected, path_of, written
+from dphist_pipeline.publishing._about_publisher import About
+from jinja2 import nodes
+from test_ledger_page import report
+
+from dphist_pipeline.languages import texts
+from dphist_pipeline.languages._po_files import read
+from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
+from dphist_pipeline.publishing._card_cover import Surroundings
+from dphist_pipeline.publishing.card import release_card
+from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.index_pages import write_index
+from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page
+from dphist_pipeline.publishing.picture_sums import Grid
+from dphist_pipeline.publishing.pictures import main_picture
+from dphist_pipeline.publishing.published_files import digest_of, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
+
+OTHERS = sorted(PLURALS)
+AGE: dict[str, Any] = {"column": "age", "start": "0", "stop": "20000", "width": "2500", "above": True}
+WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
+DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
+PLACE = re.compile(r"%\((\w+)\)s")
+TAG = re.compile(r"<[^>]+>")
+SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^ [a-z]{2,}|^(?!Bars$|Parquet$)[A-Z][a-z]{2,}")
+WORD = re.compile(r"[^\W\d_]{2,}")
+# Words of the data and the names in it; all else that a reader sees is a text of ours.
+DATA = {
+    "age",
+    "ward",
+    "day",
+    "surgery",
+    "medicine",
+    "wards",
+    "patient",
+    "dphist",
+    "pipeline",
+    "python",
+    "health",
+    "Ada",
+}
+
+
+def test_the_files_of_languages_hold_all_texts_and_no_others() -> None:
+    for code in OTHERS:
+        known = read(path_of(code))
+        assert path_of(code).read_text(encoding="utf-8") == written(code, known), (
+            "run tests/publishing/collected_texts.py"
+        )
+        assert [forms for context, forms in collected() if (context, forms[0]) not in known] == []
+
+
+def test_a_translation_has_the_values_and_elements_of_its_text() -> None:
+    for code in OTHERS:
+        known = read(path_of(code))
+        for context, forms in collected():
+            told = known[context, forms[0]]
+            assert len(told) == len(forms)
+            for one in told:
+                assert set(PLACE.findall(one)) == set(PLACE.findall(" ".join(forms))), one
+                assert TAG.findall(one) == TAG.findall(forms[0]), one
+                if "%(" in one or "%%" in forms[0]:
+                    assert "%" not in PLACE.sub("", one).replace("%%", ""), one
+
+
+def test_templates_hold_no_text_of_their_own() -> None:
+    for path in sorted(TEMPLATES.glob("*.html.j2")):
+        tree = _environment().parse(path.read_text(encoding="utf-8"))
+        source = "\N{NULL}".join(data.data for data in tree.find_all(nodes.TemplateData))
+        labels = re.findall(r'aria-label="([^"\N{NULL}]*)', source)
+        source = " ".join([*labels, re.sub(r"<[^>]*>", " ", _without_code(source))])
+        assert WORD.findall(html.unescape(source)) == [], path.name
+        assert [text for text in _values(tree) if SENTENCE.search(text)] == [], path.name
+
+
+def _values(tree: nodes.Template) -> list[str]:
+    """The texts in expressions of a template, but for those of the files and the reference of a paper."""
+    functions = [call for call in tree.find_all(nodes.Call) if isinstance(call.node, nodes.Name)]
+    ours = {id(text) for call in functions if call.node.name.endswith("gettext") for text in call.find_all(nodes.Const)}
+    ours |= {id(pair.key) for pair in tree.find_all(nodes.Pair)}
+    found = (text for text in tree.find_all(nodes.Const) if id(text) not in ours)
+    return [text.value for text in found if isinstance(text.value, str) and "Histogram publication" not in text.value]
+
+
+def _without_code(source: str) -> str:
+    """A template without style sheets, SQL and formulas."""
+    source = re.sub(r"[^{}\n]*\{[^{}]*\}", " ", source)
+    for begins, ends in (("<style>", "</style>"), ("<pre", "</pre>"), ("<code>", "</code>"), ("<!", ">")):
+        source = re.sub(f"{begins}.*?{ends}", " ", source, flags=re.DOTALL)
+    return source
+
+
+class Words(HTMLParser):
+    """What a reader sees or hears of a page, but for code and what is marked as English."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.skipped: list[bool] = []
+        self.told: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag != "html" and tag not in VOID:
+            is_code = tag in ("code", "style", "script", "bdi", "q")
+            self.skipped.append(is_code or found.get("lang") == "en")
+        self.told += [found["aria-label"] or ""] if "aria-label" in found and tag != "g" else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "html":
+            self.skipped.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not any(self.skipped):
+            self.told.append(data)
+
+
+class Marked(dict[tuple[str, str], tuple[str, ...]]):
+    """Translations that are the English texts between brackets."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return MARKS.get(key, default)
+
+
+MARKS = {(context, forms[0]): tuple(f"⟦{form}⟧" for form in forms) for context, forms in collected()}
+
+
+@pytest.fixture
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_translations", lambda code: Marked())
+
+
+def outside(page: str) -> set[str]:
+    """The words of a page that stand in no text of ours."""
+    told = "\n".join(Words(page).told)
+    while told != (told := re.sub(r"⟦[^⟦⟧]*⟧", " ", told)):
+        pass
+    assert "⟦" not in told and "⟧" not in told
+    return {word for word in WORD.findall(told) if word not in DATA}
+
+
+def german(axes: list[dict[str, Any]], estimate: Any = None, code: str = "de", **changes: Any) -> str:
+    found = estimate or made(axes)
+    return release_card(
+        found,
+        {**FACTS, "axes": axes, "cells": found.domain.cells, "language": code, "noise": texts.marked(NOISE), **changes},
+    )
+
+
+NOISE = "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
+RICH: Mapping[str, Any] = {
+    "looked": [{"entry": 3, "at": "2026-01-02", "by": "Ada", "reason": ""}],
+    "allowed": [{"entry": 4, "kind": "source", "by": []}],
+    **{"required_checks": ["age"], "publish": "if_plausible", "engine": "spark", "engine_version": "age"},
+    "query": {"by_row": False, "sha256": "age"},
+}
+
+
+@pytest.mark.parametrize("axes", [[AGE], [AGE, WARD], [WARD, DAY, AGE]])
+def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]], marked: None) -> None:
+    spread = np.arange(float(np.prod([by_hand.estimate([axis]).domain.cells for axis in axes])))
+    shape = by_hand.estimate(axes).domain.shape
+    for estimate in (made(axes), made(axes, spread.reshape(shape), off=3.0), without_bars(axes)):
+        for unit in ({}, {"privacy_unit": "row", "max_rows_per_unit": 1}, {"neighbours": "substitute", **RICH}):
+            page = german(axes, estimate, **unit)
+            assert outside(page) == set(), unit
+            assert '<html lang="de">' in page
+
+
+def test_lists_of_releases_and_the_report_tell_nothing_but_texts_of_the_files(tmp_path: Path, marked: None) -> None:
+    public = published(tmp_path, "de", unit_label="patient", counted="age")
+    for page in (public / "index.html", public / "wards" / "index.html"):
+        assert outside(page.read_text(encoding="utf-8")) <= {"All", "Card", "CSV", "Parquet", "SQL"}
+    with in_language("de"):
+        page = ledger_page(report(accounts=[], operators=["Ada"]))
+        picture = main_picture(Grid.of_all(made([AGE]).domain, made([AGE]).values, made([AGE]).unbiased))
+        assert outside(page) <= {"UTC"} and outside(picture_page(picture, "age")) == set()
+
+
+def test_the_picture_of_a_card_writes_numbers_as_its_language_does() -> None:
+    page = german([AGE], made([AGE], np.full(9, 12_000.0)))
+    assert ">12.000<" in page and ">12,000<" not in page and "gezählte Zeilen" in page
+    assert "2.500\u00a0bis\u00a0unter\u00a05.000" in page
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "small", "days", "many"),
+    [
+        ("en", "1,234,567", "0.5", "2026-03-02 to 2026-03-08, 2026-03", "0 are good"),
+        ("de", "1.234.567", "0,5", "02.03.2026 bis 08.03.2026, 03.2026", "0 sind gut"),
+        ("fr", "1\u202f234\u202f567", "0,5", "02/03/2026 au 08/03/2026, 03/2026", "0 est bonne"),
+        ("xx", "1,234,567", "0.5", "2026-03-02 to 2026-03-08, 2026-03", "0 are good"),
+    ],
+)
+def test_numbers_days_and_plurals_are_those_of_the_language(
+    code: str, number: str, small: str, days: str, many: str
+) -> None:
+    with in_language(code):
+        assert (whole(1_234_567), number_text("0.5")) == (number, small)
+        assert days_text("2026-03-02 to 2026-03-08, 2026-03") == days
+        assert days_text("2026-99-99") == "2026-99-99"
+        assert ngettext("%(number)s is good", "%(number)s are good", 0, number=0) == many
+    assert gettext("Axes") == "Axes"
+
+
+def test_a_page_in_english_is_the_one_without_a_language() -> None:
+    assert german([AGE, WARD], code="en") == german([AGE, WARD], code="") == german([AGE, WARD], code="xx")
+
+
+def test_the_spec_chooses_the_language_else_the_office() -> None:
+    office = Surroundings(About(language="fr"))
+    found = made([WARD])
+    facts = {**FACTS, "axes": [WARD], "cells": found.domain.cells}
+    assert '<html lang="fr">' in release_card(found, facts, around=office)
+    assert '<html lang="de">' in release_card(found, {**facts, "language": "de"}, around=office)
+    assert '<html lang="en">' in card([WARD])
+
+
+def published(folder: Path, code: str, **facts: Any) -> Path:
+    """A public folder whose office has a language, with three publications, and with the pages of releases."""
+    public, scratch = folder / "public", folder / "scratch"
+    scratch.mkdir(parents=True)
+    (folder / "about.json").write_text(json.dumps({"language": code}))
+    for week, revision in (("2026-03-02", 1), ("2026-03-02", 2), ("2026-03-09", 1)):
+        days = {
+            "period_start": f"{week}T00:00:00+01:00",
+            "period_end": f"2026-03-{int(week[-2:]) + 7:02d}T00:00:00+01:00",
+        }
+        told: dict[str, Any] = {**days, "published_on": "2026-03-30", "epsilon": "1/6", **facts}
+        by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "wards", week, revision, **told)
+    write_current_files(public, scratch)
+    mark_superseded(public, scratch)
+    write_index(public, scratch)
+    return public
+
+
+def test_the_language_changes_no_file_but_pages(tmp_path: Path) -> None:
+    english, french = (published(tmp_path / code, code) for code in ("en", "fr"))
+    for path in sorted(path.relative_to(english) for path in english.rglob("*.parquet")):
+        assert digest_of(english / path) == digest_of(french / path)
+    place = Path("wards/period=2026-03-02/revision=2/deployment.yaml")
+    assert (english / place).read_bytes() == (french / place).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("code", "replaced", "back"), [("de", "Ersetzt durch", "Zurückgezogen"), ("fr", "Remplacée", "Retiré")]
+)
+def test_marks_are_told_in_the_language_of_the_card_and_come_off(
+    tmp_path: Path, code: str, replaced: str, back: str
+) -> None:
+    public, scratch = published(tmp_path, code, language=code), tmp_path / "scratch"
+    first, second = (public / f"wards/period=2026-03-02/revision={number}" for number in (1, 2))
+    assert replaced in (first / CARD).read_text(encoding="utf-8")
+    assert read_audit(first)["revision"] == 1  # its digest is that of the card without the mark
+    mark_withdrawn(second, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    write_current_files(public, scratch)
+    mark_superseded(public, scratch)
+    assert replaced not in (first / CARD).read_text(encoding="utf-8")
+    withdrawn = (second / CARD).read_text(encoding="utf-8")
+    assert back in withdrawn and days_in(code) in withdrawn and read_audit(second)["withdrawn"]
+
+
+def days_in(code: str) -> str:
+    with in_language(code):
+        return days_text("2026-03-20")
+
+
+def test_a_broken_file_of_translations_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "xx.po"
+    path.write_text('msgid "a"\nmsgstr "b"\n\nnonsense\n')
+    with pytest.raises(ValueError, match="no line of a file of translations: nonsense"):
+        read(path)
+    assert {made.code for made in LANGUAGES.values()} == {"en", *OTHERS}

@@ -35,23 +35,32 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
     return f"tells nothing of {_what(spec)} {fewer}"
 
 
-def small_share(spec: ReleaseSpec, rows: float, where: str) -> list[str]:
-    """What to know of a share that tells nothing of so many rows, a sentence or two; nothing where it tells something.
+def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False) -> list[str]:
+    """What to know of a share that tells nothing of so many rows, in sentences; nothing where it tells something.
 
     Args:
-        where: a period that holds so many, as in "where a week holds 700 rows".
+        rows: of a period; enough for its average cell not to be poor, or as many as are expected.
+        per: what a period is called.
+        expected: whether so many are expected; else only the office knows how many a period holds, and decides by that.
     """
     needed = rows_for_quality(spec)
     if spec.quality is None or needed is None or needed <= rows:
         return []
     # Widths fall as the share grows; hundredths are enough. Up to twice the rows needed, a table tells little.
     share = Fraction(math.ceil(100 * spec.quality.share * 2 * needed / max(1, rows)), 100)
-    which = f"A share of {as_text(share)}" if share <= MOST_SHARE else "No share up to a half"
-    mend = f"{which} would tell more than a little there"
-    less = ", and fewer `rows` need less" if spec.max_rows_per_unit + 1 < spec.quality.rows else ""
+    fewer = spec.max_rows_per_unit + 1 < spec.quality.rows
+    ways = [f"take a share of {as_text(share)}"] if share <= MOST_SHARE else []
+    ways += ["fewer `rows`"] if fewer else []
+    leave = "leave `quality` out, and all of epsilon goes to the counts"
+    mend = f"{' and '.join(ways)}, or {leave}" if share <= MOST_SHARE else leave
+    if not expected:
+        return [
+            f"Keep `quality` if a {per} holds {needed:,} rows or more. With fewer its table cannot tell {_what(spec)}, "
+            f"though {rows:,} are enough for the average cell: for so many, {mend}."
+        ]
     return [
-        f"The share of `quality` buys nothing {where}: below {needed:,} rows its table cannot tell {_what(spec)}. "
-        f"{mend}{less}; or leave `quality` out, and all of epsilon goes to the counts."
+        f"The share of `quality` buys nothing where a {per} holds {rows:,} rows: below {needed:,} its table cannot "
+        f"tell {_what(spec)}. {mend[0].upper()}{mend[1:]}."
     ]
 
 
@@ -63,7 +72,7 @@ def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
     """
     per = "release" if spec.period == "none" else spec.period
     said = say_quality(spec, per)
-    warned = small_share(spec, rows, f"where a {per} holds {round(rows):,} rows")
+    warned = small_share(spec, round(rows), per, expected=True)
     return warned or ([f"At the spec's epsilon the quality table {said}."] if said else [])
 
 

@@ -20,6 +20,8 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
 _ROUNDS, _BISECTIONS = 4, 40
+# Of a table without a target, by the largest weight: below it, its numbers would be of use to nobody.
+LEAST_WEIGHT = 0.01
 
 
 def unknown_table(problem: str) -> Refused:
@@ -111,7 +113,7 @@ class FamilyForecast:
         ]
         if self.enough is not None:
             told = ", ".join(
-                f"{name}: {weight:.3g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
+                f"{name}: {weight:g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
             )
             advice = f", with `weights: {{{told}}}`" if told else ""
             at = format_epsilon(self.enough.epsilon)
@@ -214,13 +216,17 @@ def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, flo
 def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Enough:
     """The smallest epsilon that reaches wanted errors, in steps of a thousandth, and its weights.
 
-    Weights begin at one over the squared target, and grow where a table is farther from its target than others.
+    Weights begin at one over the squared target, and grow where a table is farther from its target than others. They
+    have two digits, and no table's is less than a hundredth of the largest.
     """
-    weights = {name: wanted.get(name, math.inf) ** -2 or 1e-6 * min(wanted.values()) ** -2 for name in family.names}
+    weights = {
+        name: wanted.get(name, math.inf) ** -2 or LEAST_WEIGHT * min(wanted.values()) ** -2 for name in family.names
+    }
     best: Enough | None = None
     for _ in range(_ROUNDS):
         most = max(weights.values())
-        weights = {name: max(1e-6, round(weight / most, 6)) for name, weight in weights.items()}
+        # As a person would write them into the spec.
+        weights = {name: float(f"{max(LEAST_WEIGHT, weight / most):.2g}") for name, weight in weights.items()}
         tried = replace(family, weights=tuple(weights.values()))
         epsilon = _smallest(tried, moved, wanted)
         errors = _errors(tried, moved, epsilon or LARGEST_EPSILON)

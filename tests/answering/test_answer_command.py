@@ -320,6 +320,13 @@ def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None
     assert lines[15].split()[:3] == ["other", "other", "3"]
 
 
+def test_a_table_names_its_release_and_period(store: Store) -> None:
+    audit = facts(store, "cells", "--by", "age")
+    which = f"cells, period {audit['period']}, revision {audit['revision']}"
+    for more in (("--by", "age"), ("--by", "age", "--pivot", "county"), ("--quantile", "age=0.5")):
+        assert which in answered(store, "cells", *more).stdout.splitlines()
+
+
 def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(store: Store) -> None:
     words = ("cells", "--mean", "age", "--low", "-5", "--high", "120")
     row = facts(store, *words)["rows"][0]

@@ -258,9 +258,7 @@ FACES = (
         "dphist_pipeline/planning/interview.py",
         ("planning/test_interview.py",),
         (
-            Mutation(
-                "            if not wrong:\n", "            if answer:\n", "an answer that check refuses is taken"
-            ),
+            Mutation("            if not wrong:\n", "            if answer:\n", "what check refuses is taken"),
             Mutation("sensitivity / (epsilon *", "1 / (epsilon *", "a cell is said to be nearer than it is"),
         ),
     ),

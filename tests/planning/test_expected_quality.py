@@ -9,6 +9,7 @@ from office import AGE, Office
 from system.test_families import FAMILY
 
 SMALL = "The share of `quality` buys nothing"
+KEEP = "Keep `quality` if a release holds "
 ONE_WARD: dict[str, Any] = {"axes": [{"column": "ward", "values": ["surgery"], "other": True}]}
 QUALITY = {"share": "1/10", "rows": 4}
 
@@ -32,17 +33,21 @@ def test_check_warns_where_it_tells_nothing_of_a_period_whose_cells_are_good(off
     office.opened().write_spec(quality=QUALITY, **ONE_WARD)
     facts, words = told(office)
     assert facts["quality_tells_from"] > facts["reliability"]["average_cell_poor_below"]["wards"]
-    assert SMALL in words and any(SMALL in remark for remark in facts["remarks"])
+    keep = f"{KEEP}{facts['quality_tells_from']:,} rows or more. With fewer its table cannot tell what the bound cuts"
+    assert words.count(keep) == 1 and any(keep in remark for remark in facts["remarks"])
     office.write_spec(quality=QUALITY, axes=[{**AGE, "width": 1}])  # many cells need more rows than the table
     facts, words = told(office)
-    assert facts["quality_tells_from"] < facts["reliability"]["average_cell_poor_below"]["wards"] and SMALL not in words
+    assert facts["quality_tells_from"] < facts["reliability"]["average_cell_poor_below"]["wards"] and KEEP not in words
 
 
 def test_the_share_that_check_names_is_enough(office: Office) -> None:
     wards: dict[str, Any] = {"axes": [{"column": "ward", "values": list("abcdefghijklmnopqrstuvwxyz"), "other": True}]}
     office.opened().write_spec(quality=QUALITY, **wards)
     facts, words = told(office)
-    rows, share = facts["reliability"]["average_cell_poor_below"]["wards"], words.split("A share of ")[1].split()[0]
+    rows, share = (
+        facts["reliability"]["average_cell_poor_below"]["wards"],
+        words.split("take a share of ")[1].split()[0],
+    )
     office.write_spec(quality={**QUALITY, "share": share.rstrip(",")}, **wards)
     assert 2 * told(office)[0]["quality_tells_from"] <= rows  # below twice those rows it tells little
 
@@ -62,5 +67,5 @@ def test_forecast_compares_a_quality_table_with_the_expected_records(office: Off
 def test_without_a_quality_table_nothing_is_said_of_one(office: Office) -> None:
     office.opened().write_spec()
     facts, words = told(office)
-    assert "quality_tells_from" not in facts and SMALL not in words
+    assert "quality_tells_from" not in facts and KEEP not in words
     assert "quality" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--json").json

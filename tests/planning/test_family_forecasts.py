@@ -28,6 +28,12 @@ def test_a_forecast_finds_the_epsilon_that_reaches_targets(family: Office) -> No
         assert (told["age_sex"] <= 20 and told["state"] <= 5) == reached
 
 
+def test_proposed_weights_are_such_as_a_person_would_write(family: Office) -> None:
+    for target in ("age_sex=20", "state=0.5"):
+        enough = family.run("forecast", family.folder / "spec.yaml", "--target", target, "--json").json["enough"]
+        assert all(0.01 <= weight <= 1 and weight == float(f"{weight:.2g}") for weight in enough["weights"].values())
+
+
 def test_targets_in_the_spec_are_those_of_a_forecast(family: Office) -> None:
     spec = family.folder / "spec.yaml"
     asked = family.run("forecast", spec, "--target", "age_sex=20", "--target", "state=5", "--json").json

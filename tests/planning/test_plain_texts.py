@@ -10,6 +10,7 @@ from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.planning.plain_texts import Reader, least_told, odds
+from dphist_pipeline.publishing.formatting import likelihood_ratio
 
 
 @pytest.mark.parametrize(
@@ -27,10 +28,11 @@ def test_the_least_count_that_is_told_from_none_has_one_error_in_twenty(
 
 @pytest.mark.parametrize(
     ("epsilon", "said"),
-    [("1/2", "at most 1.7 times"), ("1", "at most 2.8 times"), ("10", "at most 23,000 times"), ("20", "no bound")],
+    [("1/2", "at most 1.65 times"), ("1", "at most 2.72 times"), ("10", "at most 22,027 times"), ("20", "no bound")],
 )
 def test_odds_are_rounded_up(epsilon: str, said: str) -> None:
     assert odds(Fraction(epsilon)).startswith(said)
+    assert said == "no bound" or said == f"at most {likelihood_ratio(Fraction(epsilon))} times"
 
 
 @pytest.mark.parametrize("reader", get_args(Reader))
@@ -38,9 +40,9 @@ def test_every_reader_gets_the_numbers_of_the_spec(office: Office, reader: str) 
     office.write_spec(epsilon="1/2", max_rows_per_unit=4)
     ran = office.run("explain", "spec.yaml", "--for", reader)
     text = " ".join(ran.out.split())
-    assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 2.8 times" in text
+    assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 2.72 times" in text
     # Journalists get one number, and it holds for whatever somebody knows.
-    assert "no suppression" in text and (reader == "press") == ("at most 1.7 times" not in text)
+    assert "no suppression" in text and (reader == "press") == ("at most 1.65 times" not in text)
     assert "At most 4 records of each patient are counted" in text
     assert max(map(len, (line for line in ran.out.splitlines() if line[:1] not in "|#"))) <= 100
 
@@ -55,7 +57,7 @@ def test_an_accounts_total_bounds_what_is_said_of_all(office: Office) -> None:
 def test_nobody_known_to_be_in_the_source_is_told_twice_the_odds(office: Office) -> None:
     office.write_spec(epsilon="1/2", neighbours="substitute")
     told = office.run("explain", "spec.yaml", "--for", "legal", "--json").json
-    assert told["odds_between_values"] == told["odds"] == "at most 1.7 times"
+    assert told["odds_between_values"] == told["odds"] == "at most 1.65 times"
     assert "Who is in the source is not protected." in told["text"]
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from carded import FACTS, VOID, card, made, without_bars
 from collected_texts import PLURALS, TEMPLATES, collected, path_of, written
-from dphist_pipeline.publishing._about_publisher import About
 from jinja2 import nodes
 from test_ledger_page import report
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole

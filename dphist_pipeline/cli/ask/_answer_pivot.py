@@ -15,6 +15,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
     mark_of,
     names_of,
     print_rows_as_json,
+    print_which,
 )
 from dphist_pipeline.cli.terminal import out, print_table
 from dphist_pipeline.domain import with_words
@@ -63,6 +64,7 @@ def print_pivot(
     words = _words_of(publication, str(facts["pivot"]))
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
+    print_which(publication)
     reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.quality_tables import shift_of_shares
     from dphist_pipeline.estimates.reliability import LEGEND

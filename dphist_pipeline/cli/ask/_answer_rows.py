@@ -249,6 +249,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
     print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
+    print_which(publication, one_period=asked.question not in ("changes", "over"))
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -285,6 +286,13 @@ def _head(told: Sequence[ToldNumber | None]) -> str:
     """The head of the numbers that are told first: sums by unbiased estimates, single cells by the mechanism's."""
     unbiased = {one is not None and one.is_unbiased for one in told}
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
+
+
+def print_which(publication: Publication, one_period: bool = True) -> None:
+    """Names the release below a table of answers, with period and revision where they are of one."""
+    audit = publication.audit
+    of = f", period {audit['period']}, revision {audit['revision']}" if one_period else ", its periods"
+    out.print(f"[bold]{escape(audit['release'])}[/]{of}")
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:

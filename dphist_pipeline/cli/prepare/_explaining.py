@@ -138,8 +138,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 def remarks_of(spec: ReleaseSpec) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
-    where = f"where a {per} holds {rows:,} rows, enough for the average cell not to be poor"
-    return [*spec.remarks, *small_share(spec, rows, where)]
+    return [*spec.remarks, *small_share(spec, rows, per)]
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:

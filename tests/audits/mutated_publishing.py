@@ -187,14 +187,17 @@ PUBLISHING = (
     ),
     Part(
         "dphist_pipeline/publishing/index_pages.py",
-        (INDEX,),
+        (INDEX, "answering/test_picker_files.py"),
         (
             Mutation("one.stands and current[one.period] != one for one", "False for one", "nothing was superseded"),
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
-                "listed, sorted(audits)]", "listed]", "a withdrawn revision that is not the latest changes no page"
+                "listed, sorted(audits), _picker(release)]",
+                "listed, _picker(release)]",
+                "a withdrawn revision that is not the latest changes no page",
             ),
+            Mutation("sorted(audits), _picker(release)]", "sorted(audits)]", "a list that changed changes no page"),
         ),
     ),
     Part(

@@ -4,7 +4,19 @@
 "use strict";
 const dphPicker = (() => {
   const loaded = new Map(); // cells, by table and period
-  let release = null, place = "", weight = 0, asked = 0;
+  let release = null, place = "", weight = 0, asked = 0, page = { texts: {} };
+
+  // -- words -----------------------------------------------------------------------------------------------------------------
+
+  // A text in the language of the page, with its values. The English one is its key.
+  function said(text, values = {}) {
+    return (page.texts[text] || text).replace(/%\((\w+)\)s/g, (_, name) => values[name]).replaceAll("%%", "%");
+  }
+
+  const dayText = (day) => {
+    const [year, month, date] = day.split("-");
+    return page.day ? page.day.replace("%d", date).replace("%m", month).replace("%Y", year) : day;
+  };
 
   // -- numbers ---------------------------------------------------------------------------------------------------------------
 
@@ -50,7 +62,7 @@ const dphPicker = (() => {
     const exact = size.toFixed(decimals + 40), rest = exact.slice(-40), cut = exact.slice(0, -40).replace(/\.$/, "");
     const isEven = /^50*$/.test(rest) && Number(cut.slice(-1)) % 2 === 0;
     const [whole, part] = (isEven ? cut : size.toFixed(decimals)).split(".");
-    const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
+    const text = whole.replace(/\B(?=(\d{3})+$)/g, page.thousands || ",") + (part ? `${page.decimal || "."}${part}` : "");
     return number < 0 && /[1-9]/.test(text) ? `−${text}` : text;
   }
 
@@ -59,7 +71,7 @@ const dphPicker = (() => {
     const width = known(answer.ci_upper) ? answer.ci_upper - answer.ci_lower : 0;
     const decimals = decimalsOf(answer.noise_error > 0 ? answer.noise_error : width / 3.92);
     const text = (number) => shown(number, decimals);
-    const ends = known(answer.ci_lower) ? `${text(answer.ci_lower)}\u00a0to\u00a0${text(answer.ci_upper)}` : "";
+    const ends = known(answer.ci_lower) ? said("%(low)s to %(high)s", { low: text(answer.ci_lower), high: text(answer.ci_upper) }).replaceAll(" ", "\u00a0") : "";
     const isEstimate = answer.cells === 1 || !known(answer.unbiased);
     const value = isEstimate ? answer.estimate : answer.unbiased;
     const below = value - answer.ci_lower, above = answer.ci_upper - value;
@@ -224,10 +236,10 @@ const dphPicker = (() => {
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
       basis: "noise_only", note: null, reliability: null,
     };
-    if (!ends) return { ...answer, note: row.sums ? texts.cuts_group : texts.no_interval };
+    if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
     answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
-    if (row.estimate < ends[0] - 1e-6 || row.estimate > ends[1] + 1e-6) answer.note = texts.smoothed;
-    else if (row.estimate < 0) answer.note = texts.below;
+    if (row.estimate < ends[0] - 1e-6 || row.estimate > ends[1] + 1e-6) answer.note = said(texts.smoothed);
+    else if (row.estimate < 0) answer.note = said(texts.below);
     const error = ends[1] - ends[0] > 6 * answer.noise_error ? (ends[1] - ends[0]) / 4 : answer.noise_error;
     const { fair, good } = release.reliable;
     answer.reliability =
@@ -265,17 +277,17 @@ const dphPicker = (() => {
     }
     if (isMixed) half = null;
     const unbiased = hasBars ? exactSum(rows.map((one) => one.unbiased)) : null;
-    const estimate = exactSum(rows.map((one) => one.estimate)), texts = release.notes, said = [];
+    const estimate = exactSum(rows.map((one) => one.estimate)), texts = release.notes, notes = [];
     const missing = days(periods[0][1], periods[periods.length - 1][2]) - periods.reduce((sum, one) => sum + days(one[1], one[2]), 0);
-    if (missing > 0) said.push(`${missing}${missing === 1 ? texts.missing_day : texts.missing_days}, and not in this sum`);
-    if (!known(half)) said.push(texts.no_interval);
-    else if (Math.abs(estimate - unbiased) > half + 1e-6) said.push(texts.smoothed);
-    else if (estimate < 0) said.push(texts.below);
+    if (missing > 0) notes.push(said(missing === 1 ? "%(number)s day between them is in no published period, and not in this sum" : "%(number)s days between them are in no published period, and not in this sum", { number: missing }));
+    if (!known(half)) notes.push(said(texts.no_interval));
+    else if (Math.abs(estimate - unbiased) > half + 1e-6) notes.push(said(texts.smoothed));
+    else if (estimate < 0) notes.push(said(texts.below));
     return {
       estimate, unbiased, cells: row.cells, noise_error: known(variance) ? Math.sqrt(variance) : null,
       ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
       basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
-      note: said.join("; ") || null, reliability: null,
+      note: notes.join("; ") || null, reliability: null,
     };
   }
 
@@ -305,7 +317,7 @@ const dphPicker = (() => {
     if (there && there.mark === mark) return Promise.resolve(there);
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
-      const fail = () => reject(new Refused("The numbers have changed since this page was opened. Load the page again."));
+      const fail = () => reject(new Refused(said("The numbers have changed since this page was opened. Load the page again.")));
       script.src = `${fileOf(table, period)}?${mark}`;
       script.onload = () => {
         const cells = loaded.get(keyOf(table.name, period));
@@ -340,21 +352,21 @@ const dphPicker = (() => {
     const periods = table.periods.filter(([key]) => key >= first && key <= last);
     const call = callFor(table, box, first, last, periods.length === 1);
     const unanswered = (why) => ({ call, why });
-    if (table.cells > release.most.cells) return unanswered(`this table has ${shown(table.cells, 0)} cells`);
-    if (table.axes === null) return unanswered("the axes of this table have too many values");
-    if (periods.length > release.most.files) return unanswered(`these are ${periods.length} periods`);
+    if (table.cells > release.most.cells) return unanswered(said("this table has %(number)s cells", { number: shown(table.cells, 0) }));
+    if (table.axes === null) return unanswered(said("the axes of this table have too many values"));
+    if (periods.length > release.most.files) return unanswered(said("these are %(number)s periods", { number: shown(periods.length, 0) }));
     const parts = periods.map((period) => {
       const best = bestTable(table, period, box);
       return [best, best && best.periods.find(([key]) => key === period[0])];
     });
     const hasFile = ([best, period]) => best && best.axes !== null && period && period[5] !== null;
-    if (!parts.every(hasFile)) return unanswered("another table of this family tells less noise, and is too large");
-    if (!parts.every(([, period]) => period[6])) return unanswered("the axes were others in one of these periods");
+    if (!parts.every(hasFile)) return unanswered(said("another table of this family tells less noise, and is too large"));
+    if (!parts.every(([, period]) => period[6])) return unanswered(said("the axes were others in one of these periods"));
     const bytes = parts.reduce((sum, [, period]) => sum + period[5], weight);
-    if (bytes > release.most.loaded) return unanswered(`${(bytes / 1e6).toFixed(1)} megabytes would be loaded`);
+    if (bytes > release.most.loaded) return unanswered(said("%(number)s megabytes would be loaded", { number: shown(bytes / 1e6, 1) }));
     const cells = await Promise.all(parts.map(([best, period]) => load(best, period)));
     const rows = cells.map((one, at) => summed(parts[at][0], one, box));
-    if (rows.some((row) => row === null)) throw new Refused("No cell has all that you chose.");
+    if (rows.some((row) => row === null)) throw new Refused(said("No cell has all that you chose."));
     const answers = rows.map(answerOf);
     const sum = rows.length === 1 ? answers[0] : answerOver(rows, periods);
     return { call, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
@@ -369,9 +381,9 @@ const dphPicker = (() => {
   }
 
   const daysOf = ([key, first, after]) => {
-    if (!first) return key === "all" ? "all records" : key;
+    if (!first) return key === "all" ? said("all records") : dayText(key);
     const last = new Date(Date.parse(after) - 86400000).toISOString().slice(0, 10);
-    return last <= first ? first : `${first} to ${last}`;
+    return last <= first ? dayText(first) : said("%(low)s to %(high)s", { low: dayText(first), high: dayText(last) });
   };
 
   function select(label, options, chosen, id) {
@@ -383,8 +395,8 @@ const dphPicker = (() => {
   // Two lists of bins; the function gives the condition, null for none, and its words.
   function rangeField(axis, id) {
     const bins = axis.labels.slice(0, axis.other ? -1 : undefined);
-    const [fromLabel, from] = select("from", ["all", ...bins], 0, `${id}-from`);
-    const [toLabel, to] = select("to", bins, bins.length - 1, `${id}-to`);
+    const [fromLabel, from] = select(said("from"), [said("all"), ...bins], 0, `${id}-from`);
+    const [toLabel, to] = select(said("to"), bins, bins.length - 1, `${id}-to`);
     to.disabled = true;
     from.addEventListener("change", () => {
       to.disabled = from.value === "0";
@@ -397,7 +409,7 @@ const dphPicker = (() => {
     return [field, () => {
       if (from.value === "0") return null;
       const first = Number(from.value) - 1, last = Number(to.value);
-      const words = first === last ? bins[first] : `${bins[first]}, up to ${bins[last]}`;
+      const words = first === last ? bins[first] : said("%(first)s, up to %(last)s", { first: bins[first], last: bins[last] });
       return { name: axis.name, condition: [axis.lower[first], axis.upper[last]], words };
     }];
   }
@@ -407,7 +419,7 @@ const dphPicker = (() => {
   // A list of boxes to tick; of many values those that hold what was typed.
   function choiceField(name, values, labels, id) {
     const chosen = new Set(), list = element("div", { className: "ticks" }), many = values.length > FEW;
-    const said = element("p", { className: "note" });
+    const state = element("p", { className: "note" });
     const find = element("input", { type: "search", id: `${id}-find`, autocomplete: "off" });
     function show() {
       const wanted = find.value.trim().toLowerCase();
@@ -420,20 +432,21 @@ const dphPicker = (() => {
       say(held.length);
     }
     function say(held) {
-      const none = chosen.size ? `${shown(chosen.size, 0)} chosen` : "none chosen: all count";
-      said.textContent = held > MOST_LISTED ? `${none}; the first ${MOST_LISTED} of ${shown(held, 0)} are listed` : none;
+      const none = chosen.size ? said("%(number)s chosen", { number: shown(chosen.size, 0) }) : said("none chosen: all count");
+      const listed = { most: MOST_LISTED, all: shown(held, 0) };
+      state.textContent = held > MOST_LISTED ? `${none}; ${said("the first %(most)s of %(all)s are listed", listed)}` : none;
     }
     find.addEventListener("input", show);
     find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
     if (many) list.classList.add("long");
     show();
     const field = element("fieldset", {}, element("legend", {}, name));
-    if (many) field.append(element("label", {}, element("span", {}, "find"), find));
-    field.append(list, said);
+    if (many) field.append(element("label", {}, element("span", {}, said("find")), find));
+    field.append(list, state);
     return [field, () => {
       if (!chosen.size) return null;
       const places = [...chosen].sort((one, other) => one - other), few = places.slice(0, FEW).map((at) => labels[at]);
-      const words = few.join(", ") + (places.length > FEW ? ` and ${places.length - FEW} more` : "");
+      const words = few.join(", ") + (places.length > FEW ? said(" and %(number)s more", { number: places.length - FEW }) : "");
       return { name, condition: places.map((at) => values[at]), words };
     }];
   }
@@ -448,7 +461,7 @@ const dphPicker = (() => {
       fields.push(choiceField(axis.name, axis.values, axis.labels, `axis-${number}`));
       axis.levels.forEach(([name, values], level) => {
         const groups = [...new Set(values)];
-        fields.push(choiceField(name, groups, groups.map((one) => one ?? "other"), `axis-${number}-${level}`));
+        fields.push(choiceField(name, groups, groups.map((one) => one ?? said("other")), `axis-${number}-${level}`));
       });
     });
     return fields;
@@ -458,52 +471,52 @@ const dphPicker = (() => {
     const periods = table.periods, last = periods.length - 1;
     if (periods.length === 1 && !periods[0][1]) return [null, () => [periods[0], periods[0]]];
     const words = periods.map(daysOf);
-    const [fromLabel, from] = select("first", words, last, "period-from"), [toLabel, to] = select("last", words, last, "period-to");
+    const [fromLabel, from] = select(said("first"), words, last, "period-from"), [toLabel, to] = select(said("last"), words, last, "period-to");
     from.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) to.value = from.value; });
     to.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) from.value = to.value; });
-    const field = element("fieldset", {}, element("legend", {}, "Period"), element("div", { className: "pair" }, fromLabel, toLabel));
+    const field = element("fieldset", {}, element("legend", {}, said("Period")), element("div", { className: "pair" }, fromLabel, toLabel));
     return [field, () => [periods[Number(from.value)], periods[Number(to.value)]]];
   }
 
   function factList(answer, numbers, isOverPeriods) {
     const facts = element("dl", { className: "facts" });
     const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
-    if (isOverPeriods) add("Periods", "whoever was counted in several of them counts in each");
-    if (numbers.ends) add("95\u00a0% interval", numbers.ends);
-    if (!numbers.isEstimate) add("Estimate of the mechanism", numbers.estimate);
-    add("Cells", shown(answer.cells, 0));
-    if (answer.reliability) add("Reliability", answer.reliability);
-    if (answer.note) add("Note", answer.note);
+    if (isOverPeriods) add(said("Periods"), said("whoever was counted in several of them counts in each"));
+    if (numbers.ends) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
+    if (!numbers.isEstimate) add(said("Estimate of the mechanism"), numbers.estimate);
+    add(said("Cells"), shown(answer.cells, 0));
+    if (answer.reliability) add(said("Reliability"), said(answer.reliability));
+    if (answer.note) add(said("Note"), answer.note);
     return facts;
   }
 
   function periodTable(periods) {
     const rows = periods.map(([period, answer]) => element("tr", {},
       element("th", { scope: "row" }, daysOf(period)), element("td", { className: "n" }, told(answer).number),
-      element("td", {}, answer.reliability || "–")));
-    const heads = ["Period", "Sum, 95\u00a0%", "Reliability"].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
+      element("td", {}, answer.reliability ? said(answer.reliability) : "–")));
+    const heads = [said("Period"), said("Sum, 95 %%").replace(" %", "\u00a0%"), said("Reliability")].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
     const around = element("div", { className: "scroll", tabIndex: 0 }, table);
     around.setAttribute("role", "region");
-    around.setAttribute("aria-label", "Table of the chosen periods");
+    around.setAttribute("aria-label", said("Table of the chosen periods"));
     return around;
   }
 
   function callText(call) {
     const text = element("pre", { tabIndex: 0 }, element("code", {}, `ATTACH 'catalog.duckdb' AS r (READ_ONLY);\n${call}`));
     text.setAttribute("role", "region");
-    text.setAttribute("aria-label", "The same question in SQL");
+    text.setAttribute("aria-label", said("The same question in SQL"));
     return text;
   }
 
   function result(found, words) {
     const about = element("p", { className: "kind" }, words);
     if (!found.sum) {
-      const why = element("p", {}, `This page cannot answer that: ${found.why}. Ask it in SQL, with `, element("code", {}, "catalog.duckdb"), " from the first page:");
+      const why = element("p", {}, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
       return [about, why, callText(found.call)];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
-    const sql = element("details", {}, element("summary", {}, "The same question in SQL"), callText(found.call));
+    const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
     return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
   }
 
@@ -512,7 +525,7 @@ const dphPicker = (() => {
     const [periods, chosenPeriods] = periodField(table), fields = fieldsOf(table), before = [];
     if (release.tables.length > 1) {
       const names = release.tables.map((one) => one.table || one.name), at = release.tables.indexOf(table);
-      const [label, tables] = select("Table", names, at, "table");
+      const [label, tables] = select(said("Table"), names, at, "table");
       tables.addEventListener("change", () => {
         output.replaceChildren();
         build(form, output, release.tables[Number(tables.value)]);
@@ -521,20 +534,20 @@ const dphPicker = (() => {
       before.push(element("div", { className: "pair" }, label));
     }
     const axes = element("div", { className: "axes" }, ...fields.map(([field]) => field));
-    const button = element("button", { type: "submit" }, "Show the sum");
+    const button = element("button", { type: "submit" }, said("Show the sum"));
     form.replaceChildren(...before, ...(periods ? [periods] : []), axes, button);
     form.onsubmit = async (event) => {
       event.preventDefault();
       const conditions = fields.map(([, read]) => read()).filter((one) => one !== null), number = (asked += 1);
       const [first, last] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
-      const when = first === last ? daysOf(first) : `${daysOf(first)}, up to ${daysOf(last)}`;
+      const when = first === last ? daysOf(first) : said("%(first)s, up to %(last)s", { first: daysOf(first), last: daysOf(last) });
       const words = [when, ...conditions.map((one) => `${one.name}: ${one.words}`)].join("; ");
       output.setAttribute("aria-busy", "true");
       let shownNow;
       try {
         shownNow = result(await ask(table.name, box, first[0], last[0]), words);
       } catch (error) {
-        shownNow = [element("p", {}, error instanceof Refused ? error.message : `The sum could not be worked out (${error.message}).`)];
+        shownNow = [element("p", {}, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
       }
       if (number !== asked) return;
       output.replaceChildren(...shownNow);
@@ -547,6 +560,7 @@ const dphPicker = (() => {
       const form = document.getElementById("picker"), script = document.currentScript;
       place = script.src.replace(/release\.js(\?.*)?$/, "");
       weight = Number(form.dataset.weight);
+      page = JSON.parse(document.getElementById("picker-words").textContent);
       release = content;
       if (release.tables.length) build(form, document.getElementById("picked"), release.tables[0]);
     },

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dphist_pipeline.languages.texts import marked
 
-NO_INTERVAL = "no interval: the mechanism paid for no noisy cells"
-CUTS_GROUP = "no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group"
-SMOOTHED = "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
-BELOW = "the estimate is below 0 by its noise; no true count is"
+NO_INTERVAL = marked("no interval: the mechanism paid for no noisy cells")
+CUTS_GROUP = marked("no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group")
+SMOOTHED = marked(
+    "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
+)
+BELOW = marked("the estimate is below 0 by its noise; no true count is")
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"

@@ -26,6 +26,7 @@ from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
+from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     Told,
     days_in_words,
@@ -225,6 +226,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_shown(newest) if newest is not None else None,
         picker=_picker(folder) if newest is not None else {},
+        picker_words=json_in_page(picker_words()),
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) for one in shown],
         left_out=len(told) - len(shown),

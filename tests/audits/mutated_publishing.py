@@ -237,15 +237,18 @@ PUBLISHING = (
     ),
     Part(
         "dphist_pipeline/publishing/index_pages.py",
-        (INDEX, LANGUAGES),
+        (INDEX, LANGUAGES, "answering/test_picker_files.py"),
         (
             Mutation("with in_language(about.language):", "with in_language(''):", "the page of all is in English"),
             Mutation("one.stands and current[one.period] != one for one", "False for one", "nothing was superseded"),
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
-                "listed, sorted(audits)]", "listed]", "a withdrawn revision that is not the latest changes no page"
+                "listed, sorted(audits), _picker(release)]",
+                "listed, _picker(release)]",
+                "a withdrawn revision that is not the latest changes no page",
             ),
+            Mutation("sorted(audits), _picker(release)]", "sorted(audits)]", "a list that changed changes no page"),
         ),
     ),
     Part(

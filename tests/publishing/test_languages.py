@@ -100,7 +100,8 @@ def _values(tree: nodes.Template) -> list[str]:
 
 def _without_code(source: str) -> str:
     """A template without style sheets, SQL and formulas."""
-    source = re.sub(r"[^{}\n]*\{[^{}]*\}", " ", source)
+    for _ in range(2):  # rules within `@media`, then that itself
+        source = re.sub(r"[^{}\n]*\{[^{}]*\}", " ", source)
     for begins, ends in (("<style>", "</style>"), ("<pre", "</pre>"), ("<code>", "</code>"), ("<!", ">")):
         source = re.sub(f"{begins}.*?{ends}", " ", source, flags=re.DOTALL)
     return source

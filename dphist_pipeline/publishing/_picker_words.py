@@ -1,0 +1,65 @@
+"""The words of the picker on a release's page, which its script takes from the page, so that it speaks its language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.languages.texts import LANGUAGES, language, marked, translated
+
+# The English texts of `picker.js`, which are the keys by which it asks for them.
+TEXTS = (
+    marked("%(low)s to %(high)s"),
+    marked("%(first)s, up to %(last)s"),
+    marked("The numbers have changed since this page was opened. Load the page again."),
+    marked("this table has %(number)s cells"),
+    marked("the axes of this table have too many values"),
+    marked("these are %(number)s periods"),
+    marked("another table of this family tells less noise, and is too large"),
+    marked("the axes were others in one of these periods"),
+    marked("%(number)s megabytes would be loaded"),
+    marked("No cell has all that you chose."),
+    marked("all records"),
+    marked("all"),
+    marked("find"),
+    marked("first"),
+    marked("last"),
+    marked("%(number)s chosen"),
+    marked("none chosen: all count"),
+    marked("the first %(most)s of %(all)s are listed"),
+    marked(" and %(number)s more"),
+    marked("Period"),
+    marked("Periods"),
+    marked("whoever was counted in several of them counts in each"),
+    marked("95 %% interval"),
+    marked("Estimate of the mechanism"),
+    marked("Cells"),
+    marked("Reliability"),
+    marked("Note"),
+    marked("Sum, 95 %%"),
+    marked("Table"),
+    marked("Table of the chosen periods"),
+    marked("The same question in SQL"),
+    marked("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:"),
+    marked("Show the sum"),
+    marked("The sum could not be worked out (%(why)s)."),
+    marked("%(number)s day between them is in no published period, and not in this sum"),
+    marked("%(number)s days between them are in no published period, and not in this sum"),
+    *(notes.NO_INTERVAL, notes.CUTS_GROUP, notes.SMOOTHED, notes.BELOW),
+)
+# Texts that other modules mark, with their contexts.
+IN_CONTEXT = {
+    **{"good": "reliability", "fair": "reliability", "poor": "reliability"},
+    **{"from": "column", "to": "column", "other": "category"},
+}
+
+
+def picker_words() -> dict[str, Any]:
+    """What the script takes from the page: its texts in the language of the page, and the signs of numbers and days."""
+    spoken = language()
+    if spoken is LANGUAGES["en"]:
+        return {"texts": {}}
+    day = spoken.day.removeprefix("{:").removesuffix("}")
+    texts = {text: translated(text) for text in TEXTS}
+    texts |= {text: translated(text, context) for text, context in IN_CONTEXT.items()}
+    return {"texts": texts, "thousands": spoken.thousands, "decimal": spoken.decimal, "day": day}

@@ -90,13 +90,11 @@ def _translations(code: Code) -> Texts:
 
 
 def translated(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
-    """A text in the language of the page, with its places for values as they are; in English if there is none.
+    """A text in the language of the page, with its places for values and the blanks around it as they are.
 
     Args:
-        message: in English; blanks around it stay.
         context: tells apart what English says by one word.
         plural: the message for other numbers than one.
-        number: that the message speaks of.
     """
     spoken = _SPOKEN.get()
     own = plural if plural and spoken.plural(number) else message

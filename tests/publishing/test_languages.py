@@ -38,7 +38,7 @@ WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "ot
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 PLACE = re.compile(r"%\((\w+)\)s")
 TAG = re.compile(r"<[^>]+>")
-SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^ [a-z]{2,}|^(?!Bars$|Parquet$)[A-Z][a-z]{2,}")
+SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^(?! to $| wide$) [a-z]{2,}|^(?!Bars$|Parquet$)[A-Z][a-z]{2,}")
 WORD = re.compile(r"[^\W\d_]{2,}")
 # Words of the data and the names in it; all else that a reader sees is a text of ours.
 DATA = {
@@ -100,7 +100,7 @@ def _values(tree: nodes.Template) -> list[str]:
 
 def _without_code(source: str) -> str:
     """A template without style sheets, SQL and formulas."""
-    for _ in range(2):  # rules within `@media`, then that itself
+    for _ in range(2):  # rules of a style sheet, then those around them
         source = re.sub(r"[^{}\n]*\{[^{}]*\}", " ", source)
     for begins, ends in (("<style>", "</style>"), ("<pre", "</pre>"), ("<code>", "</code>"), ("<!", ">")):
         source = re.sub(f"{begins}.*?{ends}", " ", source, flags=re.DOTALL)

@@ -92,7 +92,6 @@ def interview(
     """Asks for all that a spec needs; is sent one answer for each question.
 
     Args:
-        output: path of the spec.
         named: the source as given on the command line.
         mechanism: as on a command line; empty asks what shall be served.
 

@@ -28,12 +28,20 @@ def keep_spec(store: Store, spec: ReleaseSpec) -> None:
     """Keeps the fields that are in a spec's digest; the same spec is kept once."""
     keep_cadence(store, spec)
     path = _place(store, spec.digest)
-    if path.exists():
-        return
-    make_folder(path.parent)
-    draft = path.with_name(f".{uuid.uuid4().hex}")
-    write_durably(draft, canonical_json(spec.digested()).encode("ascii"))
-    draft.replace(path)
+    if not path.exists():
+        _write(path, spec)
+
+
+def keep_signed(store: Store, spec: ReleaseSpec) -> None:
+    """Keeps the fields of the spec that an operator saw and signed for, in the place of earlier ones."""
+    _write(_signed(store, spec), spec)
+
+
+def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
+    """The first fields in which a spec differs from the one that an operator signed for; empty if none was kept."""
+    with suppress(OSError, ValueError):
+        return _changes(json.loads(_signed(store, spec).read_bytes()), spec)
+    return []
 
 
 def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
@@ -41,8 +49,23 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
     with suppress(OSError, ValueError):
         kept = json.loads(_place(store, digest).read_bytes())
         if sha256(kept) == digest:
-            return list(islice(_differences("", kept, json.loads(canonical_json(spec.digested()))), MOST_SHOWN))
+            return _changes(kept, spec)
     return []
+
+
+def _changes(kept: Any, spec: ReleaseSpec) -> list[Change]:
+    return list(islice(_differences("", kept, json.loads(canonical_json(spec.digested()))), MOST_SHOWN))
+
+
+def _write(path: Path, spec: ReleaseSpec) -> None:
+    make_folder(path.parent)
+    draft = path.with_name(f".{uuid.uuid4().hex}")
+    write_durably(draft, canonical_json(spec.digested()).encode("ascii"))
+    draft.replace(path)
+
+
+def _signed(store: Store, spec: ReleaseSpec) -> Path:
+    return store.root / "specs" / "signed" / f"{spec.release}.json"
 
 
 def _place(store: Store, digest: str) -> Path:

@@ -30,6 +30,7 @@ from dphist_pipeline.releasing import _taken_names as taken_names
 from dphist_pipeline.releasing import release_spec
 from dphist_pipeline.releasing._expected_files import FilesMissing
 from dphist_pipeline.releasing._period_lengths import refuse_other_length
+from dphist_pipeline.releasing._spec_changes import changes_since_signed
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -267,6 +268,18 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
             return Compared(types=engines.check(plan, decisions, Path(scratch)))
     except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
         return Compared(str(error))
+
+
+def changed_since_signed(spec: ReleaseSpec, store: Store) -> str:
+    """A warning where a spec changed since an operator signed for it, before its first charge; else empty."""
+    changes = changes_since_signed(store, spec)
+    if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
+        return ""
+    told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes)
+    return (
+        f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a change "
+        "costs nothing, and after it a revision. To show an operator the spec as it is: dphist ledger allow --for SPEC."
+    )
 
 
 def unsaid_dates(spec: ReleaseSpec, store: Path | None, period: str, opens: bool = True) -> str:

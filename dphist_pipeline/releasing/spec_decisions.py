@@ -19,6 +19,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing import allowing, release_spec
+from dphist_pipeline.releasing._spec_changes import keep_signed
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_lists import CodeListFolders
@@ -190,6 +191,10 @@ class SpecDecisions:
             commands.append(f"{allow} --spark ADDRESS")
         commands += [f"{allow} --check {check} --reason TEXT" for check in spec.required_checks]
         return commands
+
+    def keep(self, store: Store) -> None:
+        """Keeps the spec as it was shown: the first release says what changed since."""
+        keep_signed(store, self.spec)
 
     def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:
         """Enters the decisions, each as its own command would.

@@ -264,8 +264,10 @@ RELEASING = (
             "system/test_upstream.py",
             "attacks/test_code_lists_that_read.py",
             "attacks/test_sources_that_were_not_allowed.py",
+            "unit/test_spec_decisions.py",
         ),
         (
+            Mutation("charge.release == spec.release for", "False for", "a change is told after the charge, too"),
             Mutation("if files & set(files_of(other)):", "if False:", "two accounts spend on the same people"),
             Mutation("or _lies_in(root, real):", "or False:", "the store lies in a public folder"),
             Mutation("if _lies_in(os.path.realpath(path), root):", "if False:", "a file of the store is a code list"),

@@ -25,12 +25,17 @@ from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.interview import Decided, Question, interview
 from dphist_pipeline.releasing.release_spec import load_spec
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is asked before anything is released")
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 # Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
 COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
 USUAL = ["", "", "", "", "", "", "Novel, Film", "", "", "", "", ""]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a test lie in a folder of its own, in an office or not."""
+    monkeypatch.chdir(tmp_path)
 
 
 def asked(
@@ -188,7 +193,7 @@ def test_rows_of_their_own_need_no_cap_and_no_outcome() -> None:
     assert decided.spec.sensitivity == 1 and 'epsilon: "1/3"' in decided.text and "max_rows" not in decided.text
 
 
-def test_what_shall_be_served_names_the_mechanism_and_an_option_leaves_the_question_out() -> None:
+def test_what_shall_be_served_names_the_mechanism_unless_an_option_does() -> None:
     ranges, _ = asked([*ANSWERS[:8], "ranges", *ANSWERS[9:]])
     tables, _ = asked([*ANSWERS[:8], "tables", *ANSWERS[9:]])
     assert ranges is not None and ranges.spec.mechanism == "multiscale" and "# To serve ranges:" in ranges.text

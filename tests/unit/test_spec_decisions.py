@@ -125,7 +125,7 @@ def test_a_terminal_is_asked_and_only_yes_signs(
     office: Office, monkeypatch: pytest.MonkeyPatch, answer: bool, accounts: int
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("dphist_pipeline.cli.operate._signing._asks", lambda: True)
+    monkeypatch.setattr("dphist_pipeline.cli.operate._signing.at_a_terminal", lambda: True)
     monkeypatch.setattr(typer, "confirm", lambda what, default: asked.append(what) or (answer and not default))
     assert office.run(*OPEN).code == (0 if answer else 1) and asked == ["Sign this?"]
     assert len(decided(office)[0]) == accounts
@@ -214,3 +214,19 @@ def test_a_source_of_another_account_is_refused_before_it_is_shown(office: Offic
     office.write_attributes_alone(**{**LOANS, "account": "other"})
     check_changes_nothing(office, lambda: office.run(*OPEN), "library")
     assert signed(office, *OPEN, "--also-of", "library").code == 0
+
+
+def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(office: Office) -> None:
+    """Before the charge, and not after a first one: a revision asks for a reason then."""
+    changed = 'changed since an operator signed for it: `axes[0].tidy` was its default and is ["trim"]'
+    signed(office, *OPEN)
+    office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim"]}]})
+    held = office.release("--period", "2026-03-02")  # it has no periods, so nothing is charged
+    assert held.code != 0 and changed in held.err
+    assert office.run(*ALLOW).code == 0
+    assert changed not in office.release("--period", "2026-03-02").err
+    office.write_attributes_alone(**LOANS)
+    told = office.release("--json").json
+    assert told["warnings"] and "is its default" in told["warnings"][0]
+    office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim"]}]})
+    assert "changed since an operator" not in office.release().err

@@ -41,6 +41,7 @@ def show_and_sign(
         command: that would sign them, without `--yes`.
     """
     if decisions.nothing:
+        decisions.keep(store)
         if as_json:
             print_json({"signed": False, **decisions.facts})
         else:
@@ -61,6 +62,7 @@ def show_and_sign(
             raise decisions.unsigned(shlex.join(command))
     with deciding(store, ledger) as operator:
         made = decisions.sign(ledger, operator)
+    decisions.keep(store)
     if as_json:
         print_json({"signed": True, "digest": digest, **decisions.facts})
         return

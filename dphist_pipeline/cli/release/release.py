@@ -51,9 +51,11 @@ def _release(
     spec: Path, period: str | None, store: Path | None, reason: str, upstream_checked: str, as_json: bool
 ) -> None:
     # Imported here, while the processes that were started early import what they need.
+    from rich.markup import escape
+
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.release.decide import print_waiting
-    from dphist_pipeline.cli.terminal import print_json, print_release, progress, statement_facts
+    from dphist_pipeline.cli.terminal import err, print_json, print_release, progress, statement_facts
     from dphist_pipeline.releasing import allowing, release
     from dphist_pipeline.releasing.approvals import AwaitsApproval
     from dphist_pipeline.releasing.locations import store_folder
@@ -61,6 +63,9 @@ def _release(
 
     checked = allowing.load_spec(spec, store)
     opened = Store.open(store_folder(store))
+    changed = allowing.changed_since_signed(checked, opened)
+    if changed and not as_json:
+        err.print(f"[yellow]![/] {escape(changed)}")
     try:
         with progress(as_json) as step:
             made = release.release(
@@ -70,12 +75,13 @@ def _release(
         print_waiting(waiting, as_json)
         return
     warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
+    warnings = [one for one in (warning, changed) if one]
     statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
-            | ({"warnings": [warning]} if warning else {})
+            | ({"warnings": warnings} if warnings else {})
             | ({"total_holds_zero": True} if made.audit.get("total_holds_zero") else {})
             | ({"compared": compared.facts} if compared.periods else {})
             | ({"copied_to": opened.public_address} if opened.public_address else {})

@@ -415,7 +415,7 @@ class Publication:
         more: Mapping[str, object] = NO_NAMES,
     ) -> pa.Table:
         mine = self.source
-        named = {"period": mine.period, "revision": mine.revision, **more, **self._chance(macro)}
+        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
         return call_macro((mine,), macro, columns, arguments, named, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:

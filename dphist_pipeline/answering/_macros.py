@@ -1,8 +1,8 @@
 """The SQL macros of the catalogue, each rendered by Jinja2 from its file in `sql/answering/`.
 
-A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`; what several macros ask is
-a macro of its own in `internals/`, which lies beside the catalogue's tables. In an attached catalogue a macro does not
-see others by their names: the expression `inner` asks one by DuckDB's `query`, which takes the name as text.
+A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`; what several macros ask
+is a macro of its own in `internals/`, which lies beside the catalogue's tables. In an attached catalogue a macro does
+not see others by their names: the expression `inner` asks one by DuckDB's `query`, which takes the name as text.
 """
 
 from __future__ import annotations

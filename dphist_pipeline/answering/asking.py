@@ -39,6 +39,7 @@ ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper",
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
 POPULATION = "dph_population"
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
+NO_NAMES: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -261,16 +262,35 @@ class Publication:
         (row,) = self._rows("dph_ratio", self._whole_bins(first), self._whole_bins(second))
         return found_in_row(Answer, row)
 
-    def changes(self, box: Box) -> pa.Table:
-        """The change of a count from each period of the release to the next one: `dph_changes`.
+    def ratio_by(self, by: Sequence[str], first: Box, second: Box) -> pa.Table:
+        """The ratio of two boxes for each value of some axes or levels: `dph_ratio`.
 
         Returns:
-            One row per period but the first: both periods and their estimates, then the columns of an answer.
+            One row per combination in which both boxes have cells: the columns of the axes, both counts, then the
+            columns of an answer.
+
+        Raises:
+            QuestionRefused: an axis or level is unknown, no combination has cells in both boxes, or see `chosen_cells`.
+        """
+        columns = ("first_estimate", "second_estimate", *ANSWER_COLUMNS, "capped", "chance")
+        boxes = (self._whole_bins(first), self._whole_bins(second))
+        return self._table("dph_ratio", by, columns, *boxes, rows_by=by)
+
+    def changes(self, box: Box, by: Sequence[str] = ()) -> pa.Table:
+        """The change of a count from each period of the release to the next one: `dph_changes`.
+
+        Args:
+            by: axes or levels; with them, a row for each of their values that both periods have.
+
+        Returns:
+            One row per period but the first: both periods, the columns of the axes, both estimates, then the columns
+            of an answer.
 
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
-        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), self._chance("dph_changes"))
+        named = {**self._by(by), **self._chance("dph_changes")}
+        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), named)
 
     def by_period(self, box: Box) -> pa.Table:
         """The count in a box for each period of the release that stands: `dph_box`.
@@ -309,6 +329,16 @@ class Publication:
         Raises:
             QuestionRefused: the publications are of other accounts or units, or see `chosen_cells`.
         """
+        (row,) = self.changes_since(earlier, box)
+        return found_in_row(Answer, row)
+
+    def changes_since(self, earlier: Publication, box: Box, by: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """The rows of `dph_compare` about the change since another publication: one, or one for each value of axes.
+
+        Args:
+            earlier: see `change_since`.
+            by: axes or levels.
+        """
         check_related(earlier.audit, self.audit)
         chosen_cells(earlier.domain, box)
         one, two = earlier.source, self.source
@@ -318,15 +348,23 @@ class Publication:
         if is_renamed:
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
-        named = {"revision": [one.revision, two.revision], **self._chance("dph_compare")}
-        (row,) = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
-        found = found_in_row(Answer, row)
+        named = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
+        rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
         if not (is_renamed and is_of_one_period):
-            return found
+            return rows
         # The macro takes them for two periods of one release.
         of_first, of_second = f"in {sides[0]} ", f". In {sides[1]} "
-        capped = found.capped.replace(notes.FIRST_PERIOD, of_first).replace(notes.SECOND_PERIOD, of_second)
-        return replace(found, capped=capped, chance=notes.CHANCE_OF_RELEASES)
+        capped = [
+            (row["capped"] or "").replace(notes.FIRST_PERIOD, of_first).replace(notes.SECOND_PERIOD, of_second)
+            for row in rows
+        ]
+        told = {"chance": notes.CHANCE_OF_RELEASES}
+        return [{**row, **told, "capped": one or None} for row, one in zip(rows, capped, strict=True)]
+
+    def _by(self, by: Sequence[str]) -> dict[str, object]:
+        """The argument of a macro that answers by axes."""
+        check_axes(self.domain, by)
+        return {"by": list(by)} if by else {}
 
     def _chance(self, macro: str) -> dict[str, object]:
         """The argument of a macro that takes chance in, where that is wanted."""
@@ -360,10 +398,11 @@ class Publication:
         columns: Sequence[str],
         *arguments: object,
         tables: Mapping[str, pa.Table] = NO_TABLES,
+        rows_by: Sequence[str] = (),
     ) -> pa.Table:
         """The rows of a macro: the columns of some axes or levels (of all if None), and other columns."""
         kinds = self._axis_columns(by)
-        rows = self._one(macro, ", ".join(map(identifier, [*kinds, *columns])), arguments, tables)
+        rows = self._one(macro, ", ".join(map(identifier, [*kinds, *columns])), arguments, tables, self._by(rows_by))
         # In the catalogue a column has one type for all periods and revisions.
         return rows.cast(pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in rows.schema]))
 
@@ -373,9 +412,10 @@ class Publication:
         columns: str,
         arguments: tuple[object, ...],
         tables: Mapping[str, pa.Table] = NO_TABLES,
+        more: Mapping[str, object] = NO_NAMES,
     ) -> pa.Table:
         mine = self.source
-        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro)}
+        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
         return call_macro((mine,), macro, columns, arguments, named, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:

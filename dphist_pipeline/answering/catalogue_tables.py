@@ -81,8 +81,7 @@ def create_tables(
             connection.execute(f"CREATE TABLE {places.table(name)} AS FROM {ROWS}")
         _run(connection, table_comments(places.table(name), about, comments_of(columns)))
     connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})
-    asked = [*macros]
-    for name in dict.fromkeys(one for name in asked for one in (*inner_macros(name), name)):
+    for name in dict.fromkeys(one for asked in macros for one in (*inner_macros(asked), asked)):
         connection.execute(macro(name, schema))
         connection.execute(macro_comment(places, name))
     add_publications(connection, publications, schema)

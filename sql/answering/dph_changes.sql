@@ -4,6 +4,8 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
+-- `by := ['age']` gives one row for each value of these axes or levels in which every box has cells, with the columns of the table:
+-- what the question is told if its boxes have that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; a box and a period as in dph_box: the change to that period.
 {% set named_periods = '[period]' -%}
 {% set rows_by = '"by"' -%}

@@ -2,6 +2,8 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.
+-- `by := ['age']` gives one row for each value of these axes or levels in which every box has cells, with the columns of the table:
+-- what the question is told if its boxes have that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; two periods by their first days, the earlier one first; a box as in dph_box; a list of their two
 -- revisions, which may be of one period.
 {% set periods = '[CAST(first_period AS VARCHAR), CAST(second_period AS VARCHAR)]' -%}

@@ -8,6 +8,8 @@
 -- their means, which is too little where persons have several rows.
 -- Of a box within the other one, the ratio with the rows cut lies between 0 and 1, as that of dph_share does.
 -- Rows in both boxes vary alike, but for estimates from reports, whose interval is wider there.
+-- `by := ['age']` gives one row for each value of these axes or levels in which every box has cells, with the columns of the table:
+-- what the question is told if its boxes have that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; two boxes and a period as in dph_box. For a part of a box, dph_share is narrower.
 {% set rows_by = '"by"' -%}
 {# Asked value by value, each would have a condition: the same table of a family answers. -#}

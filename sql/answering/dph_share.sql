@@ -7,6 +7,8 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `part_estimate` and `whole_estimate` are the two counts that are divided.
+-- `by := ['age']` gives one row for each value of these axes or levels in which every box has cells, with the columns of the table:
+-- what the question is told if its boxes have that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; the part and the whole as boxes, as in dph_box (the part is the cells in both boxes); a period. Written
 -- as `part := …, whole := …`, nobody takes them the other way round.
 {% set rows_by = '"by"' -%}

@@ -49,6 +49,24 @@ def facts(store: Store, *words: str) -> dict[str, Any]:
     return found
 
 
+def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
+    words = ("tree", "--ratio", "region = 'S'", "--where")
+    found = facts(store, *words, "state = 'A'", "--by", "age")
+    assert (found["by"], len(found["rows"])) == (["age"], 5)
+    alone = facts(
+        store, "tree", "--ratio", "region = 'S' and age in [18, 65)", "--where", "state = 'A' and age in [18, 65)"
+    )
+    (row,) = [row for row in found["rows"] if row["age_lower"] == 18]
+    assert {name: row[name] for name in alone["rows"][0]} == alone["rows"][0]
+    shown = answered(store, *words, "state = 'A'", "--by", "age").stdout
+    assert "18 to 64" in shown or "18 to under 65" in shown or "18" in shown
+    refused = answered(store, *words, "state = 'A'", "--by", "agee")
+    assert refused.exit_code == 1 and "there is no axis agee" in " ".join(refused.output.split())
+    assert (
+        "--by and --difference are two questions" in answered(store, "tree", "--by", "age", "--difference", "").output
+    )
+
+
 def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     found = facts(store, "cells", "--by", "state, age", "--where", "region = 'S'")
     assert found["by"] == ["state", "age"]

@@ -21,7 +21,7 @@ from by_hand import AGE, WARD
 from system.small_release import NAME, WEEKS, Project, at_once, start
 
 from dphist_pipeline.answering import catalogue as building
-from dphist_pipeline.answering._macros import MACROS, macro
+from dphist_pipeline.answering._macros import MACROS, inner_macros, macro
 from dphist_pipeline.answering.catalogue import build_catalogue, is_up_to_date
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.published import NotPublished, latest_revision
@@ -241,7 +241,9 @@ def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
     }
     parts: dict[str, list[str]] = {}  # whatever a macro calls its parts
     for name in MACROS:
-        parts[name] = re.findall(r"^(?!dph_)(\w+) AS (?:MATERIALIZED )?\(", macro(name), re.MULTILINE)
+        parts[name] = re.findall(
+            r"^(?!dph_)(\w+) AS (?:MATERIALIZED )?\(", "\n".join(map(macro, (name, *inner_macros(name)))), re.MULTILINE
+        )
         names |= set(parts[name])
     assert {"chosen", "bins", "grouped"} < names
     names = {"publication", "internals", "main", "cell_number", "period", "chosen", *sorted(names)[::every]}

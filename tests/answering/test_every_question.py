@@ -39,7 +39,7 @@ from error_codes import coded
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering._macros import MACROS, macro
+from dphist_pipeline.answering._macros import INNER, MACROS, inner_macros, macro
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.laws import noise_law
@@ -402,12 +402,14 @@ def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
         assert len(after.execute("FROM r.dph_total('r.weekly')").fetchall()) == (6 if SOAKING else 3)
 
 
-def test_no_macro_calls_another_or_reads_a_release_but_by_its_table() -> None:
-    for name in MACROS:
+def test_macros_ask_inner_ones_alone_and_read_a_release_but_by_its_table() -> None:
+    for name in (*MACROS, *INNER):
         text = macro(name)
         arguments = ["first_release", "second_release"] if name == "dph_compare_releases" else ["release_name"]
         named = re.findall(r"query_table\((?!population_table)\w+\)", text)
-        assert len(named) == text.count("internals.dph_asked_' ||") == len(arguments)
+        assert len(named) == len(arguments)
+        assert text.count("internals.dph_asked_' ||") == (0 if inner_macros(name) else len(arguments))
+        assert len(re.findall(r"query\('FROM '", text)) == (len(arguments) if inner_macros(name) else 0)
         assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
         assert set(re.findall(r"'\[\^\.\]\*\$', '(\w+)'", text)) <= {"dph_releases", "dph_better"}  # others lie apart
         assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []

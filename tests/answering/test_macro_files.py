@@ -7,16 +7,18 @@ import re
 import pytest
 from jinja2 import UndefinedError
 
-from dphist_pipeline.answering._macros import MACROS, macro_files
+from dphist_pipeline.answering._macros import INNER, MACROS, inner_macros, macro_files
 from dphist_pipeline.sql_files import FOLDER
 
 
 def test_each_file_is_a_macro_of_the_list_and_each_piece_is_read() -> None:
     folder = FOLDER / "answering"
     assert sorted(path.stem for path in folder.glob("*.sql")) == sorted(MACROS)
+    assert sorted(path.stem for path in folder.glob("internals/*.sql")) == sorted(INNER)
+    assert {one for name in MACROS for one in inner_macros(name)} == set(INNER)
     texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.rglob("*.sql")}
     included = {name for text in texts.values() for name in re.findall(r"include 'pieces/(\w+)\.sql'", text)}
-    assert included == texts.keys() - {*MACROS, "expressions"}
+    assert included == texts.keys() - {*MACROS, *INNER, "expressions"}
     without = [name for name, text in texts.items() if not text.startswith("-- ")]
     assert without == []  # every file says first what it gives
 

@@ -322,7 +322,9 @@ ANSWERS = (
         ("answering/test_capped.py",),
         (
             Mutation("<= 1\n", "<= 9\n", "the rows cut along one of two axes"),
-            Mutation("min(allowed.axis) FILTER (allowed.wanted < allowed.size)", "NULL", "an axis that is spelled out"),
+            Mutation(
+                "coalesce(min(s.axis) FILTER (s.wanted < s.size), ", "coalesce(NULL, ", "an axis that is spelled out"
+            ),
         ),
     ),
     Part(
@@ -380,6 +382,19 @@ ANSWERS = (
         (
             Mutation("max(s.noise_variance) AS noise_variance", "min(s.noise_variance) AS noise_variance", "draws"),
             Mutation("s.period <= coalesce(limits.last", "s.period < coalesce(limits.last", "without the last period"),
+        ),
+    ),
+    Part(
+        "sql/answering/dph_changes.sql",
+        ("answering/test_by_values.py",),
+        (Mutation("one.called = two.called AND", "one.cell = two.cell AND", "values of other axes are compared"),),
+    ),
+    Part(
+        "sql/answering/pieces/rows_by.sql",
+        ("answering/test_by_values.py",),
+        (
+            Mutation("HAVING count(*) = (", "HAVING 0 < (", "a value without cells in one box has a row"),
+            Mutation("PARTITION BY g.grid, g.axis, g.called", "PARTITION BY g.grid, g.axis, g.position", "levels"),
         ),
     ),
     Part(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 VARYING = ("changes", "difference", "mean", "ranks", "ratio", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
+BY_VALUES = ("changes", "compare", "ratio")  # questions that `--by` answers for each value of its axes
 BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
@@ -86,6 +87,8 @@ class Asked:
         names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes", "compare")
         asked = {name: getattr(self, name) for name in names}
         given = [name for name in names if (asked[name] is not None if name in BOXES else asked[name])]
+        if given[:1] == ["by"] and given[1:] in [[name] for name in BY_VALUES]:
+            given = given[1:]
         if len(given) > 1:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
         if self.pivot and (given != ["by"] or self.population or self.standardise):
@@ -154,7 +157,8 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     try:
-        return _answer_rows(publication, asked, box, other)
+        answers = _by_values if asked.by and asked.question in BY_VALUES else _answer_rows
+        return answers(publication, asked, box, other)
     except QuestionRefused as refused:
         raise QuestionRefused(refused.axis, in_options(refused.problem)) from None
 
@@ -189,6 +193,17 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             # Days that were asked for need not be in a published period.
             periods = {name: row[name] for name in ("first_period", "last_period", "periods")}
             return [periods | answer_as_json(found_in_row(Answer, row))]
+
+
+def _by_values(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
+    """One of `BY_VALUES` for each value of the axes of `--by`."""
+    match asked.question:
+        case "ratio":
+            return _rows(publication.ratio_by(asked.axes, box, box_where(asked.ratio or "")))
+        case "compare":
+            return publication.changes_since(cast("Publication", other), box, asked.axes)
+        case _:
+            return _rows(publication.changes(box, asked.axes))
 
 
 def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:

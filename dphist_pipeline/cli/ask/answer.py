@@ -40,7 +40,12 @@ def answer(
         ),
     ] = "",
     by: Annotated[
-        str, typer.Option(metavar="AXIS,AXIS", help="A table by these axes or levels, instead of one number.")
+        str,
+        typer.Option(
+            metavar="AXIS,AXIS",
+            help="A table by these axes or levels, instead of one number; with --ratio, --changes or --compare a row "
+            "for each value, with its own 95 % interval.",
+        ),
     ] = "",
     pivot: Annotated[
         str, typer.Option(metavar="AXIS", help="With --by: the categories of this axis as columns, and totals.")

@@ -6,7 +6,7 @@ import platform
 import sys
 from dataclasses import dataclass
 
-from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 
 
 class BundleError(Exception):
@@ -18,14 +18,10 @@ def _manylinux(machine: str) -> list[str]:
     return [*(f"manylinux_2_{minor}_{machine}" for minor in range(28, 16, -1)), f"manylinux2014_{machine}"]
 
 
-def _macos(machine: str) -> list[str]:
-    return [f"macosx_{major}_0_{kind}" for major in range(14, 10, -1) for kind in (machine, "universal2")]
-
-
 PLATFORMS = {
     "linux-x86_64": _manylinux("x86_64"),
     "linux-aarch64": _manylinux("aarch64"),
-    "macos-arm64": _macos("arm64"),
+    "macos-arm64": [*mac_platforms((14, 0), "arm64")],
 }
 SYSTEMS = {"linux": ("Linux", "linux"), "macos": ("Darwin", "darwin")}
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")

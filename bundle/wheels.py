@@ -108,9 +108,11 @@ class Shelf:
         command += ["--dest", str(self.folder), *requirements]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
+            said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [done.stderr.strip()]
             raise BundleError(
                 f"pip cannot fetch what {target} needs. Leave this machine out, or ask again when the index answers. "
-                f"pip says:\n{done.stderr.strip()}"
+                + "pip says:\n"
+                + "\n".join(said)
             )
 
 

@@ -58,7 +58,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.answering._picker_files import write_picker
-    from dphist_pipeline.publishing.index_pages import write_index
+    from dphist_pipeline.publishing import index_pages
     from dphist_pipeline.publishing.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.published_pages import mark_superseded
 
@@ -66,7 +66,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     mark_superseded(public, scratch)
     build_catalogue(public, scratch)
     write_picker(public, scratch)
-    write_index(public, scratch, anew)
+    index_pages.write_index(public, scratch, anew)
 
 
 class _NoPandas(MetaPathFinder):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.publishing import formatting
+from dphist_pipeline.publishing.formatting import likelihood_ratio, visible
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR, account_statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -45,7 +45,7 @@ def odds(epsilon: Fraction) -> str:
     """By how much odds change at most, e^epsilon, rounded up as on cards, in words."""
     if epsilon > _EXACT or math.exp(epsilon) > _LARGE:
         return "no bound to speak of, more than a million times"
-    return f"at most {formatting.likelihood_ratio(epsilon)} times"
+    return f"at most {likelihood_ratio(epsilon)} times"
 
 
 def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> str:
@@ -117,7 +117,7 @@ def _in_markdown(told: Any, in_code: bool) -> Any:
         return [_in_markdown(one, in_code) for one in told]
     if not isinstance(told, str):
         return told
-    plain = formatting.visible(told).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    plain = visible(told).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
     return plain if in_code else plain.translate(_MARKS)
 
 

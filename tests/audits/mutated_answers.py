@@ -464,7 +464,7 @@ ANSWERS = (
         (
             Mutation("""replace('"', "'")""", """replace('"', '"')""", "a text ends its quotes"),
             Mutation("if plain in taken:", "if False:", "two categories have one label"),
-            Mutation("math.isfinite(value)", "True", "a cell without interval holds nan"),
+            Mutation("value is not None and math.isfinite(value)", "True", "a cell without interval holds 0"),
             Mutation("if [code.meant for code in", "if False and [code.meant for code in", "bins of two periods mixed"),
         ),
     ),

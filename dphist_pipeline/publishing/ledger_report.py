@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from dphist_pipeline.about_publisher import About
-from dphist_pipeline.languages.texts import gettext, in_language, marked, pgettext, translated
+from dphist_pipeline.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.entries import Entry
@@ -138,7 +138,7 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
 
 def _minute(at: str) -> str:
     """A time as it fits a column of a table."""
-    return at[:16].replace("T", " ")
+    return days_text(at[:16].replace("T", " "))
 
 
 def _held(statement: Statement, year: int | None) -> dict[str, int]:

@@ -11,7 +11,9 @@ Privacy:  total_share of epsilon on `noisy_sums` of all cells as one group, the 
 Domain:   two ordered axes; one axis is served as a grid of one column. It pays for boxes over large grids with few
           records a cell; the number of parts takes no account of where within a box the records lie.
 Cost:     O(cells).
-Bars:     none for cells; sums of whole boxes have those of the fewest draws that make them up. Least squares and the
+Bars:     none for cells; sums of whole boxes have those of the fewest draws that make them up. Whether a sum is told
+          depends on the total and on first draws of boxes that it cuts; it uses first draws of boxes that it holds
+          whole, and second draws of the others. So it holds as often if it is told rarely. Least squares and the
           error of spreading a box evenly are not covered, and the latter may exceed all noise.
 """
 

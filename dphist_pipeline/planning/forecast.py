@@ -35,7 +35,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
-SHAPES = "flat, skewed and sparse, smooth and rough"
+SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
 TINY = 0.01
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
@@ -192,6 +192,10 @@ class Forecast:
             ),
         ]
 
+    def decision(self) -> list[str]:
+        """Lines for who reads no table: the mechanism with the least errors, if ranges tell it, by what is asked."""
+        return [_recommendation(one) for one in self.recommended()]
+
     def tables(self, decimals: int | None = None) -> list[Table]:
         """For each epsilon a table of errors; then a table of epsilons for the target.
 
@@ -233,7 +237,6 @@ class Forecast:
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
-        lines += [_recommendation(one) for one in self.recommended()]
         if len(self.shown) < len(plan.contenders):
             left = len(plan.contenders) - len(self.shown)
             lines.append(
@@ -393,7 +396,8 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
 def _by_chance(one: Expected, question: int | str) -> tuple[float, float]:
     """A range of errors, wider by what chance does where it was simulated."""
     low, high = one.between(question)
-    return (low, high) if one.by_law else (low * (1 - BY_CHANCE), high * (1 + BY_CHANCE))
+    # The range over invented counts is wider already.
+    return (low, high) if one.by_law or len(one.errors) > 1 else (low * (1 - BY_CHANCE), high * (1 + BY_CHANCE))
 
 
 def _recommendation(one: Mapping[str, Any]) -> str:

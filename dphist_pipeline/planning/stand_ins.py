@@ -29,6 +29,8 @@ FILLED_SHARE = 0.05
 # Standard deviation of the logarithm of what a rough cell is multiplied by: real cells are seldom as their neighbours.
 ROUGHNESS = 1.5
 ROUGH = "rough "
+# What one cell of a peaked table holds, of how many cells the others have the rest, and how a steep one falls.
+PEAK, BESIDE_PEAK, STEEPER = 0.9, 0.02, 10.0
 
 
 def stand_in_refused(named: str, problem: str) -> Refused:
@@ -52,10 +54,11 @@ class EarlierPeriod:
 
 
 def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
-    """Six invented tables: `flat` (equal cells), `skewed` (falling along every axis), `sparse` (few scattered cells).
+    """Eight invented tables: `flat` (equal cells), `skewed` (falling along every axis), `sparse` (few scattered cells).
 
     Each is there once more, rough: every cell times a lognormal number of its own. Mechanisms that look at counts are
-    far better on smooth tables than on rough ones.
+    far better on smooth tables than on rough ones. `rough steep` falls faster; `peak` has nearly all records in one
+    cell, the others in few.
 
     Args:
         shape: cells along each axis.
@@ -65,18 +68,19 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
         int64 counts by name, of the shape.
     """
     cells = int(np.prod(shape))
-    falling = np.ones(shape)
-    for axis, side in enumerate(shape):
-        along = np.exp(-STEEPNESS * np.arange(side) / max(1, side - 1))
-        falling *= along.reshape([-1 if at == axis else 1 for at in range(len(shape))])
     scattered = np.zeros(cells)
     filled = max(1, round(cells * FILLED_SHARE))
     draws = np.random.Generator(np.random.PCG64(SEED))
     places = draws.permutation(cells)[:filled]
     scattered[places] = 1 / np.arange(1, filled + 1)
-    shapes = {"flat": np.ones(cells), "skewed": falling.ravel(), "sparse": scattered}
+    shapes = {"flat": np.ones(cells), "skewed": _falling(shape, STEEPNESS), "sparse": scattered}
     uneven = np.exp(ROUGHNESS * draws.standard_normal(cells))
     shapes |= {ROUGH + name: weights * uneven for name, weights in shapes.items()}
+    shapes[ROUGH + "steep"] = _falling(shape, STEEPER) * uneven
+    few = places[: max(1, round(cells * BESIDE_PEAK))]
+    shapes["peak"] = np.zeros(cells)
+    shapes["peak"][few] = (1 - PEAK) * uneven[few] / uneven[few].sum()
+    shapes["peak"][places[-1]] += PEAK
     return {name: _rounded_to_total(weights, records).reshape(shape) for name, weights in shapes.items()}
 
 
@@ -158,6 +162,15 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
     counts = np.rint(estimates.clip(0, 2**40)).astype(np.int64).reshape(domain_of(audit["axes"]).shape)
     about = f"{named}, period {audit['period']}, as published (its own noise is in it)"
     return EarlierPeriod(about, counts, audit["sensitivity"] or 1)
+
+
+def _falling(shape: tuple[int, ...], steepness: float) -> NDArray[np.float64]:
+    """Weights that fall along every axis from 1 to exp(-steepness), shape (cells,)."""
+    falling = np.ones(shape)
+    for axis, side in enumerate(shape):
+        along = np.exp(-steepness * np.arange(side) / max(1, side - 1))
+        falling *= along.reshape([-1 if at == axis else 1 for at in range(len(shape))])
+    return falling.ravel()
 
 
 def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:

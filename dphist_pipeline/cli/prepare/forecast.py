@@ -119,7 +119,7 @@ def forecast(
     if as_json:
         print_json(found.facts() | ({"serves": asdict(serving)} if serving else {}))
         return
-    print_lines(found.opening())
+    print_lines([*found.opening(), *found.decision()])
     print_tables(found.tables(decimals))
     print_lines(["", *found.notes()])
 

@@ -78,8 +78,9 @@ def make(machines: Sequence[Target], folder: Path, *, site: bool = True) -> Path
         write_sums(packed)  # the installation that is tried compares them
         python = _tried(packed, work / "tried")
         (packed / "licences").mkdir()
-        write_bill(WORK / "tools" / "bin", python, PROJECT, held, packed / "bom.cdx.json")
-        write_licences(WORK / "tools" / "bin", python, packed / "licences")
+        tools = WORK / "tools" / "bin"
+        write_licences(tools, python, packed / "licences")
+        write_bill(tools, python, PROJECT, held, packed / "licences" / "table.csv", packed / "bom.cdx.json")
         write_sums(packed)
         folder.mkdir(exist_ok=True)
         path = folder / f"dphist-{version}-{'-'.join(sorted({each.platform for each in machines}))}.tar.gz"

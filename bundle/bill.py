@@ -6,6 +6,7 @@ archive's own folder. The digests of the wheels of all machines are added to the
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 from collections import defaultdict
@@ -19,7 +20,7 @@ from bundle.targets import BundleError
 from bundle.wheels import digest
 
 
-def write_bill(tools: Path, python: Path, project: Path, wheels: Iterable[Path], path: Path) -> None:
+def write_bill(tools: Path, python: Path, project: Path, wheels: Iterable[Path], table: Path, path: Path) -> None:
     """Writes a bill of materials in CycloneDX, whose components name the files of the archive and their digests.
 
     Args:
@@ -27,6 +28,7 @@ def write_bill(tools: Path, python: Path, project: Path, wheels: Iterable[Path],
         python: of the environment that was installed.
         project: the folder of our `pyproject.toml`.
         wheels: of all machines.
+        table: of licences, for packages that tell theirs in words that CycloneDX does not know.
         path: the file to write.
 
     Raises:
@@ -47,6 +49,11 @@ def write_bill(tools: Path, python: Path, project: Path, wheels: Iterable[Path],
         bill["components"].append(listed[name])
     for name, held in files.items():
         listed[name].setdefault("externalReferences", []).extend(_reference(wheel) for wheel in held)
+    with table.open(encoding="utf-8", newline="") as file:
+        licences = {canonicalize_name(row["Name"]): row["License"] for row in csv.DictReader(file)}
+    for name in listed.keys() & licences.keys():
+        if not listed[name].get("licenses"):
+            listed[name]["licenses"] = [{"license": {"name": licences[name]}}]
     path.write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -333,12 +333,7 @@ class Publication:
         return found_in_row(Answer, row)
 
     def changes_since(self, earlier: Publication, box: Box, by: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The rows of `dph_compare` about the change since another publication: one, or one for each value of axes.
-
-        Args:
-            earlier: see `change_since`.
-            by: axes or levels.
-        """
+        """The rows of `dph_compare` about the change since another publication: one, or one for each value of `by`."""
         check_related(earlier.audit, self.audit)
         chosen_cells(earlier.domain, box)
         one, two = earlier.source, self.source

@@ -27,7 +27,7 @@ class Home(NamedTuple):
 NEEDED_BY_RELEASE = ("dphist_pipeline.publishing._vega", "dphist_pipeline.answering.building")
 
 HOMES = {
-    "new": Home("prepare.new", "new", "Drafts a spec, and marks the decisions that a person must make."),
+    "new": Home("prepare.new", "new", "Makes a spec of your answers; without a terminal, a draft of open decisions."),
     "check": Home("prepare.check", "check", "Checks a spec without reading any record, and describes its release."),
     "mechanisms": Home("prepare.mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
     "forecast": Home(

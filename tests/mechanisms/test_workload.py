@@ -152,6 +152,8 @@ def test_intervals_on_a_long_axis_hold_and_errors_are_as_large_as_told(epsilon: 
     shape, runs = (40, 6), 2000
     trees = build("workload", {})._trees(Domain.from_shape(shape))
     unbiased, whole = cells_of(released(np.zeros(shape, dtype=int), epsilon=epsilon)), sum(trees.shares)
+    widest = max(whole / share * weight for share, weight in zip(trees.shares, trees.largest_weights(), strict=True))
+    assert float(unbiased.scale) == pytest.approx(widest / float(Fraction(epsilon)))
     errors = np.zeros((runs, *shape))
     drawn = [
         noise.discrete_laplace(Fraction(whole, share) / Fraction(epsilon), runs * (int(boxes.max()) + 1))

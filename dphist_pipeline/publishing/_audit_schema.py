@@ -127,6 +127,7 @@ class _Audit(TypedDict):
     reason: NotRequired[_Text]
     period_start: NotRequired[_Moment | None]
     period_end: NotRequired[_Moment | None]
+    next_release: NotRequired[_Moment]
     published_on: NotRequired[_Moment]
     account: NotRequired[_Text | None]
     privacy_unit: NotRequired[_Text]

@@ -34,6 +34,7 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,
+        **({"next_release": day.isoformat()} if (day := spec.period_rule.next_release(period)) else {}),
         "revision": key.revision,
         "reason": charge.reason,
         **({"upstream_checked": charge.upstream_checked} if charge.upstream_checked else {}),

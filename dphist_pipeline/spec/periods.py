@@ -121,6 +121,12 @@ class PeriodRule:
             raise TypeError("a release without periods has no period before")
         return self._from(self._first_day(period.start.date() - timedelta(days=1)))
 
+    def next_release(self, period: Period) -> date | None:
+        """The day from which the period after one can be released; None without periods and after the last one."""
+        if period.end is None or (self.end is not None and period.end >= self.end):
+            return None
+        return self._ready(self._from(period.end.date())).date()
+
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Refuses a period that is not over yet, or too recently.
 

@@ -218,6 +218,16 @@ def test_a_period_that_is_not_over_is_refused_until_its_delay_has_passed() -> No
     delayed.refuse_unfinished(week, datetime(2026, 3, 16, tzinfo=UTC))
 
 
+def test_the_next_release_is_told_until_the_last_one() -> None:
+    weekly = rule(delay=3)
+    assert weekly.next_release(weekly.named("2026-03-02")) == date(2026, 3, 19)
+    ending = PeriodRule("month", "monday", "UTC", 0, last_day="2026-02-10")
+    assert ending.next_release(ending.named("2026-01-01")) == date(2026, 3, 1)
+    assert ending.next_release(ending.named("2026-02-01")) is None
+    endless = PeriodRule("none", "monday", "UTC", 0)
+    assert endless.next_release(endless.named("all")) is None
+
+
 def test_a_clock_that_cannot_be_right_is_refused() -> None:
     for year in (1, 1100, 9999):
         with pytest.raises(PeriodError, match="clock"):

@@ -142,7 +142,7 @@ def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
         (["--pivot", "state"], "--pivot takes --by"),
         (["--by", "age", "--pivot", "age"], "another axis for its columns"),
         (["--by", "age", "--pivot", "sate"], "Did you mean 'state'"),
-        (["--by", "age", "--pivot", "state", "--changes"], "two questions"),
+        (["--by", "age", "--pivot", "state", "--changes"], "--pivot takes --by and nothing else"),
         (["--pivot", "state", "--mean", "age"], "--pivot takes --by"),
         (["--by", "age", "--pivot", "state", "--where", "age >= 20"], "cuts the bin"),
     ],

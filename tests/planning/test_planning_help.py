@@ -11,7 +11,7 @@ from office import Office
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("new", "Never overwrites a file. `dphist check` refuses the draft until every TO_DECIDE is replaced"),
+        ("new", "`dphist check` refuses the draft until every TO_DECIDE is replaced. Never overwrites a file."),
         ("rehearse", "Every number is invented: your source, store and ledger are not touched."),
         ("forecast", "They are exact if they follow from the noise law, else simulated"),
     ],

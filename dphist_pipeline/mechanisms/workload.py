@@ -86,8 +86,8 @@ class Workload(Mechanism):
         Setting(
             "the questions that shall be answered well: `ranges` (all of an axis; with several axes, all boxes), "
             "`boxes` (the same), `prefixes` (all that begin at the first cell), `windows` (all of `length` cells along "
-            "every axis; of the whole axis where it has fewer), or `file` (those of `queries`). With `file`, and with an "
-            "axis above 4,096 cells, single cells count, too, for 3 %."
+            "every axis; of the whole axis where it has fewer), or `file` (those of `queries`; single cells count, "
+            "too, for 3 %)."
         ),
     ] = "ranges"
     length: Annotated[int, Field(ge=1), Setting("of `windows`, in cells.")] = 7

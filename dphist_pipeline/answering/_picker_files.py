@@ -27,6 +27,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
@@ -34,10 +35,11 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
 from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.files import replace_public, sync_folder
+from dphist_pipeline.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
-from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.axes import OTHER, domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
 FORM = 1  # of all these files
@@ -108,9 +110,9 @@ def write_picker(public: Path, scratch: Path) -> None:
         releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in _written(public, RELEASE)}
         for one in _latest(connection):
             releases.setdefault(one.folder, []).append(one)
-        reached = _reached(connection)
+        reached, about = _reached(connection), About.of(public)
         for name, publications in sorted(releases.items()):
-            mark = _mark(publications, reached)
+            mark = _mark(publications, reached, about.language)
             folder = public / name / FOLDER
             if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
                 _write_release(connection, public / name, publications, mark, scratch)
@@ -154,12 +156,13 @@ def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     return found
 
 
-def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]]) -> str:
+def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]], language: str) -> str:
     """A digest that changes with what `release.js` is made from."""
     told = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
     scales = sorted({one.scale for one in publications if one.scale is not None})
     script = hashlib.sha256(_script().encode()).hexdigest()
-    return _digest([FORM, version("dphist-pipeline"), script, told, [[one, reached.get(one)] for one in scales]])
+    widths = [[one, reached.get(one)] for one in scales]
+    return _digest([FORM, version("dphist-pipeline"), script, told, widths, language])
 
 
 def _digest(told: object) -> str:
@@ -245,7 +248,8 @@ def _table(connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[
     """What a reader can choose in one table: the axes of its newest period, and the periods that have them."""
     newest = made[-1]
     audit = json.loads((newest.published(release) / "audit.json").read_bytes())
-    axes: list[dict[str, Any]] | None = _axes(audit)
+    with in_language(str(audit.get("language") or About.of(release.parent).language)):
+        axes: list[dict[str, Any]] | None = _axes(audit)
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
         axes, better = None, {}
@@ -287,6 +291,8 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     domain, found = domain_of(audit["axes"]), []
     for axis, stride in zip(domain.axes, domain.strides, strict=True):
         labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
+        if labels[-1] == OTHER and axis.other_cell is not None:
+            labels[-1] = pgettext("category", "other")
         told: dict[str, Any] = {"name": axis.name, "stride": stride, "size": axis.size, "labels": labels}
         if isinstance(axis, BinnedAxis):
             told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}

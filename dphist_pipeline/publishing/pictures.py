@@ -122,7 +122,8 @@ def hiding(picture: Picture, audit: Mapping[str, Any]) -> Picture:
     limit = limit_of(audit)
     if limit is None:
         return picture
-    note = f"{picture.note} A figure below {limit} is not drawn, nor is its interval."
+    hidden = gettext("A figure below %(limit)s is not drawn, nor is its interval.", limit=limit)
+    note = f"{picture.note} {hidden}"
     return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
 

@@ -70,6 +70,21 @@ def test_a_release_has_its_cells_and_its_page_the_one_script(public: Path) -> No
     assert "script-src" not in (published / "card.html").read_text()
 
 
+def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
+    publish(public)
+    made_anew(public)
+    told = page(public).partition('id="picker-words">')[2].partition("<")[0]
+    assert json.loads(told) == {"texts": {}}
+    (public.parent / "about.json").write_text('{"language": "de"}')
+    made_anew(public)
+    told = json.loads(page(public).partition('id="picker-words">')[2].partition("<")[0])
+    assert told["texts"]["Show the sum"] == "Summe zeigen" and told["day"] == "%d.%m.%Y"
+    assert content_of(public, "weekly")["tables"][0]["axes"][0]["labels"] == ["surgery", "medicine", "Sonstige"]
+    script = (public / "weekly/picker/script.js").read_text()
+    asked = set(re.findall(r'\bsaid\("((?:[^"\\]|\\.)*)"', script))
+    assert len(asked) > 30 and asked <= told["texts"].keys()
+
+
 def test_a_publication_leaves_the_files_of_others_and_of_other_periods_alone(public: Path) -> None:
     publish(public)
     publish(public, release="loans")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dphist_pipeline.answering._macro_calls import Source, call_macro
 from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import list_publications
-from dphist_pipeline.answering.published import audit_in_force
+from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
@@ -317,7 +317,9 @@ class Publication:
 
     def span(self, first: str | None, last: str | None, box: Box) -> dict[str, Any]:
         """The row of `over` with the periods that it found: `first_period`, `last_period`, and how many `periods`."""
-        (row,) = call_macro(self._periods, "dph_over", "*", (first, last, self._whole_bins(box))).to_pylist()
+        release = release_folder(self.folder.resolve())
+        days = [day and first_day_of_week(release, day) for day in (first, last)]
+        (row,) = call_macro(self._periods, "dph_over", "*", (*days, self._whole_bins(box))).to_pylist()
         return dict(row)
 
     def change_since(self, earlier: Publication, box: Box) -> Answer:

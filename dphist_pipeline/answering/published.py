@@ -92,7 +92,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
     # The period `all` (a release without periods) sorts before all periods that have a day.
     chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
     if chosen not in periods:
-        chosen = _first_day_of_week(public / release, chosen)
+        chosen = first_day_of_week(public / release, chosen)
     if chosen not in periods:
         raise NotPublished(f"period of '{release}'", chosen, periods)
     return _latest(public / release, chosen)
@@ -117,7 +117,7 @@ def _periods_not_withdrawn(release: Path) -> list[str]:
     ]
 
 
-def _first_day_of_week(release: Path, named: str) -> str:
+def first_day_of_week(release: Path, named: str) -> str:
     """The first day of the published week with that number; the name itself if no such week is published."""
     with suppress(PeriodError, ValueError, TypeError, KeyError):
         day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).named(named).key

@@ -1,7 +1,8 @@
 -- The count in a box over several periods together, with its 95 % interval: one row, from the latest revisions of all periods from
 -- the first to the last. Noise of periods is independent. A person counts in each period anew. `note` says how many days between
 -- the first and the last are in no period: one was withdrawn, or not published yet.
--- In: the release's table; the first and the last period by their first days, null for no limit; a box as in dph_box.
+-- In: the release's table; the first and the last period by their first days, null for no limit (the last one also by
+-- its last day); a box as in dph_box.
 {% set missing = missing_days('barred.missing_days', "', and not in this sum'") -%}
 {% set below_zero -%}
     WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
@@ -54,6 +55,21 @@ first_problems AS (
         || '; it has ' || (SELECT min(s.period) || ' to ' || max(s.period) FROM summed AS s) AS problem
     FROM limits
     WHERE NOT EXISTS (FROM taken)
+    UNION ALL
+    -- Texts would be compared as texts: no day, and another way to write one, is smaller or larger than every period.
+    SELECT 'a period is named by its first day, as in 2026-03-02, not ' || named.day
+    FROM (SELECT unnest([limits.first, limits.last]) AS day FROM limits) AS named
+    WHERE NOT (regexp_full_match(named.day, '[0-9]{4}-[0-9]{2}-[0-9]{2}') AND TRY_CAST(named.day AS DATE) IS NOT NULL)
+        AND NOT EXISTS (FROM summed AS s WHERE s.period = named.day)
+    UNION ALL
+    SELECT named.day || ' lies within the period ' || s.period || ', which is summed as a whole or not at all: name periods by their first days'
+    FROM (
+        SELECT TRY_CAST(limits.first AS DATE) AS day, TRY_CAST(limits.first AS DATE) AS until FROM limits
+        UNION ALL
+        -- A range may end on the last day of a period.
+        SELECT TRY_CAST(limits.last AS DATE), TRY_CAST(limits.last AS DATE) + 1 FROM limits
+    ) AS named
+    JOIN summed AS s ON named.day > TRY_CAST(s.period AS DATE) AND named.until < s.period_end
 )
 SELECT
     barred.first_period,

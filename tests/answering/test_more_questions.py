@@ -160,7 +160,7 @@ def over(store: Asked, periods: list[str], box: Box) -> Answer:
 @pytest.mark.parametrize(
     ("first", "last"),
     [
-        *[("2026-03-02", "2026-03-09"), ("2026-03-23", "2026-03-30"), ("2026-03-04", "2026-03-20")],
+        *[("2026-03-02", "2026-03-09"), ("2026-03-23", "2026-03-30"), ("2026-03-09", "2026-03-22")],
         *[(None, "2026-04-06"), ("2026-03-16", "2026-03-16"), (None, None)],
     ],
 )
@@ -220,6 +220,8 @@ REFUSED = {
     "dph_changes('r.weekly', period := '2026-03-02')": "there is no earlier period than 2026-03-02",
     "dph_changes('r.weekly', period := 'x')": "there is no period x; it has 2026-03-02 to 2026-04-20",
     "dph_over('r.weekly', '2027-01-01')": "no period lies from 2027-01-01 to the last one; it has 2026-03-02 to",
+    "dph_over('r.weekly', '02.03.2026', '16.03.2026')": "named by its first day, as in 2026-03-02, not 02.03.2026",
+    "dph_over('r.weekly', '2026-03-02', '2026-W12')": "named by its first day, as in 2026-03-02, not 2026-W12",
     "dph_ranks('r.weekly', 'wrad')": "there is no axis wrad in period 2026-03-02; the axes are age, county",
     "dph_rate('r.weekly', ['wrad'], 'people')": "there is no axis wrad",
     "dph_rate('r.weekly', ['age'], 'people')": "the population needs the columns population, age_lower, age_upper",

@@ -13,6 +13,8 @@ from by_hand import AGE, WARD
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._macros import MACROS
+from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -119,6 +121,34 @@ def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path
         assert str(gap["note"]).startswith("7 days between them are in no published period, and not in this sum")
         (whole,) = _rows(connection, "dph_over('r.weekly', '2026-03-16', '2026-03-23')")
         assert "days between" not in str(whole["note"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "cut"),
+    [
+        ("2026-03-04", "2026-03-22", "2026-03-04 lies within the period 2026-03-02"),
+        ("2026-03-02", "2026-03-20", "2026-03-20 lies within the period 2026-03-16"),
+        ("2026-03-02", "2026-03-22", ""),
+        ("2026-03-10", "2026-03-23", ""),  # a day without a published period
+    ],
+)
+def test_a_sum_cuts_no_period(tmp_path: Path, first: str, last: str, cut: str) -> None:
+    with attached(with_gap(tmp_path / "public")) as connection:
+        question = f"dph_over('r.weekly', '{first}', '{last}')"
+        if not cut:
+            assert _rows(connection, question)[0]["periods"] == 2
+        else:
+            with pytest.raises(duckdb.Error, match=cut):
+                _rows(connection, question)
+
+
+def test_ends_of_a_sum_may_be_named_by_their_weeks(tmp_path: Path) -> None:
+    for week in ("2026-03-02", "2026-03-09", "2026-03-16"):
+        made = publish(tmp_path / "public", week, str(_after(datetime.date.fromisoformat(week))))
+    read = Publication.read(made.path)
+    assert read.span("2026-W10", "2026-W11", {})["last_period"] == "2026-03-09"
+    with pytest.raises(QuestionRefused, match="named by its first day, as in 2026-03-02, not 2026-W40"):
+        read.span("2026-03-02", "2026-W40", {})
 
 
 def test_a_change_over_a_missing_period_says_so_and_from_which_day(tmp_path: Path) -> None:

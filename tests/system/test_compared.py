@@ -102,6 +102,15 @@ def test_a_revision_is_compared_with_latest_revisions_of_other_periods_alone(ren
     assert compare_publication(renamed.published(period=WEEKS[2])).periods == (WEEKS[0],)
 
 
+def test_a_revision_says_that_the_card_of_the_next_period_tells_the_earlier_figure(renamed: Office) -> None:
+    for week in WEEKS[:2]:
+        renamed.released("--period", week)
+    told = renamed.released("--period", WEEKS[0], "--revise", "--reason", "codes").out
+    assert "`dphist store pages wards` renders that card anew" in " ".join(told.split())
+    last = renamed.released("--period", WEEKS[1], "--revise", "--reason", "codes", "--json").json
+    assert "warnings" not in last  # no card comes after it
+
+
 def test_a_period_that_is_damaged_is_left_out_and_stops_nothing(renamed: Office) -> None:
     renamed.released("--period", WEEKS[0])
     (renamed.published(period=WEEKS[0]) / "groups.parquet").write_bytes(b"")

@@ -85,7 +85,9 @@ def answer(
     changes: Annotated[bool, typer.Option("--changes", help="The change from each period to the next one.")] = False,
     over: Annotated[
         str,
-        typer.Option(metavar="DAY,DAY", help="All periods from the first to the last together, by their first days or weeks."),
+        typer.Option(
+            metavar="DAY,DAY", help="All periods from the first to the last together, as --period names them."
+        ),
     ] = "",
     with_chance: Annotated[
         bool,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,7 +55,7 @@ def _release(
 
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.release.decide import print_waiting
-    from dphist_pipeline.cli.terminal import err, print_json, print_release, progress, statement_facts
+    from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import allowing, release
     from dphist_pipeline.releasing.approvals import AwaitsApproval
     from dphist_pipeline.releasing.locations import store_folder
@@ -75,7 +75,8 @@ def _release(
         print_waiting(waiting, as_json)
         return
     warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
-    warnings = [one for one in (warning, changed) if one]
+    older = "" if made.replayed else _older_card(made.path, made.audit)
+    warnings = [one for one in (warning, changed, older) if one]
     statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
         print_json(
@@ -89,3 +90,15 @@ def _release(
         return
     says, copied_to = compared.says, opened.public_address
     print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=says, warning=warning)
+    print_warning(older)
+
+
+def _older_card(path: Path, audit: dict[str, Any]) -> str:
+    """What to do where the card of a later period tells the figure that a revision replaced; empty if none does."""
+    later = [folder for folder in path.parents[1].glob("period=*") if folder.name > path.parent.name]
+    if audit["revision"] == 1 or not later:
+        return ""
+    return (
+        "The card of the period after it may tell the figure of the revision before: "
+        f"`dphist store pages {audit['release']}` renders that card anew, for nothing."
+    )

@@ -45,6 +45,18 @@ MOST_LEANING = 12
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
 HIDDEN_COLOUR = "#f3e3c3"  # of figures that are told as words
+OF_OBJECTS = {
+    *(
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    ),
+    *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"),
+}
 # In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
 PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
@@ -502,7 +514,8 @@ def _different(ticks: Sequence[str], most: int) -> list[str]:
         while name in names:
             name, number = f"{label} ({number})", number + 1
         names.append(name)
-    return names
+    # Vega looks names up in JavaScript's objects, which have some of their own: a sign without width tells them apart.
+    return [f"{name}\u200b" if name in OF_OBJECTS else name for name in names]
 
 
 def _rows(columns: dict[str, list[Any]]) -> Chart:

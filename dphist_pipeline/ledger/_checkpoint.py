@@ -61,7 +61,7 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
         whole: judge every entry now, whatever the note says.
 
     Raises:
-        LedgerAltered: an entry breaks a rule, or there is no entry.
+        LedgerError: `ledger_altered`, an entry breaks a rule, or there is no entry.
     """
     folder = state_folder()
     place = folder / "judged" / hashlib.sha256(where.encode()).hexdigest()[:32] if folder else None

@@ -48,7 +48,7 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
         entries: all of them, by rising number.
 
     Raises:
-        LedgerAltered: something is wrong with an entry, or there is none.
+        LedgerError: `ledger_altered`, something is wrong with an entry, or there is none.
     """
     books = follow(Books(where), entries)
     if books.last is None:
@@ -64,7 +64,7 @@ def follow(books: Books, entries: Iterable[Entry]) -> Books:
         entries: after `books.last`, by rising number.
 
     Raises:
-        LedgerAltered: whatever is wrong with an entry.
+        LedgerError: `ledger_altered`, whatever is wrong with an entry.
     """
     for entry in entries:
         try:

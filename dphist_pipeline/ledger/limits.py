@@ -116,7 +116,7 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
         longest: most characters; the least is 1.
 
     Raises:
-        NotRecordable: it is no such text.
+        LedgerError: `not_recordable`, it is no such text.
     """
     if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
         return value  # quickly told: what Python calls printable holds none of the disguises

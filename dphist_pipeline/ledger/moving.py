@@ -30,10 +30,9 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
         operator: signs the entry that says where it went.
 
     Raises:
-        AddressRefused: both are SQLite files, or both are on servers.
-        LedgerForeign: the source has another id.
         LedgerMoved: the ledger went to another place before.
-        LedgerAltered: an entry breaks a rule, or the new database changed one.
+        LedgerError: `address_refused`, both are SQLite files, or both are on servers; `ledger_foreign`, the source has
+            another id; `ledger_altered`, an entry breaks a rule, or the new database changed one.
     """
     old, new = ledger_database(source), ledger_database(target)
     if old.engine == new.engine:

@@ -81,7 +81,7 @@ class OpenedLedger:
         """The decisions that let a release read what it asks for, as they stand now.
 
         Raises:
-            NotAllowed: naming what differs, and the command that would allow it.
+            LedgerError: `not_allowed`, naming what differs, and the command that would allow it.
         """
         return self.books().permissions.required(request)
 
@@ -228,8 +228,7 @@ def verified(file: Database, whole: bool = False) -> Books:
         whole: judge every entry again, whatever this user's note says.
 
     Raises:
-        LedgerMissing: there is none.
-        LedgerAltered: an entry breaks a rule, or the tables lack their triggers.
+        LedgerError: `ledger_missing`; `ledger_altered`, an entry breaks a rule, or the tables lack their triggers.
     """
     file.require_there()
     with file.transaction("read") as connection:

@@ -173,7 +173,8 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            NotAllowed: the source, its reading, the query, the engine, its version or a check was not decided on.
+            LedgerError: `not_allowed`, the source, its reading, the query, the engine, its version or a check was not
+                decided on.
         """
         if request.source is None:
             if self.keyed:

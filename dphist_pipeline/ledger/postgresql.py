@@ -86,7 +86,7 @@ def ledger_database(url: str | sa.URL) -> Database:
         url: an SQLAlchemy URL, of a SQLite file or of a PostgreSQL database.
 
     Raises:
-        AddressRefused: it is neither, or holds a password or other options.
+        LedgerError: `address_refused`, it is neither, or holds a password or other options.
     """
     return PostgresDatabase.at(url) if names_server(url) else SqliteFile.at(url)
 

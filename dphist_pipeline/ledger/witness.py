@@ -142,8 +142,9 @@ class Witness:
         Not within a transaction of the ledger: the witness is held while the ledger is read.
 
         Raises:
-            WitnessMissing, StoreSuperseded, WitnessOutdated: the store is unknown, or of another generation.
-            LedgerBehindWitness: the witness has seen a charge that this ledger does not hold.
+            WitnessMissing: the store is unknown.
+            LedgerError: `store_superseded` or `witness_outdated`, the store is of another generation;
+                `ledger_behind_witness`, the witness has seen a charge that this ledger does not hold.
         """
         with self._file.session("write") as connection:
             ledger = read()
@@ -169,7 +170,7 @@ class Witness:
         Raises:
             AnswerDrawnElsewhere: another answer is there.
             WitnessMissing: the charge was never vouched for.
-            StoreSuperseded: a copy was adopted that does not hold the charge.
+            LedgerError: `store_superseded`, a copy was adopted that does not hold the charge.
         """
         one = (ANSWERS.c.store == store_id) & (ANSWERS.c.charge == charge_hash) & (ANSWERS.c.step == step)
         charge = (CHARGES.c.store == store_id) & (CHARGES.c.hash == charge_hash)

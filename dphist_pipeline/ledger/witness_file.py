@@ -205,7 +205,7 @@ def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
         address: absolute path or URL; None for $DPHIST_WITNESS, or else a file in the user's state folder.
 
     Raises:
-        AddressRefused: it names no file or database, or there is no home folder.
+        LedgerError: `address_refused`, it names no file or database, or there is no home folder.
     """
     given, kept = address or os.environ.get(WITNESS), state_folder()
     if not given and kept is None:

@@ -1,8 +1,9 @@
 """Pages of a publication after it was published: marks at the top of cards, and pages that were rendered anew.
 
 A mark says that a publication was withdrawn, or that a later revision of its period is published. It is one block of
-HTML, with what audits say and nothing else, and the digest of a card is computed without it. Marks of later revisions
-follow `current.json`: they are set, changed or taken off whenever the catalogue is built.
+HTML, with what audits say and nothing else, and the digest of a card is computed without it. It is found by its exact
+text, so its texts are part of the format, in every language. Marks of later revisions follow `current.json`: they are
+set, changed or taken off whenever the catalogue is built.
 
 `pages.json` has the digests of pages that were rendered anew; the audit keeps those of the first. The file is written
 before the pages are replaced, and keeps the digests of earlier renderings: whenever a run is killed, every page has a

@@ -62,8 +62,9 @@ def refuse_overtaken(
         The decisions by which the source may still be read, where the race is about those.
 
     Raises:
-        Rejected: and what was drawn for it is deleted.
-        Withdrawn, NotAllowed, AfterCharge, ChargedElsewhere: somebody was first.
+        LedgerError: `rejected`, and what was drawn for it is deleted; `not_allowed` any more; `charged_elsewhere`.
+        Withdrawn: the publication was taken back.
+        AfterCharge: another host has published.
     """
     store, ledger, paid = attempt.store, attempt.ledger, charge or attempt.charge
     if race.by is By.DISALLOWANCE:

@@ -27,19 +27,28 @@ Change = tuple[str, str, str]  # the field, as charged, as asked
 def keep_spec(store: Store, spec: ReleaseSpec) -> None:
     """Keeps the fields that are in a spec's digest; the same spec is kept once."""
     keep_cadence(store, spec)
-    path = _place(store, spec.digest)
+    path, signed = _place(store, spec.digest), _signed(store, spec).parent
     if not path.exists():
+        make_folder(path.parent)
         _write(path, spec)
+    if not signed.is_dir():  # a store of an earlier version has none
+        make_folder(signed)
 
 
 def keep_signed(store: Store, spec: ReleaseSpec) -> None:
-    """Keeps the fields of the spec that an operator saw and signed for, in the place of earlier ones."""
-    _write(_signed(store, spec), spec)
+    """Keeps the fields of the spec that an operator saw and signed for, in the place of earlier ones.
+
+    Makes no folder: it would be the operator's, and the user who releases could not write beside it.
+
+    Raises:
+        OSError: the operator may not write to the store, or the folder is missing.
+    """
+    _write(_signed(store, spec), spec, mode=0o644)  # the user who releases reads it, whoever wrote it
 
 
 def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
     """The first fields in which a spec differs from the one that an operator signed for; empty if none was kept."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):  # the file is an operator's
         return _changes(json.loads(_signed(store, spec).read_bytes()), spec)
     return []
 
@@ -57,10 +66,10 @@ def _changes(kept: Any, spec: ReleaseSpec) -> list[Change]:
     return list(islice(_differences("", kept, json.loads(canonical_json(spec.digested()))), MOST_SHOWN))
 
 
-def _write(path: Path, spec: ReleaseSpec) -> None:
-    make_folder(path.parent)
+def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}")
     write_durably(draft, canonical_json(spec.digested()).encode("ascii"))
+    draft.chmod(mode)
     draft.replace(path)
 
 

@@ -278,7 +278,7 @@ def changed_since_signed(spec: ReleaseSpec, store: Store) -> str:
     told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes)
     return (
         f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a change "
-        "costs nothing, and after it a revision. To show an operator the spec as it is: dphist ledger allow --for SPEC."
+        "costs nothing, and after it a revision. Show the spec as it is to an operator first."
     )
 
 

@@ -35,7 +35,8 @@ def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     """Refuses to draw for a charge that another host made.
 
     Raises:
-        AfterCharge, ChargedElsewhere: naming the host.
+        AfterCharge: it has published, naming the host.
+        LedgerError: `charged_elsewhere`, naming the host.
     """
     folder = own_folder(store)
     # What was charged before charges named a folder belongs to the store that did not join another one.

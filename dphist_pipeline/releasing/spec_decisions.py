@@ -193,7 +193,11 @@ class SpecDecisions:
         return commands
 
     def keep(self, store: Store) -> None:
-        """Keeps the spec as it was shown: the first release says what changed since."""
+        """Keeps the spec as it was signed: the first release says what changed since.
+
+        Raises:
+            OSError: this user may not write to the store, or its folder for it is missing.
+        """
         keep_signed(store, self.spec)
 
     def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:

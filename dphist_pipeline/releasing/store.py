@@ -5,7 +5,8 @@
             confidential/   staged rows and cubes of runs under way (0700), and the journal of answers; its own
                             random id (see `hosts`)
             ledger.sqlite   unless $DPHIST_LEDGER names another
-            specs/          the normalised specs that were charged, by digest (see `spec_changes`)
+            specs/          the normalised specs that were charged, by digest, and in signed/ those
+                            that an operator signed for (see `_spec_changes`)
 
 A run's folder lives as long as its process: each holds the lock beside it, and whoever comes later deletes the
 folders whose lock nobody holds, so a killed run leaves nothing behind.
@@ -115,7 +116,7 @@ class Store:
             witness.refuse_ledger(ledger.place)
             witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
-            for part in ("public", "confidential"):
+            for part in ("public", "confidential", "specs"):
                 shutil.rmtree(root / part)
             if made is not None:
                 made.discard()
@@ -354,6 +355,7 @@ def make_folders(root: Path, witness: Witness) -> Path:
         (root / "public").mkdir(0o755)  # of two that make one store at once, the second fails here
         for part in ("runs", "journal"):
             make_folder(root / "confidential" / part)
+        make_folder(root / "specs" / "signed")
         write_durably(root / "confidential" / FOLDER, folder_content())
         return root
     except OSError as error:

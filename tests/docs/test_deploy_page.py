@@ -169,6 +169,7 @@ def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machi
     machine.run("olga", f"{known} dphist ledger verify; cat /srv/dphist/store/public/weekly_wards/*/*/audit.json")
     machine.run("publisher", f"cat {machine.place}/olga/.config/dphist/operator.key", 1)
     machine.run("publisher", f"{known} dphist release weekly_wards.yaml --period 2026-01-05")
+    _check_what_olga_signs_in_a_store_of_another(machine, known)
     ledger = machine.srv / "dphist" / "ledger" / "ledger.sqlite"
     assert stat.S_IMODE(ledger.stat().st_mode) == 0o660 and list(ledger.parent.iterdir()) == [ledger]
     key = machine.place / "olga" / ".config" / "dphist" / "operator.key"
@@ -177,3 +178,34 @@ def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machi
         folder.chmod(0o755)
     told = machine.run("publisher", f"{known} DPHIST_OPERATOR_KEY={key} dphist doctor --releases-only", 1)
     assert "others may read or change it" in told
+
+
+def _check_what_olga_signs_in_a_store_of_another(machine: Machine, known: str) -> None:
+    """Her decision stands whether or not she may write to the store, and the other user goes on."""
+    project, specs = machine.srv / "dphist" / "project", machine.srv / "dphist" / "store" / "specs"
+    lost = "its first release will not be able to say what changed since"
+
+    def signed(name: str) -> str:
+        spec = SPEC.replace("weekly_wards", name).replace("admissions.csv", f"{name}.csv")
+        (project / f"{name}.yaml").write_text(spec)
+        shutil.copy(project / "admissions.csv", project / f"{name}.csv")
+        sign = f"{known} dphist ledger allow --for {name}.yaml"
+        digest = machine.run("olga", sign, 1).split("--yes ")[-1].split()[0]
+        told = machine.run("olga", f"{sign} --yes {digest}")
+        assert lost not in machine.run("olga", sign), "nothing is left to sign"
+        return told
+
+    def released(name: str) -> str:
+        spec = project / f"{name}.yaml"
+        spec.write_text(spec.read_text().replace("max_rows_per_unit: 3", "max_rows_per_unit: 2"))
+        return machine.run("publisher", f"{known} dphist release {name}.yaml --period 2026-01-05")
+
+    assert lost not in signed("transfers")
+    assert "`max_rows_per_unit` was 3 and is 2" in released("transfers")
+    for name, mode in (("closed", 0o700), ("gone", 0o711)):
+        specs.chmod(mode)
+        if name == "gone":
+            shutil.rmtree(specs / "signed")
+        assert lost in signed(name)
+        assert "changed since" not in released(name)
+    assert specs.owner() == (specs / "signed").owner() == "publisher"

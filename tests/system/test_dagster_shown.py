@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -117,6 +119,28 @@ def test_a_text_column_as_period_warns_where_its_format_is_not_said(
         definitions = defined(office, **WEEKLY, source="data/visits.csv", **written)
         (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
         assert ("**Warning:** `admitted_on` is text" in str(published.description)) == warned
+
+
+def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    """Before the charge, as `dphist release` does; a second week has been charged for the same spec."""
+    office.opened().write_records(many({WEEKS[0]: 20, WEEKS[1]: 20}))
+    source = office.folder / "data" / "others.parquet"
+    shutil.copy(office.folder / "data" / "admissions.parquet", source)
+    office.write_attributes_alone(**WEEKLY, source=str(source))  # something to sign, for the spec is allowed already
+    sign = ("ledger", "allow", "--for", "spec.yaml")
+    digest = office.run(*sign, "--json").json["digest"]
+    assert office.run(*sign, "--yes", digest).code == 0
+    changed = "changed since an operator signed for it: `max_rows_per_unit` was 2 and is 3."
+    definitions = defined(office, **WEEKLY, source=str(source), max_rows_per_unit=3)
+
+    def told(week: str) -> list[int]:
+        entries = instance.all_logs(ran(definitions, instance, week).run_id)
+        return [one.level for one in entries if changed in one.user_message]
+
+    assert told(WEEKS[0]) == [logging.WARNING]
+    assert told(WEEKS[0]) == told(WEEKS[1]) == []
 
 
 def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office, instance: dg.DagsterInstance) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -223,10 +224,50 @@ def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(offic
     office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim"]}]})
     held = office.release("--period", "2026-03-02")  # it has no periods, so nothing is charged
     assert held.code != 0 and changed in held.err
-    assert office.run(*ALLOW).code == 0
-    assert changed not in office.release("--period", "2026-03-02").err
-    office.write_attributes_alone(**LOANS)
+    assert "nothing was entered" in office.run(*ALLOW).out
+    held = office.release("--period", "2026-03-02")
+    assert changed in held.err, "what nobody signed is no spec that an operator signed for"
     told = office.release("--json").json
-    assert told["warnings"] and "is its default" in told["warnings"][0]
-    office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim"]}]})
+    assert told["warnings"] and 'is ["trim"]' in told["warnings"][0]
+    office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim", "lower"]}]})
     assert "changed since an operator" not in office.release().err
+
+
+def test_a_later_signature_takes_the_place_of_an_earlier_one(office: Office) -> None:
+    signed(office, *OPEN)
+    office.write_attributes_alone(**{**LOANS, "epsilon": "1/4", "csv_quote": ""})
+    signed(office, *ALLOW)
+    office.write_attributes_alone(**{**LOANS, "epsilon": "1/8", "csv_quote": ""})
+    held = office.release("--period", "2026-03-02").err
+    assert "signed for it: `epsilon` was 1/4 and is 1/8." in held
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+@pytest.mark.parametrize("damage", ["gone", "a file", "a folder in its place"])
+def test_a_decision_stands_where_the_store_is_not_the_operators(
+    office: Office, damage: str, as_json: list[str]
+) -> None:
+    """Neither is a folder made in it, which would be the operator's and stop the user who releases."""
+    specs, shown = office.store / "specs", digest(office, *OPEN)
+    if damage == "a folder in its place":
+        (specs / "signed" / "wards.json").mkdir()
+    else:
+        shutil.rmtree(specs)
+    if damage == "a file":
+        specs.touch()
+    ran = office.run(*OPEN, "--yes", shown, *as_json)
+    assert ran.code == 0 and [one.name for one in decided(office)[0]] == ["library"]
+    assert not as_json or ran.json["signed"] is True
+    assert ran.err.count("\n") == 1 and "its first release will not be able to say what changed since" in ran.err
+    assert specs.exists() == (damage != "gone")
+    again = office.run(*ALLOW, *as_json)
+    assert (again.code, again.err) == (0, "")
+    if damage == "gone":
+        assert office.release().code == 0 and (specs / "signed").is_dir()
+
+
+def test_whoever_releases_can_read_what_an_operator_signed(office: Office) -> None:
+    made = [(office.store / "specs" / part).stat().st_mode & 0o777 for part in ("", "signed")]
+    assert made == [0o700, 0o700], "made with the store, whose owner they have"
+    signed(office, *OPEN)
+    assert (office.store / "specs" / "signed" / "wards.json").stat().st_mode & 0o777 == 0o644

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.terminal import (
     at_a_terminal,
+    err,
     out,
     print_allowed,
     print_facts,
@@ -41,7 +42,6 @@ def show_and_sign(
         command: that would sign them, without `--yes`.
     """
     if decisions.nothing:
-        decisions.keep(store)
         if as_json:
             print_json({"signed": False, **decisions.facts})
         else:
@@ -62,7 +62,7 @@ def show_and_sign(
             raise decisions.unsigned(shlex.join(command))
     with deciding(store, ledger) as operator:
         made = decisions.sign(ledger, operator)
-    decisions.keep(store)
+    _keep(decisions, store)
     if as_json:
         print_json({"signed": True, "digest": digest, **decisions.facts})
         return
@@ -73,6 +73,17 @@ def show_and_sign(
     out.print(
         f"Next: dphist check {escape(shlex.quote(str(path)))}, then dphist release {escape(shlex.quote(str(path)))}"
     )
+
+
+def _keep(decisions: SpecDecisions, store: Store) -> None:
+    """Keeps the spec that was signed; the decision stands all the same where this user may not write to the store."""
+    try:
+        decisions.keep(store)
+    except OSError as error:
+        err.print(
+            f"[yellow]![/] The decision stands. The spec was not kept in the store ({escape(str(error.strerror))}): "
+            "its first release will not be able to say what changed since"
+        )
 
 
 def _print_left_out(decisions: SpecDecisions) -> None:

@@ -230,6 +230,8 @@ def _drawn(
     attempt = _attempt(spec, storage, context, key)
 
     def before() -> None:
+        if changed := allowing.changed_since_signed(spec, attempt.store):
+            context.log.warning(changed)
         if "partitions" in spec.requires:
             refuse_missing(context, spec.release, spec.deps, attempt.period)
         if "checks" in spec.requires:

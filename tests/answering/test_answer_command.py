@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from answering_scenario import AXES, made
 from office import ran
 from typer.testing import CliRunner, Result
 
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.ask._answer_rows import _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
@@ -371,9 +373,36 @@ def test_a_table_says_each_note_once_below(store: Store) -> None:
     assert sum(line.rstrip().endswith(" (1)") for line in shown.splitlines()) == len(below) > 0
 
 
-def weekly(store: Store, name: str, period: str, end: str, **more: Any) -> None:
+def weekly(store: Store, name: str, period: str, end: str, kind: str = "cells", **more: Any) -> None:
     ends = {"period_start": f"{period}T00:00:00+01:00", "period_end": f"{end}T00:00:00+02:00"}
-    by_hand.publish(store.public, made("cells"), AXES, name, period, **ends, **more)
+    by_hand.publish(store.public, made(kind), AXES, name, period, **ends, **more)
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two releases of the same two weeks."""
+    opened = Store.create(tmp_path_factory.mktemp("weeks") / "store")
+    for name, kind in (("one", "cells"), ("two", "tree")):
+        weekly(opened, name, "2026-01-12", "2026-01-19", kind)
+        weekly(opened, name, "2026-01-19", "2026-01-26", kind)
+    age = [axis for axis in AXES if axis["column"] == "age"]
+    by_hand.publish(opened.public, by_hand.estimate(age), age, "ages", "2026-01-19")
+    return opened
+
+
+def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: Store) -> None:
+    words = ("one", "--period", "2026-01-12", "--by", "age", "--compare", "two")
+    head, *lines = answered(weeks, *words).stdout.splitlines()
+    assert head.split() == ["age", "unbiased", "ci_lower", "ci_upper", "cells"]
+    which = ", less ".join(f"{name}, period 2026-01-12, revision 1" for name in ("one", "two"))
+    assert which in lines and which in answered(weeks, *words[:3], *words[5:]).stdout.splitlines()
+    one, two = (Publication.read(weeks.public / name / "period=2026-01-12" / "revision=1") for name in ("one", "two"))
+    for row in one.changes_since(two, {}, ["age"]):
+        assert row["first_period"] == row["second_period"] == "2026-01-12"
+        assert row["first_period_start"] == row["second_period_start"] == date(2026, 1, 12)
+        assert row["first_period_end"] == row["second_period_end"] == date(2026, 1, 19)
+    refused = str(answered(weeks, "one", "--by", "state", "--compare", "ages").exception)
+    assert "axis 'state': there is no such axis. Known: age." in refused
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

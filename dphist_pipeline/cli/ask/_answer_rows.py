@@ -219,11 +219,18 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     return publication.rate(by, people, asked.per, box)
 
 
-def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int | None = None) -> None:
+def print_rows(
+    publication: Publication,
+    asked: Asked,
+    rows: Rows,
+    decimals: int | None = None,
+    other: Publication | None = None,
+) -> None:
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
         decimals: of numbers; None for as many as their noise justifies.
+        other: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import LEGEND
     from dphist_pipeline.publishing.told_numbers import told_number
@@ -254,6 +261,8 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     hidden |= {"ci_lower", "ci_upper", "bin_lower", "bin_upper"} if asked.quantile else set()  # they stand in words
     hidden |= set() if notes else {"note"}
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
+    # The line below names both sides, which are of one period.
+    hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
     # Each rate is moved by the bound by itself: the words that are alike stand once, the others in a column.
     rates = _beginning([row["capped"] for row in rows if row.get("capped")]) if asked.population else ""
@@ -264,7 +273,7 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
     print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
-    print_which(publication, one_period=asked.question not in ("changes", "over"))
+    print_which(publication, one_period=asked.question not in ("changes", "over"), other=other)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
@@ -303,11 +312,16 @@ def _head(told: Sequence[ToldNumber | None]) -> str:
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
 
 
-def print_which(publication: Publication, one_period: bool = True) -> None:
-    """Names the release below a table of answers, with period and revision where they are of one."""
-    audit = publication.audit
-    of = f", period {audit['period']}, revision {audit['revision']}" if one_period else ", its periods"
-    out.print(f"[bold]{escape(audit['release'])}[/]{of}")
+def print_which(publication: Publication, one_period: bool = True, other: Publication | None = None) -> None:
+    """Names the release below a table of answers, with period and revision where they are of one.
+
+    Args:
+        other: what was subtracted, if another release was asked for.
+    """
+    sides = [one.audit for one in (publication, other) if one is not None]
+    of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
+    named = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    out.print(", less ".join(named))
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:

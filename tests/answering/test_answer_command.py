@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
-from dphist_pipeline.cli.ask._answer_rows import _note_on_unbiased
+from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
@@ -403,6 +403,28 @@ def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: St
         assert row["first_period_end"] == row["second_period_end"] == date(2026, 1, 19)
     refused = str(answered(weeks, "one", "--by", "state", "--compare", "ages").exception)
     assert "axis 'state': there is no such axis. Known: age." in refused
+
+
+OF_PERIODS = {
+    "changes": ["--changes"],
+    "compare": ["--compare", "two"],
+    "ratio": ["--ratio", "state = A"],
+    "over": ["--over", "2026-01-12,"],
+}
+
+
+@pytest.mark.parametrize("question", OF_PERIODS)
+def test_every_answer_about_periods_is_told_as_json(weeks: Store, question: str) -> None:
+    assert set(BY_VALUES) < set(OF_PERIODS)
+    for by in ([], ["--by", "age"], ["--by", "day,state"]) if question in BY_VALUES else ([],):
+        said = answered(weeks, "one", *OF_PERIODS[question], *by, "--json").stdout
+        rows = json.loads(said, parse_constant=pytest.fail)["rows"]
+        assert (len(rows) > 1) == bool(by) and all(isinstance(row["unbiased"], float) for row in rows)
+        days = {row[name] for row in rows for name in row if name.endswith(("period_start", "period_end"))}
+        if question == "changes":
+            assert days == {"2026-01-12", "2026-01-19", "2026-01-26"}
+        else:
+            assert days == ({"2026-01-19", "2026-01-26"} if question == "compare" and by else set())
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -325,9 +326,14 @@ def print_which(publication: Publication, one_period: bool = True, other: Public
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
-    """Prints rows of answers as JSON."""
-    infinite = {math.inf: None, -math.inf: None}
-    print_json({**facts, "rows": [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]})
+    """Prints rows of answers as JSON: null for an infinite number, days as texts."""
+    print_json({**facts, "rows": [{name: _as_json(value) for name, value in row.items()} for row in rows]})
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
+from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing.current_files import write_current_files
@@ -51,6 +52,13 @@ def facts(store: Store, *words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in which no table is cut."""
+    monkeypatch.setattr(out, "_width", 200)
+
+
+@pytest.mark.usefixtures("wide")
 def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
     words = ("tree", "--ratio", "region = 'S'", "--where")
     found = facts(store, *words, "state = 'A'", "--by", "age")
@@ -62,6 +70,10 @@ def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
     assert {name: row[name] for name in alone["rows"][0]} == alone["rows"][0]
     shown = answered(store, *words, "state = 'A'", "--by", "age").stdout.splitlines()
     assert sum(line.startswith(("18 ", "0 ", "65 ", "under 0", "other")) for line in shown) >= 4
+    # The bound moves each ratio by itself: a column says how far.
+    for row, line in zip(found["rows"], shown[1:], strict=False):
+        assert line.endswith(row["capped"].partition("this ratio would be ")[2]) and "at most" in line
+    assert sum("this ratio would be what the column capped says." in line for line in shown) == 1
     for wrong, message in {
         ("--by", "agee", "--ratio", ""): "there is no such axis",
         ("--by", "age", "--difference", ""): "--by and --difference are two questions",
@@ -425,6 +437,24 @@ def test_every_answer_about_periods_is_told_as_json(weeks: Store, question: str)
             assert days == {"2026-01-12", "2026-01-19", "2026-01-26"}
         else:
             assert days == ({"2026-01-19", "2026-01-26"} if question == "compare" and by else set())
+
+
+@pytest.mark.usefixtures("wide")
+def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path: Path) -> None:
+    opened = Store.create(tmp_path / "store")
+    weekly(opened, "one", "2026-01-05", "2026-01-12")
+    weekly(opened, "one", "2026-01-19", "2026-01-26", "smoothed")
+    by_hand.publish(opened.public, replace(made("cells"), quality=()), AXES, "one", "2026-01-26")
+    for by, states in (([], [""]), (["--by", "state"], ["A", "B", "C", "other"])):
+        head, *lines = answered(opened, "one", "--changes", *by).stdout.splitlines()
+        assert head.split()[-2:] == ["note", "capped"]
+        numbers = [line.rpartition("  ")[2] for line in lines[: 2 * len(states)]]
+        assert numbers == ["(2)"] * len(states) + ["(3)"] * len(states)
+        assert [line.count("(1)") for line in lines[: 2 * len(states)]] == [1] * len(states) + [0] * len(states)
+        said = [line for line in lines if line.startswith("(")]
+        assert [line[:4] for line in said] == ["(1) ", "(2) ", "(3) "]
+        assert said[0].startswith(f"(1) 7{MISSING_DAYS}") and SMOOTHED not in said[0]
+        assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

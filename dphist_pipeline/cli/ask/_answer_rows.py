@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +30,7 @@ MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too nar
 BY_VALUES = ("changes", "compare", "ratio")  # questions that `--by` answers for each value of its axes
 BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
+MOVED = re.compile("(.* by about|.* by at most|.* would be) (.*)")  # how far the bound moves an answer
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
@@ -238,14 +238,14 @@ def print_rows(
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
+    rows = [
+        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
+        for row, one in zip(rows, told, strict=True)
+    ]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
     are_counts = not asked.population and asked.question in COUNTS
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
-    ]
-    rows = [
-        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
-        for row, one in zip(rows, told, strict=True)
     ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
@@ -265,10 +265,9 @@ def print_rows(
     # The line below names both sides, which are of one period.
     hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
-    # Each rate is moved by the bound by itself: the words that are alike stand once, the others in a column.
-    rates = _beginning([row["capped"] for row in rows if row.get("capped")]) if asked.population else ""
-    if rates:
-        shown = [{**row, "capped": (row["capped"] or "")[len(rates) + 1 :]} for row in shown]
+    cuts, said = _cuts([row.get("capped") or "" for row in rows], len(notes))
+    if cuts:
+        shown = [{**row, "capped": cut} for row, cut in zip(shown, cuts, strict=True)]
         hidden -= {"capped"}
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
@@ -280,22 +279,34 @@ def print_rows(
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
-    said = list(dict.fromkeys(row["capped"] for row in rows if row.get("capped")))
-    if rates:
-        said = [f"{rates} what the column capped says"]
-    said += dict.fromkeys(row["chance"] for row in rows if row.get("chance"))
+    said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
-        out.print(escape(in_options(f"{one[0].upper()}{one[1:]}.")))
+        out.print(escape(in_options(one)))
 
 
-def _beginning(sentences: Sequence[str]) -> str:
-    """The words that all sentences begin with; empty where there are no two of them."""
+def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
+    """What a column says to each row of the rows that the bound cut, and what stands below; no column if all are alike.
+
+    Each rate and ratio is moved by itself: the words that they share stand below, the others in the column. Where they
+    share none, the column has numbers of whole sentences.
+
+    Args:
+        sentences: one per row, which may be empty.
+        notes: how many other sentences have numbers.
+    """
+    distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
-        return ""
-    # What the first and the last in order begin with, all between them do, too.
-    one, other = (sentence.split(" ") for sentence in (min(sentences), max(sentences)))
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return " ".join(word for word, _ in alike)
+        return [], [_as_sentence(one) for one in distinct]
+    moved = [found for found in map(MOVED.fullmatch, sentences) if found]
+    if len(moved) == len(sentences) and len({found[1] for found in moved}) == 1:
+        return [found[2] for found in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
+    numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
+    below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
+    return [numbers.get(one, "") for one in sentences], below
+
+
+def _as_sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _note_on_unbiased(note: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -338,6 +339,7 @@ class Publication:
         """The rows of `dph_compare` about the change since another publication: one, or one for each value of `by`."""
         check_related(earlier.audit, self.audit)
         chosen_cells(earlier.domain, box)
+        check_axes(earlier.domain, by)
         one, two = earlier.source, self.source
         sides = [f"release {side.release}" for side in (one, two)]
         is_of_one_period = one.period == two.period
@@ -347,6 +349,9 @@ class Publication:
         arguments = (one.period, two.period, self._whole_bins(box))
         named = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
         rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
+        if is_renamed:
+            of_periods = {**_of_period("first", earlier.source), **_of_period("second", self.source)}
+            rows = [{**row, **of_periods} for row in rows]
         if not (is_renamed and is_of_one_period):
             return rows
         # The macro takes them for two periods of one release.
@@ -424,3 +429,12 @@ class Publication:
                 if by is None or (name if name in levels else axis.name) in by:
                     columns[name] = kind
         return columns
+
+
+def _of_period(side: str, source: Source) -> dict[str, Any]:
+    """The columns of a change that tell a period by its key; as in SQL, one that is no day has no first day."""
+    try:
+        day = date.fromisoformat(source.period)
+    except ValueError:
+        day = None
+    return {f"{side}_period": source.period, f"{side}_period_start": day}

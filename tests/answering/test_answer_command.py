@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from answering_scenario import AXES, made
 from office import ran
 from typer.testing import CliRunner, Result
 
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
-from dphist_pipeline.cli.ask._answer_rows import _note_on_unbiased
+from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased
 from dphist_pipeline.cli.ask.answer import _unit_in_words
+from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing.current_files import write_current_files
@@ -49,6 +52,13 @@ def facts(store: Store, *words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in which no table is cut."""
+    monkeypatch.setattr(out, "_width", 200)
+
+
+@pytest.mark.usefixtures("wide")
 def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
     words = ("tree", "--ratio", "region = 'S'", "--where")
     found = facts(store, *words, "state = 'A'", "--by", "age")
@@ -60,6 +70,10 @@ def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
     assert {name: row[name] for name in alone["rows"][0]} == alone["rows"][0]
     shown = answered(store, *words, "state = 'A'", "--by", "age").stdout.splitlines()
     assert sum(line.startswith(("18 ", "0 ", "65 ", "under 0", "other")) for line in shown) >= 4
+    # The bound moves each ratio by itself: a column says how far.
+    for row, line in zip(found["rows"], shown[1:], strict=False):
+        assert line.endswith(row["capped"].partition("this ratio would be ")[2]) and "at most" in line
+    assert sum("this ratio would be what the column capped says." in line for line in shown) == 1
     for wrong, message in {
         ("--by", "agee", "--ratio", ""): "there is no such axis",
         ("--by", "age", "--difference", ""): "--by and --difference are two questions",
@@ -371,9 +385,76 @@ def test_a_table_says_each_note_once_below(store: Store) -> None:
     assert sum(line.rstrip().endswith(" (1)") for line in shown.splitlines()) == len(below) > 0
 
 
-def weekly(store: Store, name: str, period: str, end: str, **more: Any) -> None:
+def weekly(store: Store, name: str, period: str, end: str, kind: str = "cells", **more: Any) -> None:
     ends = {"period_start": f"{period}T00:00:00+01:00", "period_end": f"{end}T00:00:00+02:00"}
-    by_hand.publish(store.public, made("cells"), AXES, name, period, **ends, **more)
+    by_hand.publish(store.public, made(kind), AXES, name, period, **ends, **more)
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two releases of the same two weeks."""
+    opened = Store.create(tmp_path_factory.mktemp("weeks") / "store")
+    for name, kind in (("one", "cells"), ("two", "tree")):
+        weekly(opened, name, "2026-01-12", "2026-01-19", kind)
+        weekly(opened, name, "2026-01-19", "2026-01-26", kind)
+    age = [axis for axis in AXES if axis["column"] == "age"]
+    by_hand.publish(opened.public, by_hand.estimate(age), age, "ages", "2026-01-19")
+    return opened
+
+
+def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: Store) -> None:
+    words = ("one", "--period", "2026-01-12", "--by", "age", "--compare", "two")
+    head, *lines = answered(weeks, *words).stdout.splitlines()
+    assert head.split() == ["age", "unbiased", "ci_lower", "ci_upper", "cells"]
+    which = ", less ".join(f"{name}, period 2026-01-12, revision 1" for name in ("one", "two"))
+    assert which in lines and which in answered(weeks, *words[:3], *words[5:]).stdout.splitlines()
+    one, two = (Publication.read(weeks.public / name / "period=2026-01-12" / "revision=1") for name in ("one", "two"))
+    for row in one.changes_since(two, {}, ["age"]):
+        assert row["first_period"] == row["second_period"] == "2026-01-12"
+        assert row["first_period_start"] == row["second_period_start"] == date(2026, 1, 12)
+        assert row["first_period_end"] == row["second_period_end"] == date(2026, 1, 19)
+    refused = str(answered(weeks, "one", "--by", "state", "--compare", "ages").exception)
+    assert "axis 'state': there is no such axis. Known: age." in refused
+
+
+OF_PERIODS = {
+    "changes": ["--changes"],
+    "compare": ["--compare", "two"],
+    "ratio": ["--ratio", "state = A"],
+    "over": ["--over", "2026-01-12,"],
+}
+
+
+@pytest.mark.parametrize("question", OF_PERIODS)
+def test_every_answer_about_periods_is_told_as_json(weeks: Store, question: str) -> None:
+    assert set(BY_VALUES) < set(OF_PERIODS)
+    for by in ([], ["--by", "age"], ["--by", "day,state"]) if question in BY_VALUES else ([],):
+        said = answered(weeks, "one", *OF_PERIODS[question], *by, "--json").stdout
+        rows = json.loads(said, parse_constant=pytest.fail)["rows"]
+        assert (len(rows) > 1) == bool(by) and all(isinstance(row["unbiased"], float) for row in rows)
+        days = {row[name] for row in rows for name in row if name.endswith(("period_start", "period_end"))}
+        if question == "changes":
+            assert days == {"2026-01-12", "2026-01-19", "2026-01-26"}
+        else:
+            assert days == ({"2026-01-19", "2026-01-26"} if question == "compare" and by else set())
+
+
+@pytest.mark.usefixtures("wide")
+def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path: Path) -> None:
+    opened = Store.create(tmp_path / "store")
+    weekly(opened, "one", "2026-01-05", "2026-01-12")
+    weekly(opened, "one", "2026-01-19", "2026-01-26", "smoothed")
+    by_hand.publish(opened.public, replace(made("cells"), quality=()), AXES, "one", "2026-01-26")
+    for by, states in (([], [""]), (["--by", "state"], ["A", "B", "C", "other"])):
+        head, *lines = answered(opened, "one", "--changes", *by).stdout.splitlines()
+        assert head.split()[-2:] == ["note", "capped"]
+        numbers = [line.rpartition("  ")[2] for line in lines[: 2 * len(states)]]
+        assert numbers == ["(2)"] * len(states) + ["(3)"] * len(states)
+        assert [line.count("(1)") for line in lines[: 2 * len(states)]] == [1] * len(states) + [0] * len(states)
+        said = [line for line in lines if line.startswith("(")]
+        assert [line[:4] for line in said] == ["(1) ", "(2) ", "(3) "]
+        assert said[0].startswith(f"(1) 7{MISSING_DAYS}") and SMOOTHED not in said[0]
+        assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

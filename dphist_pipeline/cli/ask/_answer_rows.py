@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import takewhile
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +30,7 @@ MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too nar
 BY_VALUES = ("changes", "compare", "ratio")  # questions that `--by` answers for each value of its axes
 BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
+MOVED = re.compile("(.* by about|.* by at most|.* would be) (.*)")  # how far the bound moves an answer
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
@@ -219,25 +220,32 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     return publication.rate(by, people, asked.per, box)
 
 
-def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int | None = None) -> None:
+def print_rows(
+    publication: Publication,
+    asked: Asked,
+    rows: Rows,
+    decimals: int | None = None,
+    other: Publication | None = None,
+) -> None:
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
     Args:
         decimals: of numbers; None for as many as their noise justifies.
+        other: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import LEGEND
     from dphist_pipeline.publishing.told_numbers import told_number
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     told = [told_number(row) if "unbiased" in row else None for row in rows]
+    rows = [
+        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
+        for row, one in zip(rows, told, strict=True)
+    ]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
     are_counts = not asked.population and asked.question in COUNTS
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
-    ]
-    rows = [
-        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
-        for row, one in zip(rows, told, strict=True)
     ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
@@ -254,38 +262,51 @@ def print_rows(publication: Publication, asked: Asked, rows: Rows, decimals: int
     hidden |= {"ci_lower", "ci_upper", "bin_lower", "bin_upper"} if asked.quantile else set()  # they stand in words
     hidden |= set() if notes else {"note"}
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
+    # The line below names both sides, which are of one period.
+    hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
-    # Each rate is moved by the bound by itself: the words that are alike stand once, the others in a column.
-    rates = _beginning([row["capped"] for row in rows if row.get("capped")]) if asked.population else ""
-    if rates:
-        shown = [{**row, "capped": (row["capped"] or "")[len(rates) + 1 :]} for row in shown]
+    cuts, said = _cuts([row.get("capped") or "" for row in rows], len(notes))
+    if cuts:
+        shown = [{**row, "capped": cut} for row, cut in zip(shown, cuts, strict=True)]
         hidden -= {"capped"}
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
     print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
-    print_which(publication, one_period=asked.question not in ("changes", "over"))
+    print_which(publication, one_period=asked.question not in ("changes", "over"), other=other)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
-    said = list(dict.fromkeys(row["capped"] for row in rows if row.get("capped")))
-    if rates:
-        said = [f"{rates} what the column capped says"]
-    said += dict.fromkeys(row["chance"] for row in rows if row.get("chance"))
+    said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
-        out.print(escape(in_options(f"{one[0].upper()}{one[1:]}.")))
+        out.print(escape(in_options(one)))
 
 
-def _beginning(sentences: Sequence[str]) -> str:
-    """The words that all sentences begin with; empty where there are no two of them."""
+def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
+    """What a column says to each row of the rows that the bound cut, and what stands below; no column if all are alike.
+
+    Each rate and ratio is moved by itself: the words that they share stand below, the others in the column. Where they
+    share none, the column has numbers of whole sentences.
+
+    Args:
+        sentences: one per row, which may be empty.
+        notes: how many other sentences have numbers.
+    """
+    distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
-        return ""
-    # What the first and the last in order begin with, all between them do, too.
-    one, other = (sentence.split(" ") for sentence in (min(sentences), max(sentences)))
-    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return " ".join(word for word, _ in alike)
+        return [], [_as_sentence(one) for one in distinct]
+    moved = [found for found in map(MOVED.fullmatch, sentences) if found]
+    if len(moved) == len(sentences) and len({found[1] for found in moved}) == 1:
+        return [found[2] for found in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
+    numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
+    below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
+    return [numbers.get(one, "") for one in sentences], below
+
+
+def _as_sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _note_on_unbiased(note: str | None) -> str:
@@ -303,17 +324,27 @@ def _head(told: Sequence[ToldNumber | None]) -> str:
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
 
 
-def print_which(publication: Publication, one_period: bool = True) -> None:
-    """Names the release below a table of answers, with period and revision where they are of one."""
-    audit = publication.audit
-    of = f", period {audit['period']}, revision {audit['revision']}" if one_period else ", its periods"
-    out.print(f"[bold]{escape(audit['release'])}[/]{of}")
+def print_which(publication: Publication, one_period: bool = True, other: Publication | None = None) -> None:
+    """Names the release below a table of answers, with period and revision where they are of one.
+
+    Args:
+        other: what was subtracted, if another release was asked for.
+    """
+    sides = [one.audit for one in (publication, other) if one is not None]
+    of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
+    named = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    out.print(", less ".join(named))
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
-    """Prints rows of answers as JSON."""
-    infinite = {math.inf: None, -math.inf: None}
-    print_json({**facts, "rows": [{name: infinite.get(value, value) for name, value in row.items()} for row in rows]})
+    """Prints rows of answers as JSON: null for an infinite number, days as texts."""
+    print_json({**facts, "rows": [{name: _as_json(value) for name, value in row.items()} for row in rows]})
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:

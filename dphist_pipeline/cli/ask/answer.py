@@ -158,7 +158,7 @@ def answer(
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)
         else:
-            print_rows(publication, asked, rows, decimals)
+            print_rows(publication, asked, rows, decimals, other)
         return
     found = publication.answer(box)
     if as_json:

@@ -47,7 +47,9 @@ def print_next(decided: Decided, file: Path, has_store: bool) -> None:
     spec, named = decided.spec, shlex.quote(str(file))
     each = "" if spec.period == "none" else f", and a year of {spec.period}s {as_text(decided.total)}"
     out.print(f"\n[green]✓[/] Wrote {escape(str(file))}, which `dphist check` accepts")
-    print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}", "Next, in this order:"])
+    print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}"])
+    print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
+    print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
     first = f"dphist check {named}" if has_store else "dphist init"
     opened = f"dphist ledger open --for {named} --total {as_text(decided.total)}"
     renews = "" if spec.period == "none" else " --renews yearly"

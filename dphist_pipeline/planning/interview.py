@@ -213,7 +213,7 @@ class _Interview:
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
-        because = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
+        because: tuple[str, ...] = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
         if near and not fitting:
             because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
 

@@ -303,6 +303,25 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     assert office.run(*released, "--period", "2026-09-14").code == 0
 
 
+def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
+    """The second command allows what the spec reads; a spec of other people is told to name another account."""
+    Path("loans.csv").write_text(LOANS)
+    opening = ("ledger", "open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "9")
+    assert office.run("init").code == 0 and office.run(*opening).code == 0
+    ran, shown = at_terminal(office, ANSWERS, "new", "loans.csv")
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
+    second = "dphist ledger allow --for loans.yaml"
+    assert ran.code == 0 and commands == ["dphist check loans.yaml", second, "dphist release loans.yaml"]
+    allowing = second.removeprefix("dphist ").split()
+    digest = office.run(*allowing, "--json").json["digest"]
+    assert office.run(*allowing, "--yes", digest).code == 0
+    ran, shown = at_terminal(
+        office, ["kind", *ANSWERS[1:4], "3, 1", "ages", *ANSWERS[6:]], "new", "more", "--from", "loans.csv"
+    )
+    assert ran.code == 0 and "ledger open --for more.yaml" in shown
+    assert "Account library is open, and protects card (add_remove)" in " ".join(f"{ran.err}{shown}".split())
+
+
 def test_the_end_of_input_writes_nothing(office: Office) -> None:
     Path("loans.csv").write_text(LOANS)
     ran, _ = at_terminal(office, ANSWERS[:-1], "new", "loans.csv")

@@ -11,7 +11,7 @@ Each step is a function of one text alone and fails on none.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 Step = Literal["trim", "lower", "nfc"]
@@ -25,6 +25,19 @@ def tidied(text: str, steps: Iterable[str]) -> str:
     """A text after the declared steps, in their order."""
     for step in steps:
         text = _TIDYING[step](text)
+    return text
+
+
+def tidied_sql(text: str, steps: Sequence[str]) -> str:
+    """SQL of a text after the steps, as `tidied` in Python; null stays null, and no text raises.
+
+    Args:
+        text: SQL of a text whose length is bounded.
+        steps: among `STEPS`, in their order.
+    """
+    forms = {"trim": f"trim({{}}, '{BLANKS}')", "lower": "lower({})", "nfc": "nfc_normalize({})"}
+    for step in steps:
+        text = forms[step].format(text)
     return text
 
 

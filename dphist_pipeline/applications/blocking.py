@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, day_of
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.sql_files import identifier, literal
+from dphist_pipeline.tidying import tidied_sql
 
 PAIRS_A_RECORD = 100
 LEAST = 20
@@ -248,6 +249,11 @@ def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tu
                 f"axis '{name}' has other bins or categories in {other.called} than in {one.called}: both owners must "
                 "declare the same ones"
             )
+        if _reading(known[name]) != _reading(theirs[name]):
+            raise application_refused(
+                f"axis '{name}' counts other texts in {other.called} than in {one.called}, so no rule can read both "
+                "registers: both owners must declare the same `bands`, `spellings` and `tidy`"
+            )
     return tuple(known[name] for name in by)
 
 
@@ -256,6 +262,11 @@ def _grid(axis: Axis) -> Axis:
     if isinstance(axis, BinnedAxis):
         return replace(axis, column="")
     return replace(axis, column="", levels={}, labels=())
+
+
+def _reading(axis: Axis) -> tuple[object, ...]:
+    """How texts are read; nothing for numbers and days."""
+    return (axis.texts, axis.tidy) if isinstance(axis, ByText) else ()
 
 
 def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
@@ -330,21 +341,30 @@ def position_sql(axis: Axis) -> str:
     """The position of a record along an axis as an expression for DuckDB.
 
     A number outside of all bins counts to the nearest one, and what is null, not readable or not declared to the last
-    position: both owners' records by the same rule.
+    position: both owners' records by the same rule. Bands are read as texts of the source, else as numbers.
 
     Args:
         axis: whose name is that of the column.
     """
     column, last = identifier(axis.name), axis.size - 1
     if not isinstance(axis, BinnedAxis):
-        names = ", ".join(map(literal, axis.values))
-        return f"coalesce(enum_code(TRY_CAST(CAST({column} AS VARCHAR) AS ENUM ({names}))), {last})"
+        return f"coalesce({_text_position(axis, column)}, {last})"
     days = isinstance(axis, CalendarAxis)
     value = f"TRY_CAST({column} AS {'DATE' if days else 'DOUBLE'})"
     ends = [float(end) for end in axis.bounds[1][: axis.size - axis.other]]
     written = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
     found = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", written, 0)
-    return f"CASE WHEN {value} IS NULL THEN {last} ELSE {found} END"
+    by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {found} END"
+    return f"coalesce({_text_position(axis, column)}, {by_number})" if isinstance(axis, BandedAxis) else by_number
+
+
+def _text_position(axis: ByText, column: str) -> str:
+    """The position of a text after `tidy`; null for one that is counted nowhere."""
+    texts = axis.texts
+    names = ", ".join(map(literal, texts))
+    code = f"enum_code(TRY_CAST({tidied_sql(f'CAST({column} AS VARCHAR)', axis.tidy)} AS ENUM ({names})))"
+    places = list(texts.values())
+    return code if places == list(range(len(places))) else f"list_extract({places}, {code} + 1)"
 
 
 def _search(is_below: str, ends: Sequence[str], first: int) -> str:

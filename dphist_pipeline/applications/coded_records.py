@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
-from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.errors import did_you_mean, first_of
+from dphist_pipeline.tidying import tidied
 
 NOWHERE = -1
+MOST_NAMED = 3
 Places = NDArray[np.int64]
 
 
@@ -48,11 +50,13 @@ def places_of(axes: Sequence[Axis], records: Any) -> list[Places]:
         records: an Arrow table, or a frame of any engine that Arrow reads; a column is named as the axis, or as the
             column of the source.
 
+            Of bands, a column holds the source's texts, or numbers as a release publishes them.
+
     Returns:
         For each axis int64, shape (records,); `other` or `NOWHERE` for values that no bin holds.
 
     Raises:
-        Refused: a column is missing.
+        Refused: a column is missing, or no text of it is a band or a number.
     """
     table = records if isinstance(records, pa.Table | pa.RecordBatch) else pa.table(records)
     return [_places(axis, _column(table, axis)) for axis in axes]
@@ -70,12 +74,39 @@ def _column(table: Any, axis: Axis) -> Any:
 def _places(axis: Axis, values: Any) -> Places:
     nowhere = NOWHERE if axis.other_cell is None else axis.other_cell
     if not isinstance(axis, BinnedAxis):
-        found = pc.index_in(_as_text(values), pa.array(axis.values, pa.string()))
-        return np.asarray(pc.fill_null(found, nowhere).to_numpy(zero_copy_only=False), dtype=np.int64)
-    numbers = _numbers(values, isinstance(axis, CalendarAxis))
+        return _places_of_texts(axis, values, nowhere)
+    if isinstance(axis, BandedAxis) and _holds_text(values):
+        places = _places_of_texts(axis, values, NOWHERE)
+        numbers = _numbers(_as_text(values), days=False)
+        if values.null_count < len(values) and (places == NOWHERE).all() and np.isnan(numbers).all():
+            texts = first_of([repr(text) for text in axis.bands], MOST_NAMED)
+            raise application_refused(
+                f"no record has a band of axis '{axis.name}': its column holds texts, none of which is a number or "
+                f"one of {texts}. Write bands as the source of the release does, or as numbers"
+            )
+        return np.where(places == NOWHERE, _places_of_numbers(axis, numbers, nowhere), places)
+    return _places_of_numbers(axis, _numbers(values, isinstance(axis, CalendarAxis)), nowhere)
+
+
+def _places_of_texts(axis: ByText, values: Any, nowhere: int) -> Places:
+    """The positions of texts after `tidy`, each text looked up once."""
+    encoded = _as_text(values).dictionary_encode()
+    texts = axis.texts
+    places = [texts.get(tidied(text, axis.tidy), nowhere) for text in encoded.dictionary.to_pylist()]
+    which = pc.fill_null(encoded.indices, len(places)).to_numpy(zero_copy_only=False)
+    found: Places = np.array([*places, nowhere], dtype=np.int64)[which]
+    return found
+
+
+def _places_of_numbers(axis: BinnedAxis, numbers: NDArray[np.float64], nowhere: int) -> Places:
     after = np.searchsorted(np.array(axis.edges), numbers, side="right" if axis.closed == "left" else "left")
     inside = (after > 0 if not axis.below else True) & (after < len(axis.edges) if not axis.above else True)
     return np.where(inside & np.isfinite(numbers), after - 1 + axis.below, nowhere).astype(np.int64)
+
+
+def _holds_text(values: Any) -> bool:
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _as_text(values: Any) -> Any:

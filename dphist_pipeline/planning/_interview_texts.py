@@ -7,11 +7,13 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
+from dphist_pipeline.errors import Refused, first_of
 from dphist_pipeline.planning._drafted_texts import comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.spec.loading import COMPONENT
 
+MOST_TEXTS = 4
 LONGEST_FLOW = 110  # signs of an axis on one line
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BEFORE_AXES = (
@@ -106,6 +108,26 @@ def unit_in_words(unit: object) -> str:
         if unit == "row"
         else f"each {comment_text(str(unit))}, with all its rows"
     )
+
+
+def list_may_fit(name: str, in_words: str) -> str:
+    """A public list that a column's name speaks of, where nothing says that its values are written so."""
+    return (
+        f"The name speaks of `{name}`, {in_words}. Take it only if a code book says that the file writes them so: "
+        "every row with another value falls to `other`."
+    )
+
+
+def other_in_words(axis: Axis) -> str:
+    """Which values of an axis fall to `other`: every row of them is noise that was paid for, if the spec is wrong."""
+    if isinstance(axis, ByText):
+        texts = list(axis.bands if isinstance(axis, BandedAxis) else axis.values)
+        return f"{axis.name}: every text but {first_of([comment_text(text) for text in texts], MOST_TEXTS)}"
+    if isinstance(axis, CalendarAxis):
+        return f"{axis.name}: what is no date from {axis.first_days[0]} to before {axis.first_days[-1]}"
+    below = "" if axis.below else f" from {axis.edges[0]:g}"
+    above = "" if axis.above else f" below {axis.edges[-1]:g}"
+    return f"{axis.name}: what is no number{below}{above}, such as text"
 
 
 def spec_text(release: str, file: str, answers: Mapping[str, Any], within: str, serving: Serving | None) -> str:

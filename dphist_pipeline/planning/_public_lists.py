@@ -78,12 +78,30 @@ _NAMES = {
 }
 
 
-def list_for(column: str, boolean: bool = False) -> str:
-    """The list that fits a column by its name and type; empty for none.
+# Names that say how the values are written, too: `country` may hold names, and `age_group` text.
+_WHOLE_NAMES = {
+    "ages": re.compile(r"age|ages|alter|edad|leeftijd|eta"),
+    "countries": re.compile(r"(country|nationality|citizenship|land|pays|pais)_code"),
+    "icd10": re.compile(r"(icd|icd10|icd_10)_chapter"),
+}
+_KINDS = {"ages": "number", "countries": "text", "icd10": "text"}
+
+
+def list_for(column: str, kind: str, typed: bool) -> str:
+    """The list that is a column's default: its whole name and its type fit; empty for none.
 
     Args:
         column: its words in lower case, with `_` between them.
+        kind: of its type, as `Column` has it.
+        typed: whether the file says a type; CSV does not.
     """
-    if boolean:
+    if kind == "boolean":
         return "yes-no"
+    near = list_near(column)
+    fits = near and _WHOLE_NAMES[near].fullmatch(column) and (not typed or kind == _KINDS[near])
+    return near if fits else ""
+
+
+def list_near(column: str) -> str:
+    """The list that a word of a column's name speaks of, however its values are written; empty for none."""
     return next((name for name, words in _NAMES.items() if words.search(column)), "")

@@ -20,7 +20,7 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
 from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
-from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for
+from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import MOST_AXES, as_words, outcome_of, roles_of
 from dphist_pipeline.planning.plain_texts import odds
@@ -79,11 +79,13 @@ class Decided:
         text: of the spec, which `check` accepts.
         spec: the same, checked.
         total: epsilon of the account that pays for a year of periods, or for the one table.
+        others: for each axis, which values fall to `other`.
     """
 
     text: str
     spec: ReleaseSpec
     total: Fraction
+    others: tuple[str, ...]
 
 
 def interview(
@@ -209,9 +211,11 @@ class _Interview:
         return found
 
     def _ask_axis(self, column: Column) -> Talk:
-        fitting = list_for(as_words(column), column.kind == "boolean")
+        fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
-        because = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
+        because: tuple[str, ...] = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
+        if near and not fitting:
+            because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
 
         def read(answer: str) -> Answers:
             if answer == LEFT_OUT:
@@ -303,7 +307,8 @@ class _Interview:
         assert isinstance(read, dict)
         written = spec_from_attributes(read["attributes"], folder_of_spec(self.output))
         assert written.digest == spec.digest, "the text says what was answered"
-        return Decided(text, spec, spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 1))
+        total = spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 1)
+        return Decided(text, spec, total, tuple(map(texts.other_in_words, spec.domain.axes)))
 
     def _ask(self, question: Question, read: Callable[[str], Answers]) -> Talk:
         """Asks until an answer is one that `check` would take."""

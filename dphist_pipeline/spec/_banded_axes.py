@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -11,14 +12,25 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dphist_pipeline.domain import Axis, BandedAxis
+from dphist_pipeline.errors import first_of
 from dphist_pipeline.spec.binned_axes import MOST_CELLS, NamedAxis
 from dphist_pipeline.spec.fields import Flag, listed
 from dphist_pipeline.spec.numbers import Edge, digits
-from dphist_pipeline.spec.refusals import Location, MistakesError
+from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.words import Category
 from dphist_pipeline.tidying import STEPS, Step, tidied
 
 BANDS = "bands"
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_MINUS = ("-", "\u2212")
+# What stands between two ends: a sign or a word, as in `20 bis unter 40`, and the minus of the second.
+_TO = re.compile(
+    r"\s*(?:[-,;\u2010-\u2015\u2212]|\.{2,3}|\u2026|to|bis|à|a|tot)\s*(?:under|unter|less than|<)?\s*[-\u2212]?",
+    re.IGNORECASE,
+)
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_THOUSANDS = re.compile(r"(?<=\d)[.,' \u00a0\u202f\u2019](?=\d{3}(?!\d))")
+MOST_ODD = 3
 
 
 class BandedAxisSpec(NamedAxis):
@@ -34,6 +46,7 @@ class BandedAxisSpec(NamedAxis):
     @model_validator(mode="after")
     def _bands_are_apart(self) -> Self:
         found = [*self._mistaken_ends(), *self._counted_twice()]
+        found = found or list(self._other_ends())
         if found:
             raise MistakesError(found)
         return self
@@ -71,6 +84,23 @@ class BandedAxisSpec(NamedAxis):
         return told | {name: value for name, value in used.items() if value}
 
     @property
+    def remarks(self) -> list[str]:
+        """A sentence on texts with two numbers that may not be the ends of their band; none where all fit."""
+        uppers = dict(pairwise(self._ends))
+        odd = [
+            text
+            for text, lower in self.bands.items()
+            if len(_NUMBER.findall(text)) == 2
+            and not ((named := _upper_ends(text, lower)) and lower in uppers and _fits(named, uppers[lower]))
+        ]
+        if not odd:
+            return []
+        return [
+            f"Bands of axis '{self.name}': the numbers of {first_of([shown(text) for text in odd], MOST_ODD)} are not "
+            "the ends that `bands` and `stop` give. If they are ends, correct them: a table tells the declared ends."
+        ]
+
+    @property
     def _ends(self) -> list[Fraction]:
         """The ends of all bands, rising."""
         return sorted({*self.bands.values()} | ({self.stop} if self.stop is not None else set()))
@@ -87,6 +117,24 @@ class BandedAxisSpec(NamedAxis):
             if end.denominator != 1:
                 yield (BANDS,), f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"
 
+    def _other_ends(self) -> Iterator[tuple[Location, str]]:
+        """Texts such as `[20-40)` that say another upper end than their band has: a band between is missing."""
+        uppers = dict(pairwise(self._ends))
+        for number, (text, lower) in enumerate(self.bands.items()):
+            upper, named = uppers.get(lower), _upper_ends(text, lower)
+            if upper is None or not named or _fits(named, upper):
+                continue
+            mend = (
+                "Correct `stop`, or the text's lower end"
+                if upper == self.stop
+                else "Name every band between, also one that the source lacks"
+            )
+            yield (
+                (BANDS, number),
+                f"{shown(text)} says that it ends at {digits(named[0][0])}, but its band goes from {digits(lower)} to "
+                f"{digits(upper)}. {mend}",
+            )
+
     def _counted_twice(self) -> Iterator[tuple[Location, str]]:
         if len(set(self.tidy)) < len(self.tidy):
             yield ("tidy",), "names a step twice; name each once"
@@ -94,3 +142,31 @@ class BandedAxisSpec(NamedAxis):
         for number, (text, end) in enumerate(self.bands.items()):
             if ends.setdefault(tidied(text, self.tidy), end) != end:
                 yield (BANDS, number), "is the same as an earlier one once both are tidied; keep one of them"
+
+
+def _upper_ends(text: str, lower: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """The upper end that a text such as `[20-40)` says beside its lower one, and the step of its last digit.
+
+    Several where a comma may be of a decimal or between thousands; none where the text is no pair of rising numbers.
+    """
+    found = []
+    for read in dict.fromkeys((text, _DECIMAL_COMMA.sub(".", text), _THOUSANDS.sub("", text))):
+        numbers = list(_NUMBER.finditer(read))
+        if len(numbers) != 2 or not _TO.fullmatch(read[numbers[0].end() : numbers[1].start()]):
+            continue
+        first, second = (_signed(read, number) for number in numbers)
+        if first == lower < second:
+            found.append((second, Fraction(1, 10 ** len(numbers[1][0].partition(".")[2]))))
+    return found
+
+
+def _fits(named: Iterable[tuple[Fraction, Fraction]], upper: Fraction) -> bool:
+    """Whether a text says an upper end: as it is, or as the last value before it, such as 39 before 40."""
+    return any(upper in (end, end + step) for end, step in named)
+
+
+def _signed(text: str, number: re.Match[str]) -> Fraction:
+    """A number of a text; a dash before it is a minus unless a digit stands before the dash."""
+    before = text[: number.start()]
+    minus = before.endswith(_MINUS) and not before[:-1].rstrip()[-1:].isdigit()
+    return -Fraction(number[0]) if minus else Fraction(number[0])

@@ -341,6 +341,7 @@ class DeclaredRelease(EngineField):
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
         found += self.registry.advised(self.build_mechanism(), self.settings)
+        found += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

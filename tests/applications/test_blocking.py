@@ -85,6 +85,35 @@ def test_texts_of_numbers_and_days_are_read_as_such(owners: tuple[WholeRelease, 
     assert first == made.of_cells[1, 3] and third == made.of_cells[-1, -1]
 
 
+BANDS: dict[str, Any] = {"column": "band", "name": "age", "other": True, "tidy": ["trim", "lower"]}
+BANDS |= {"bands": {"[60-70)": 60, "60-69": 60, "under 60": 0, "[70-80)": 70, "80+": 80, "d'Or": 80}}
+NAMED = ["age", "ward"]
+SPELT: dict[str, Any] = {"column": "ward", "values": ["a", "b"], "spellings": {"Bee": "b"}, "other": True}
+
+
+def test_bands_and_spellings_are_read_as_texts_of_the_source(tmp_path: Path) -> None:
+    axes = [BANDS, SPELT]
+    made = blocks(
+        *(WholeRelease.read(owner(tmp_path / n, 1, axes).path) for n in "ab"), ["age", "ward"], pairs=0, least=0
+    )
+    assert made.number == made.of_cells.size
+    ages = ["[60-70)", " 60-69", "UNDER 60", "[70-80)", "D'or", "80+", "65", "-1", "elsewhere", None]
+    wards = ["a", "b", "Bee", "bee", None, "a", "b", "Bee", "a", "b"]
+    query = Blocking({"block": made}, ("", ""), Fraction(1)).register_sql("register")
+    with duckdb.connect() as connection:
+        connection.register("register", pa.table({"age": ages, "ward": wards}))
+        found = connection.sql(query).fetchnumpy()["block"]
+    places = [1, 1, 0, 2, 3, 3, 1, 0, 4, 4], [0, 1, 1, 2, 2, 0, 1, 1, 0, 1]
+    np.testing.assert_array_equal(found, made.of_cells[places])
+
+
+def test_owners_whose_axes_read_other_texts_are_refused(tmp_path: Path) -> None:
+    others = {**BANDS, "bands": {**BANDS["bands"], "sixties": 60}}
+    one, other = (owner(tmp_path / n, 1, [axis]) for n, axis in (("a", BANDS), ("b", others)))
+    with pytest.raises(Refused, check=coded("application_refused"), match=r"counts other texts in .* the same `bands`"):
+        one.block(other, [["age"]])
+
+
 @pytest.mark.parametrize(("pairs", "least"), [(10**12, 0), (60_000_000, 0), (60_000_000, 3_000), (0, 2_000), (0, 0)])
 def test_blocks_are_boxes_cut_until_few_pairs_are_left(
     owners: tuple[WholeRelease, WholeRelease], pairs: int, least: int

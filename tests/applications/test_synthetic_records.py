@@ -215,3 +215,30 @@ def test_records_are_coded_as_a_release_counts_them(release: Release) -> None:
     assert found[1] == [NOWHERE, 0, 3, NOWHERE, NOWHERE, 1]
     assert found[2] == [0, 3, 3, 2, 1, 0]
     assert found[3] == [0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, 3]
+
+
+BANDS: dict[str, Any] = {"column": "band", "name": "age", "bands": {"under 60": 0, "[60-70)": 60, "[70-80)": 70}}
+BANDS |= {"stop": 80, "tidy": ["trim", "lower"], "other": True}
+
+
+def test_bands_are_coded_by_the_texts_of_the_source_or_by_numbers() -> None:
+    axis = by_hand.estimate([BANDS]).domain.axes[0]
+    texts = pa.array([" Under 60", "[70-80)", "[60-70)", "65", "80", "elsewhere", None])
+    for column in (texts, texts.dictionary_encode(), texts.cast(pa.large_string())):
+        for name in ("band", "age"):
+            assert places_of([axis], pa.table({name: column}))[0].tolist() == [0, 2, 1, 1, 3, 3, 3]
+    numbers = pa.table({"age": [59.5, 60.0, 80.0, None]})
+    assert places_of([axis], numbers)[0].tolist() == [0, 1, 3, 3]
+    assert places_of([axis], pa.table({"age": pa.array([None, None], pa.string())}))[0].tolist() == [3, 3]
+
+
+def test_texts_none_of_which_is_a_band_are_refused() -> None:
+    axis = by_hand.estimate([BANDS]).domain.axes[0]
+    with pytest.raises(Refused, check=coded("application_refused"), match=r"no record has a band.*under 60"):
+        places_of([axis], pa.table({"age": ["60-69", "70-79", None]}))
+
+
+def test_categories_are_coded_after_tidy_and_by_their_spellings() -> None:
+    ward = {"column": "ward", "values": ["a", "b"], "spellings": {"Bee": "b"}, "tidy": ["trim", "lower"], "other": True}
+    axis = by_hand.estimate([ward]).domain.axes[0]
+    assert places_of([axis], pa.table({"ward": ["A ", "bee", "b", "c", None]}))[0].tolist() == [0, 1, 1, 2, 2]

@@ -180,6 +180,7 @@ SPEC = (
             ),
             Mutation("return sorted({*", "return list({*", "bands in the order of nobody knows what"),
             Mutation("above=self.stop is None,", "above=False,", "the last band is cut off"),
+            Mutation("not named or _fits(named, upper)", "True", "a missing band is told as part of the one below"),
         ),
     ),
     Part(

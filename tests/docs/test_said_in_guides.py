@@ -19,3 +19,9 @@ def test_the_guide_tells_how_a_late_consumer_is_served() -> None:
     said = " ".join((GUIDES / "local-model.md").read_text(encoding="utf-8").split())
     assert "## A consumer who comes later" in said and "dphist local publish pay.yaml --revise" in said
     assert "the last interval is shorter" in said
+
+
+def test_a_language_is_added_to_what_an_office_says_of_itself() -> None:
+    """A command that writes the whole file would take licence and contact off every later page."""
+    said = " ".join((GUIDES / "statistician.md").read_text(encoding="utf-8").split())
+    assert 'add `"language": "de"` to `<store>/about.json`' in said and "> store/about.json" not in said

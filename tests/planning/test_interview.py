@@ -177,8 +177,41 @@ def test_public_lists_are_whole_and_offered_by_name_and_type() -> None:
     countries: Any = LISTS["countries"]["values"]
     assert len(countries) == 249 and list(countries) == sorted(countries) and countries["NO"] == "Norway"
     assert len({*countries.values()}) == 249 and len(LISTS["icd10"]["values"]) == 22  # type: ignore[arg-type]
-    named = {"age": "ages", "alter": "ages", "country_of_birth": "countries", "icd_10": "icd10", "page": "", "ward": ""}
-    assert {column: list_for(column) for column in named} == named and list_for("age", boolean=True) == "yes-no"
+    named = {
+        "age": "ages",
+        "alter": "ages",
+        "country_code": "countries",
+        "icd_chapter": "icd10",
+        "page": "",
+        "ward": "",
+    }
+    assert {column: list_for(column, "text", typed=False) for column in named} == named
+    assert list_for("age", "boolean", typed=True) == "yes-no" and list_for("age", "number", typed=True) == "ages"
+    assert list_for("age", "text", typed=True) == "" and list_for("country_code", "number", typed=True) == ""
+
+
+def test_a_list_is_no_default_where_only_a_word_of_the_name_speaks_of_it() -> None:
+    """Such columns hold text in other forms; with the list, every row would be `other` and the period paid for."""
+    near = {"age_group": "ages", "icd10_code": "icd10", "country_name": "countries", "country": "countries"}
+    for column, name in near.items():
+        _, questions = asked(ANSWERS[:5], LOANS.replace("age", column))
+        assert questions[5].default == "-" and f"The name speaks of `{name}`" in questions[5].because[-1]
+    _, questions = asked(ANSWERS[:5])
+    assert questions[5].default == "ages" and "The name speaks of" not in " ".join(questions[5].because)
+
+
+def test_what_falls_to_other_is_told_at_the_end() -> None:
+    decided, _ = asked(ANSWERS)
+    assert decided is not None
+    assert decided.others == ("age: what is no number from 0, such as text", "kind: every text but Novel, Film")
+    for answer, told in (
+        ("0 10 5", "what is no number, such as text"),
+        ("0-17=0, 18+=18", "every text but '0-17', '18+'"),
+        ("a, b, c, d, e, f", "every text but a, b, c, d and 2 more"),
+        ("2026-01-01 2027-01-01 month", "what is no date from 2026-01-01 to before 2027-01-01"),
+    ):
+        decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+        assert decided is not None and decided.others == (f"kind: {told}",)
 
 
 def test_left_out_columns_are_no_axes_and_one_axis_is_needed() -> None:
@@ -258,6 +291,7 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     Path("loans.csv").write_text(LOANS)
     ran, shown = at_terminal(office, ["7", *ANSWERS], "new", "loans.csv")
     assert (ran.code, ran.err) == (0, "") and "'7' is no column of the list" in shown
+    assert "These rows fall to `other`" in shown and "kind: every text but Novel, Film" in shown
     assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     opening = "dphist ledger open --for loans.yaml --total 26.5 --renews yearly"
@@ -267,6 +301,25 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     digest = office.run(*opened, "--json").json["digest"]
     assert office.run(*opened, "--yes", digest).code == 0
     assert office.run(*released, "--period", "2026-09-14").code == 0
+
+
+def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
+    """The second command allows what the spec reads; a spec of other people is told to name another account."""
+    Path("loans.csv").write_text(LOANS)
+    opening = ("ledger", "open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "9")
+    assert office.run("init").code == 0 and office.run(*opening).code == 0
+    ran, shown = at_terminal(office, ANSWERS, "new", "loans.csv")
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
+    second = "dphist ledger allow --for loans.yaml"
+    assert ran.code == 0 and commands == ["dphist check loans.yaml", second, "dphist release loans.yaml"]
+    allowing = second.removeprefix("dphist ").split()
+    digest = office.run(*allowing, "--json").json["digest"]
+    assert office.run(*allowing, "--yes", digest).code == 0
+    ran, shown = at_terminal(
+        office, ["kind", *ANSWERS[1:4], "3, 1", "ages", *ANSWERS[6:]], "new", "more", "--from", "loans.csv"
+    )
+    assert ran.code == 0 and "ledger open --for more.yaml" in shown
+    assert "Account library is open, and protects card (add_remove)" in " ".join(f"{ran.err}{shown}".split())
 
 
 def test_the_end_of_input_writes_nothing(office: Office) -> None:

@@ -94,6 +94,59 @@ def test_what_makes_no_bands_is_refused_by_its_place(more: dict[str, Any], told:
     assert told in str(caught.value)
 
 
+GAP = {"[0-20)": 0, "[20-40)": 20, "[60-80)": 60, "80+": 80}
+
+
+@pytest.mark.parametrize(
+    ("bands", "more", "told"),
+    [
+        (GAP, {}, "bands[1]: '[20-40)' says that it ends at 40, but its band goes from 20 to 60. Name every band betw"),
+        ({"0-19": 0, "20-39": 20, "60+": 60}, {"whole": True}, "'20-39' says that it ends at 39, but"),
+        ({"1,000 to 1,999": 1000, "5,000+": 5000}, {}, "ends at 1999, but its band goes from 1000 to 5000"),
+        ({"-20 - -11": -20, "0 - 9": 0}, {"stop": 10}, "ends at -11, but its band goes from -20 to 0"),
+        ({"0,5-0,9": "0.5", "2 bis unter 3": 2}, {"stop": 3}, "ends at 0.9, but its band goes from 0.5 to 2"),
+        (
+            {"0-19": 0, "20-39": 20},
+            {"stop": 50},
+            "'20-39' says that it ends at 39, but its band goes from 20 to 50. Cor",
+        ),
+    ],
+)
+def test_a_text_that_ends_before_the_next_band_is_refused(
+    bands: dict[str, Any], more: dict[str, Any], told: str
+) -> None:
+    """Else the table says "20 to 59", and rows of 40 to 59 lie in `other`."""
+    with pytest.raises(SpecError) as caught:
+        declared(bands=bands, **more)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bands", "more"),
+    [
+        ({**GAP, "40 to 59": 40}, {}),
+        ({"0-19": 0, "20-39": 20}, {"stop": 40}),
+        ({"0-40": 0, "41-60": 41, "61+": 61}, {}),
+        ({"1.000-1.999": 1000, "2 000 \u2013 4 999": 2000}, {"stop": 5000}),
+        ({"-20--11": -20, "\u221210-0": -10}, {"stop": 0}),
+        ({"0,5-0,9": "0.5", "[1,2)": 1}, {"stop": 2}),
+        ({"0 years": 0, "1 year": 1, "2 and more": 2}, {}),
+    ],
+)
+def test_a_text_may_end_at_the_next_band_or_at_the_last_value_before_it(
+    bands: dict[str, Any], more: dict[str, Any]
+) -> None:
+    assert not [one for one in declared(bands=bands, **more).remarks if "Bands of axis" in one]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"18 months to 2 years": 18, "24": 24}, {"[0-20)": 0, "[30-40)": 20}, {"0-9": 0, "10-19": 10}]
+)
+def test_check_remarks_on_numbers_that_may_not_be_ends(odd: dict[str, Any]) -> None:
+    (remark,) = [one for one in declared(bands=odd).remarks if "Bands of axis 'age'" in one]
+    assert "are not the ends that `bands` and `stop` give" in remark and "'[0-20)'" not in remark
+
+
 def test_questions_name_numbers_of_bands(office: Office) -> None:
     """The command line, Python and SQL ask as for bins of numbers."""
     office.opened()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.terminal import out, print_lines
+from dphist_pipeline.cli.terminal import out, print_lines, print_warning
+from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.planning.interview import Decided, Question, told
+from dphist_pipeline.releasing.store import Store
 
 
 def answered(talk: Generator[Question, str, Decided]) -> Decided:
@@ -38,17 +42,34 @@ def _answer(question: Question) -> str:
     return answer
 
 
-def print_next(decided: Decided, file: Path, has_store: bool) -> None:
+def print_next(decided: Decided, file: Path, store: Path) -> None:
     """What was written, what it means, and the next three commands.
 
     Args:
-        has_store: whether there is a store; else one is made first.
+        store: its folder; where there is none, the first command makes one.
     """
     spec, named = decided.spec, shlex.quote(str(file))
     each = "" if spec.period == "none" else f", and a year of {spec.period}s {as_text(decided.total)}"
     out.print(f"\n[green]✓[/] Wrote {escape(str(file))}, which `dphist check` accepts")
-    print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}", "Next, in this order:"])
-    first = f"dphist check {named}" if has_store else "dphist init"
-    opened = f"dphist ledger open --for {named} --total {as_text(decided.total)}"
+    print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}"])
+    print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
+    print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
+    first = f"dphist check {named}" if (store / "public").is_dir() else "dphist init"
     renews = "" if spec.period == "none" else " --renews yearly"
-    print_lines(f"  {command}" for command in (first, f"{opened}{renews}", f"dphist release {named}"))
+    second = f"dphist ledger open --for {named} --total {as_text(decided.total)}{renews}"
+    account = _open_account(spec.account, store)
+    if account is not None and (account.privacy_unit, account.neighbours) == (spec.privacy_unit, spec.neighbours):
+        second = f"dphist ledger allow --for {named}"
+    elif account is not None:
+        print_warning(
+            f"Account {account.name} is open, and protects {account.privacy_unit} ({account.neighbours}), which is not "
+            f"what the spec says. Before the second, write another `account` into {file}."
+        )
+    print_lines(f"  {command}" for command in (first, second, f"dphist release {named}"))
+
+
+def _open_account(name: str, store: Path) -> Account | None:
+    """An account that the store's ledger has; None also where no ledger can be read, as the next command will say."""
+    with suppress(DphistError):
+        return Store.open(store).ledger().account(name)
+    return None

@@ -78,7 +78,7 @@ def new(
         told = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
         decided = answered(told)
         write_draft(decided.text, file)
-        print_next(decided, file, has_store=(store_folder(None) / "public").is_dir())
+        print_next(decided, file, store_folder(None))
         return
     chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
     text = draft(name, file, source, layout, chosen, settings, serving)

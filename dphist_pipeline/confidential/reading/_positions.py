@@ -8,7 +8,7 @@ each value of a column's dictionary then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
-from dphist_pipeline.tidying import BLANKS
+from dphist_pipeline.tidying import tidied_sql
 
 LONGEST_SEARCH = 7  # bins of a regular axis that is searched
 LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one out takes longer, the longer it is
@@ -81,19 +81,6 @@ def _categories(axis: ByText, number: int) -> Positions:
         table=statement("ingest/declare_categories", table=table),
         parameters={"texts": list(texts), "positions": list(texts.values())},
     )
-
-
-def tidied_sql(text: str, steps: Sequence[str]) -> str:
-    """SQL of a text after the steps, as `tidying.tidied` in Python; null stays null, and no text raises.
-
-    Args:
-        text: SQL of a text whose length is bounded.
-        steps: among `tidying.STEPS`, in their order.
-    """
-    forms = {"trim": f"trim({{}}, {literal(BLANKS)})", "lower": "lower({})", "nfc": "nfc_normalize({})"}
-    for step in steps:
-        text = forms[step].format(text)
-    return text
 
 
 def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:

@@ -251,6 +251,14 @@ def published(folder: Path, code: str, **facts: Any) -> Path:
     return public
 
 
+def test_each_page_words_what_is_counted_in_its_own_language(tmp_path: Path) -> None:
+    public = published(tmp_path, "fr", language="de", max_rows_per_unit=3, privacy_unit="patient", counted="")
+    of_all, of_one = ((public / name / "index.html").read_text(encoding="utf-8") for name in ("", "wards"))
+    found = {"de": "höchstens 3 je", "fr": "au plus 3 par"}
+    assert found["fr"] in of_all and found["de"] not in of_all
+    assert found["de"] in of_one and found["fr"] not in of_one
+
+
 def test_the_language_changes_no_file_but_pages(tmp_path: Path) -> None:
     english, french = (published(tmp_path / code, code) for code in ("en", "fr"))
     for path in sorted(path.relative_to(english) for path in english.rglob("*.parquet")):

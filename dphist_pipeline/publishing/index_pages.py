@@ -292,12 +292,15 @@ def _audit(published: Path) -> dict[str, Any]:
 
 
 def _described(summary: Summary) -> Described:
+    """A release for search engines, in English, since what stands beside it is."""
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
+    with in_language(""):
+        counted = summary.counted.in_words()
     return Described(
         summary.release,
         summary.title,
-        f"{summary.title}: {summary.counted.in_words()}",
+        f"{summary.title}: {counted}",
         f"{newest.period}, revision {newest.revision}" if newest is not None else "",
         newest.published_on if newest is not None else "",
         f"{points[0][0]}/{last}" if points and last else "",
@@ -379,22 +382,26 @@ def _page_of_all(summaries: Sequence[Summary], about: About) -> str:
 
 
 def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
-    title = (
-        gettext("Tables published by %(publisher)s", publisher=about.publisher)
-        if about.publisher
-        else gettext("Published tables")
-    )
+    title = _title_of_all(about)
+    with in_language(""):
+        english = _title_of_all(about)
     newest = max((one.newest.published_on for one in summaries if one.newest is not None), default="")
     return render(
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(title, newest, [_described(one) for one in summaries], about)),
+        json_ld=json_in_page(data_catalogue(english, newest, [_described(one) for one in summaries], about)),
         releases=[_listed(one, many) for one in summaries],
         many=many,
         about=_about(about, title, None),
         **{"catalogue": CATALOGUE, "croissant": CROISSANT},
     )
+
+
+def _title_of_all(about: About) -> str:
+    if about.publisher:
+        return gettext("Tables published by %(publisher)s", publisher=about.publisher)
+    return gettext("Published tables")
 
 
 def _listed(summary: Summary, many: bool) -> dict[str, Any]:

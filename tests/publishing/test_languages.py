@@ -259,6 +259,16 @@ def test_each_page_words_what_is_counted_in_its_own_language(tmp_path: Path) -> 
     assert found["de"] in of_one and found["fr"] not in of_one
 
 
+def test_what_search_engines_read_is_english_in_every_language(tmp_path: Path) -> None:
+    english, german = (published(tmp_path / code, code, max_rows_per_unit=3) for code in ("en", "de"))
+    for name in ("", "wards"):
+        told, other = (
+            re.findall(r"<script type=.application/ld.json.>(.*?)</script>", (place / name / "index.html").read_text())
+            for place in (english, german)
+        )
+        assert len(told) == 1 and "at most 3 of each" in told[0] and told == other
+
+
 def test_the_language_changes_no_file_but_pages(tmp_path: Path) -> None:
     english, french = (published(tmp_path / code, code) for code in ("en", "fr"))
     for path in sorted(path.relative_to(english) for path in english.rglob("*.parquet")):

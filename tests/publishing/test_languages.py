@@ -23,6 +23,7 @@ from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
 from dphist_pipeline.publishing._card_cover import Surroundings
+from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
@@ -31,6 +32,7 @@ from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import main_picture
 from dphist_pipeline.publishing.published_files import digest_of, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
+from dphist_pipeline.spec.axes import domain_of
 
 OTHERS = sorted(PLURALS)
 AGE: dict[str, Any] = {"column": "age", "start": "0", "stop": "20000", "width": "2500", "above": True}
@@ -182,6 +184,20 @@ def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]],
             page = german(axes, estimate, **unit)
             assert outside(page) == set(), unit
             assert '<html lang="de">' in page
+
+
+def test_bins_of_a_quality_table_and_hidden_figures_are_told_in_the_language_of_the_card(marked: None) -> None:
+    few = np.linspace(-2.0, 3.0, by_hand.estimate([AGE]).domain.cells)
+    cut = {"estimate": 900.0, "ci_lower": 890.0, "ci_upper": 910.0, "noise_scale": 3.0}
+    bins = enumerate(labels_of(domain_of([AGE]).axes[0]))
+    rows: list[dict[str, Any]] = [{"statistic": "cut", "axis": None, "position": None, "category": None, **cut}]
+    rows += [{"statistic": "cut", "axis": "age", "position": at, "category": name, **cut} for at, name in bins]
+    facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.marked(NOISE)}
+    for show_below in (None, 10):
+        page = release_card(made([AGE], few), {**facts, "show_below": show_below}, rows)
+        assert outside(page) == set()
+        assert ("⟦not shown beside a figure below 10⟧" in page) is (show_below == 10)
+        assert "⟦What the cap cut of the first" in page and "⟦2500 to under 5000⟧" in page and "⟦20000 or more⟧" in page
 
 
 def test_lists_of_releases_and_the_report_tell_nothing_but_texts_of_the_files(tmp_path: Path, marked: None) -> None:

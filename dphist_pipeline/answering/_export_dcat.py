@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
-from dphist_pipeline.answering.exported_rows import Exported, title_of
+from dphist_pipeline.answering.exported_rows import Exported, counted_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
 
@@ -158,19 +158,27 @@ class _Record:
         return {"@type": "csvw:TableGroup", "dct:title": f"Columns of {title}", "csvw:table": table}
 
     def _description(self) -> str:
-        audit, axes = self._audit, [axis.name for axis in self._exported.publications[-1].domain.axes]
+        axes = [axis.name for axis in self._exported.publications[-1].domain.axes]
         gone = f" Withdrawn: {', '.join(self._exported.withdrawn)}." if self._exported.withdrawn else ""
         return (
-            f"{title_of(self._exported)}: {audit.get('counted') or 'rows'} by {', '.join(axes)}. Every declared cell "
+            f"{title_of(self._exported)}: {counted_of(self._exported)} by {', '.join(axes)}. Every declared cell "
             f"has an estimate and, where noisy cells were paid for, an unbiased estimate with its 95 % interval.{gone}"
         )
 
     def _provenance(self) -> str:
         audit, bound = self._audit, int(self._audit["max_rows_per_unit"])
+        unit, several = audit.get("unit_label") or audit["privacy_unit"], "s" if bound != 1 else ""
+        is_once = audit["period"] == "all"
+        if is_local(self._exported):
+            return (
+                f"Each {unit} added noise before anything was sent: local differential privacy with epsilon "
+                f"{audit['epsilon']} for the report{several} of at most {bound} value{several}"
+                f"{'' if is_once else ' in each round'}. Nobody knows an exact count."
+            )
         return (
-            "Noise was added before publication: differential privacy for every "
-            f"{audit.get('unit_label') or audit['privacy_unit']} with epsilon {audit['epsilon']} for each period, "
-            f"at most {bound} row{'s' if bound != 1 else ''} of each counted. No exact count is published."
+            f"Noise was added before publication: differential privacy for every {unit} with epsilon "
+            f"{audit['epsilon']} for {'all records together' if is_once else 'each period'}, "
+            f"at most {bound} row{several} of each counted. No exact count is published."
         )
 
     def _times(self) -> Node:

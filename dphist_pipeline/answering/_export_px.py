@@ -20,6 +20,7 @@ from dphist_pipeline.answering.exported_rows import (
     COLUMNS,
     NUMBERS,
     Exported,
+    counted_of,
     facts_of,
     in_places,
     places_of,
@@ -82,7 +83,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     charged = str((audit.get("ledger") or {}).get("charged_at") or "")
     made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
-    counted = str(audit.get("counted") or "rows")
+    counted = counted_of(exported)
     yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
     yield _keyword("LANGUAGE", "en")
     if made:

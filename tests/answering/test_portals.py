@@ -12,13 +12,14 @@ import by_hand
 import numpy as np
 import px_reader
 import pytest
+import reported
 from by_hand import AGE, WARD
 from error_codes import coded
 
 from dphist_pipeline.about_publisher import About, faults
 from dphist_pipeline.answering import _export_px
 from dphist_pipeline.answering._axis_codes import codes_of
-from dphist_pipeline.answering.exported_rows import COLUMNS, Exported
+from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, facts_of
 from dphist_pipeline.answering.exports import ENDINGS, Format, write_export
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.errors import Refused
@@ -301,6 +302,41 @@ def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> 
     (public / "weekly" / "latest" / "cells.parquet").unlink()
     with pytest.raises(Refused, match=r"cells.parquet is not there.*the next publication writes it"):
         write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
+
+
+@pytest.mark.parametrize("period", ["all", WEEKS[0]])
+@pytest.mark.parametrize("local", [False, True])
+def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(
+    tmp_path: Path, period: str, local: bool
+) -> None:
+    public = opened(tmp_path, weeks=())
+    if local:
+        reported.publish(public, reported.estimate([reported.AGE]), [reported.AGE], "weekly", period)
+    else:
+        by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=period, epsilon="1")
+    write_current_files(public, tmp_path / "scratch")
+    write_latest_cells(public, tmp_path / "scratch")
+    exported, facts = Exported.read(public, "weekly"), dict(facts_of(Exported.read(public, "weekly")))
+    for to in ("dcat-ap", "px"):
+        write_export(exported, to, tmp_path / f"x.{to}")  # type: ignore[arg-type]
+    dataset = json.loads((tmp_path / "x.dcat-ap").read_bytes())["dcat:dataset"]
+    told = dataset["dct:provenance"]["rdfs:label"]
+    assert ("before publication" in told, "Each contributor added noise before anything was sent" in told) == (
+        not local,
+        local,
+    )
+    assert ("each period" in told) is (not local and period != "all") and ("round" in told) is (
+        local and period != "all"
+    )
+    name = "epsilon" if period == "all" else "epsilon of a round" if local else "epsilon of a period"
+    assert [fact for fact in facts if fact.startswith("epsilon")] == [name]
+    assert ("values of a contributor that are reported" in facts, "rows of a unit that count" in facts) == (
+        local,
+        not local,
+    )
+    px = px_reader.read((tmp_path / "x.px").read_text(encoding="utf-8"))
+    counted = "values" if local else "rows"
+    assert px.keywords["UNITS",] == [counted] and f": {counted} by " in dataset["dct:description"]
 
 
 @pytest.mark.parametrize("temporal", ["2026-01-01/2026-12-31", "2026", "a/b", "2026-01-01/2026-12-31/x"])

@@ -193,6 +193,16 @@ def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhe
     assert {row[name] for row in rows for name in ("AGE", "CLASS", "OBS_STATUS")} <= codes
 
 
+def test_no_two_axes_have_one_id(tmp_path: Path) -> None:
+    axes = [{"column": name, "values": ["a"]} for name in ("action", "action_", "note_", "note", "ward")]
+    by_hand.publish(tmp_path / "p", by_hand.estimate(axes), axes, period="all")
+    write_export(Exported.read(tmp_path / "p", "weekly"), "sdmx-csv", tmp_path / "x.csv")
+    header = next(csv.reader((tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()))
+    assert header[3:8] == ["ACTION_", "ACTION__", "NOTE_", "NOTE__", "WARD"] and len(set(header)) == len(header)
+    text = (tmp_path / "x.xml").read_text(encoding="utf-8")
+    assert all(f'id="CL_{identifier}"' in text for identifier in header[3:8])
+
+
 def test_the_agency_is_the_offices_own_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
     public = opened(tmp_path, {"agency": "DE1.STAT"}, WEEKS[:1])
     write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "x.csv")

@@ -293,6 +293,7 @@ def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str
         ({**ABOUT, "theme": "HEALTH"}, "dcat-ap", "theme 'HEALTH'; write its address, or one of AGRI"),
         ({**ABOUT, "licence": "CC0"}, "dcat-ap", "there is no field 'licence'; the fields are .*license"),
         ({**ABOUT, "theme": 3}, "dcat-ap", "'theme' is no text"),
+        ({**ABOUT, "language": "xx"}, "dcat-ap", "there is no language 'xx'; the languages are de, en, fr"),
         ([], "dcat-ap", "is no JSON object"),
     ],
 )

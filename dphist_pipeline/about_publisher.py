@@ -34,7 +34,7 @@ class About:
         agency: the office's id in SDMX, such as `DE1`.
         theme: a code of the European list of data themes, such as HEAL, or the address of a theme.
         keywords: separated by commas.
-        spatial: the area that is covered: a code of the European list of countries such as DEU, an address, or words.
+        spatial: the area that is covered: a country by its code in ISO 3166 such as DEU, an address, or words.
         temporal: first and last day, `2026-01-01/2026-12-31`, of releases without periods.
         legislation: the address of the law that asks for the tables.
         health_category: a category of health data as the European Health Data Space lists them, as an address.

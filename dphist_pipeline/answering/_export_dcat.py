@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
+from dphist_pipeline.answering._countries import COUNTRIES
 from dphist_pipeline.answering.exported_rows import Exported, counted_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
@@ -90,7 +90,7 @@ def health_dcat_ap(exported: Exported) -> list[str]:
             "dct:publisher": record.publisher() | {"cv:contactPoint": _contact_point(about.contact)},
             "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
             "healthdcatap:hdab": {"@type": "foaf:Agent", **body},
-            "healthdcatap:healthCategory": _concept(about.health_category, "Health category"),
+            "healthdcatap:healthCategory": _concept(about.health_category, about.health_category),
             "healthdcatap:hasStructuredData": {"@value": True},
             "healthdcatap:hasVariables": record.variables(),
         }
@@ -309,7 +309,7 @@ def _rights(address: str) -> Node:
 
 def _location(text: str) -> Node:
     """An area: a code of a country, an address, or words."""
-    if re.fullmatch(r"[A-Z]{3}", text):
+    if text in COUNTRIES:
         return {"@id": f"{_EU}/country/{text}", "@type": "dct:Location"}
     if link_of(text).startswith("http"):
         return {"@id": text, "@type": "dct:Location"}

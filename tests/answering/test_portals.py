@@ -315,6 +315,18 @@ def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> 
         write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
 
 
+@pytest.mark.parametrize(("spatial", "is_country"), [("DEU", True), ("NRW", False), ("deu", False)])
+def test_three_capitals_are_a_country_only_where_there_is_one(tmp_path: Path, spatial: str, is_country: bool) -> None:
+    public = opened(tmp_path, {**ABOUT, "spatial": spatial}, WEEKS[:1])
+    write_export(Exported.read(public, "weekly"), "healthdcat-ap", tmp_path / "x.jsonld")
+    dataset = json.loads((tmp_path / "x.jsonld").read_bytes())
+    told = dataset["dct:spatial"]
+    assert told.get("@id", "").endswith("/country/DEU") is is_country and told.get("rdfs:label") == (
+        None if is_country else spatial
+    )
+    assert dataset["healthdcatap:healthCategory"]["skos:prefLabel"] == ABOUT["health_category"]
+
+
 @pytest.mark.parametrize("period", ["all", WEEKS[0]])
 @pytest.mark.parametrize("local", [False, True])
 def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(

@@ -1,8 +1,8 @@
 """A release as a PX file (PC-Axis, version 2013), as PxWeb and its kin read it.
 
 The stub has the period and the axes, the heading the contents: the estimate, then the unbiased estimate with its error
-and the ends of its interval. So no figure stands without its interval. Texts have no quotation mark: the format has no
-way to write one.
+and the ends of its interval. So no figure stands without its interval, unless a minimum frequency hides the one beside
+it. Texts have no quotation mark: the format has no way to write one.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.languages.texts import LANGUAGES
+
 NAME = "about.json"
 MOST_LETTERS = 1000
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\[\]._~:/?#@!$&()*+,;=%-]{1,999}", re.ASCII)
@@ -32,7 +34,7 @@ class About:
         agency: the office's id in SDMX, such as `DE1`.
         theme: a code of the European list of data themes, such as HEAL, or the address of a theme.
         keywords: separated by commas.
-        spatial: the area that is covered: a code of the European list of countries such as DEU, an address, or words.
+        spatial: the area that is covered: a country by its code in ISO 3166 such as DEU, an address, or words.
         temporal: first and last day, `2026-01-01/2026-12-31`, of releases without periods.
         legislation: the address of the law that asks for the tables.
         health_category: a category of health data as the European Health Data Space lists them, as an address.
@@ -107,7 +109,11 @@ def _fault(name: str, text: Any) -> str:
     known = {field.name for field in fields(About)}
     if name not in known:
         return f"there is no field {name!r}; the fields are {', '.join(sorted(known))}"
-    return "" if isinstance(text, str) else f"{name!r} is no text"
+    if not isinstance(text, str):
+        return f"{name!r} is no text"
+    if name == "language" and text and text not in LANGUAGES:
+        return f"there is no language {text!r}; the languages are {', '.join(sorted(LANGUAGES))}"
+    return ""
 
 
 def link_of(text: str) -> str:

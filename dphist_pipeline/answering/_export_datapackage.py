@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
-from dphist_pipeline.answering.exported_rows import NUMBERS, Exported, facts_of, title_of
+from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, facts_of, title_of
 from dphist_pipeline.estimates.reliability import LEGEND
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.shown_below import limit_of, words_for
+from dphist_pipeline.shown_below import limit_of
 
 
 def datapackage(exported: Exported, name: str, data: Path) -> str:
@@ -26,7 +26,6 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
     with data.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     release = str(exported.audit["release"])
-    limits = sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
     package = {
         "profile": "tabular-data-package",
         "name": release,
@@ -43,8 +42,7 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
                 "dialect": {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True},
                 "schema": {
                     "fields": list(_fields(exported)),
-                    # Words in place of a figure are no number.
-                    "missingValues": ["", *map(words_for, limits)],
+                    "missingValues": [""],
                     **_key(exported),
                 },
             }
@@ -88,7 +86,10 @@ def _kinds(exported: Exported) -> dict[str, str]:
             f"{axis.name}_is_other": "boolean",
         } | kinds
         found |= {name: kind if found.get(name, kind) == kind else "string" for name, kind in kinds.items()}
-    numbers = dict.fromkeys(NUMBERS, "number") | {"period": "string", "revision": "integer"}
+    # Words in place of a figure are no number, and no missing value: a category or a bin may be called so, too.
+    has_words = any(limit_of(one.audit) is not None for one in exported.publications)
+    numbers = dict.fromkeys(NUMBERS, "number") | dict.fromkeys(MASKED, "string" if has_words else "number")
+    numbers |= {"period": "string", "revision": "integer"}
     numbers |= dict.fromkeys(("period_start", "period_end"), "date") | dict.fromkeys(("reliability", "note"), "string")
     return {name: found.get(name) or numbers[name] for name in exported.columns}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
-from dphist_pipeline.answering.exported_rows import Exported, title_of
+from dphist_pipeline.answering._countries import COUNTRIES
+from dphist_pipeline.answering.exported_rows import Exported, counted_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
 
@@ -90,7 +90,7 @@ def health_dcat_ap(exported: Exported) -> list[str]:
             "dct:publisher": record.publisher() | {"cv:contactPoint": _contact_point(about.contact)},
             "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
             "healthdcatap:hdab": {"@type": "foaf:Agent", **body},
-            "healthdcatap:healthCategory": _concept(about.health_category, "Health category"),
+            "healthdcatap:healthCategory": _concept(about.health_category, about.health_category),
             "healthdcatap:hasStructuredData": {"@value": True},
             "healthdcatap:hasVariables": record.variables(),
         }
@@ -158,19 +158,27 @@ class _Record:
         return {"@type": "csvw:TableGroup", "dct:title": f"Columns of {title}", "csvw:table": table}
 
     def _description(self) -> str:
-        audit, axes = self._audit, [axis.name for axis in self._exported.publications[-1].domain.axes]
+        axes = [axis.name for axis in self._exported.publications[-1].domain.axes]
         gone = f" Withdrawn: {', '.join(self._exported.withdrawn)}." if self._exported.withdrawn else ""
         return (
-            f"{title_of(self._exported)}: {audit.get('counted') or 'rows'} by {', '.join(axes)}. Every declared cell "
+            f"{title_of(self._exported)}: {counted_of(self._exported)} by {', '.join(axes)}. Every declared cell "
             f"has an estimate and, where noisy cells were paid for, an unbiased estimate with its 95 % interval.{gone}"
         )
 
     def _provenance(self) -> str:
         audit, bound = self._audit, int(self._audit["max_rows_per_unit"])
+        unit, several = audit.get("unit_label") or audit["privacy_unit"], "s" if bound != 1 else ""
+        is_once = audit["period"] == "all"
+        if is_local(self._exported):
+            return (
+                f"Each {unit} added noise before anything was sent: local differential privacy with epsilon "
+                f"{audit['epsilon']} for the report{several} of at most {bound} value{several}"
+                f"{'' if is_once else ' in each round'}. Nobody knows an exact count."
+            )
         return (
-            "Noise was added before publication: differential privacy for every "
-            f"{audit.get('unit_label') or audit['privacy_unit']} with epsilon {audit['epsilon']} for each period, "
-            f"at most {bound} row{'s' if bound != 1 else ''} of each counted. No exact count is published."
+            f"Noise was added before publication: differential privacy for every {unit} with epsilon "
+            f"{audit['epsilon']} for {'all records together' if is_once else 'each period'}, "
+            f"at most {bound} row{several} of each counted. No exact count is published."
         )
 
     def _times(self) -> Node:
@@ -301,7 +309,7 @@ def _rights(address: str) -> Node:
 
 def _location(text: str) -> Node:
     """An area: a code of a country, an address, or words."""
-    if re.fullmatch(r"[A-Z]{3}", text):
+    if text in COUNTRIES:
         return {"@id": f"{_EU}/country/{text}", "@type": "dct:Location"}
     if link_of(text).startswith("http"):
         return {"@id": text, "@type": "dct:Location"}

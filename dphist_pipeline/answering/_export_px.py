@@ -1,8 +1,8 @@
 """A release as a PX file (PC-Axis, version 2013), as PxWeb and its kin read it.
 
 The stub has the period and the axes, the heading the contents: the estimate, then the unbiased estimate with its error
-and the ends of its interval. So no figure stands without its interval. Texts have no quotation mark: the format has no
-way to write one.
+and the ends of its interval. So no figure stands without its interval, unless a minimum frequency hides the one beside
+it. Texts have no quotation mark: the format has no way to write one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dphist_pipeline.answering.exported_rows import (
     COLUMNS,
     NUMBERS,
     Exported,
+    counted_of,
     facts_of,
     in_places,
     places_of,
@@ -82,7 +83,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     charged = str((audit.get("ledger") or {}).get("charged_at") or "")
     made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
-    counted = str(audit.get("counted") or "rows")
+    counted = counted_of(exported)
     yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
     yield _keyword("LANGUAGE", "en")
     if made:

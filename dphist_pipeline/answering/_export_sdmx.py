@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -40,9 +40,9 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
     Raises:
         ValueError: the periods have other axes.
     """
-    dimensions = [dimension(name) for name in common_axes(exported.publications)]
+    identifiers = dimensions(common_axes(exported.publications)).values()
     time = [TIME] if has_periods(exported) else []
-    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *dimensions, *time, VALUE, STATUS, "REVISION", *ATTRIBUTES]
+    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *identifiers, *time, VALUE, STATUS, "REVISION", *ATTRIBUTES]
     structure = ["dataflow", f"{agency(exported.about)}:{exported.audit['release']}({VERSION})", "I"]
     for one, table in zip(exported.publications, exported.tables(), strict=True):
         codes = _codes(one.domain, one.audit.get("model") == "local")
@@ -67,10 +67,15 @@ def has_periods(exported: Exported) -> bool:
     return bool(exported.audit["period"] != "all")
 
 
-def dimension(name: str) -> str:
-    """The id of an axis; one with the name of a column of every file gets an underscore."""
-    upper = name.upper()
-    return f"{upper}_" if upper in TAKEN or upper in ATTRIBUTES else upper
+def dimensions(axes: Iterable[str]) -> dict[str, str]:
+    """The id of each axis; one with the id of another, or the name of a column of every file, gets underscores."""
+    found, taken = dict[str, str](), {*TAKEN, *ATTRIBUTES}
+    for name in axes:
+        found[name] = name.upper()
+        while found[name] in taken:
+            found[name] += "_"
+        taken.add(found[name])
+    return found
 
 
 def agency(about: About) -> str:

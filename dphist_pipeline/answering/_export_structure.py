@@ -18,7 +18,7 @@ from dphist_pipeline.answering._export_sdmx import (
     VALUE,
     VERSION,
     agency,
-    dimension,
+    dimensions,
     has_periods,
 )
 from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, title_of
@@ -56,7 +56,7 @@ class _Structure:
     def __init__(self, exported: Exported) -> None:
         self._exported = exported
         self._release, self._agency = str(exported.audit["release"]), agency(exported.about)
-        self._axes = {dimension(axis): axis for axis in common_axes(exported.publications)}
+        self._axes = {one: axis for axis, one in dimensions(common_axes(exported.publications)).items()}
         self._title = visible(title_of(exported))
 
     def text(self) -> str:

@@ -39,10 +39,11 @@ from dphist_pipeline.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 1  # of all these files
+FORM = 2  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
@@ -197,7 +198,7 @@ def _write_release(
     folder, wanted = release / FOLDER, {one.place: one for one in publications if one.cells <= MOST_CELLS}
     for place, one in wanted.items():
         if _made_from(folder / place) != one.made_from:
-            _put(folder / place, _cells_text(connection, one), scratch)
+            _put(folder / place, _cells_text(connection, release, one), scratch)
     empty = _call("cells", {}, "{}")
     for file in sorted(folder.rglob(CELLS)):
         if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
@@ -312,8 +313,11 @@ def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | Non
     return [day_of(end).isoformat() if days and end is not None else end for end in written]
 
 
-def _cells_text(connection: duckdb.DuckDBPyConnection, one: _Publication) -> str:
-    """The file of one publication: its law first, then its cells in declared order."""
+def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> str:
+    """The file of one publication: its law first, then its cells in declared order.
+
+    `below` is the least figure that is shown; null where every figure is.
+    """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
     asked = f"SELECT {has_bars}, {', '.join(_SUMMED)} FROM {_PLACES.table('dph_releases')} WHERE {_THIS}"
@@ -323,6 +327,7 @@ def _cells_text(connection: duckdb.DuckDBPyConnection, one: _Publication) -> str
     told = {
         "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
         "cells": one.cells,
+        "below": limit_of(json.loads((one.published(release) / "audit.json").read_bytes())),
         "levels": levels,
         "lines": lines,
         "sums": sums,

@@ -100,8 +100,8 @@ def _whose(about: About, day: str, releases: list[str]) -> dict[str, Any]:
     """Licence, publisher, contact, address, date and citation, as far as they are known."""
     cited = ". ".join(filter(None, [about.publisher, f"Differentially private counts: {', '.join(releases)}", day]))
     office: dict[str, Any] = {"@type": "sc:Organization", "name": about.publisher}
-    if link_of(about.contact):
-        office["email" if "@" in about.contact else "url"] = about.contact
+    if link := link_of(about.contact):
+        office["email" if link.startswith("mailto:") else "url"] = about.contact
     return {
         **({"license": about.license} if about.license else {}),
         **({"publisher": office, "creator": office} if about.publisher else {}),

@@ -226,6 +226,23 @@ def title_of(exported: Exported) -> str:
     return str(exported.audit.get("title") or exported.audit["release"])
 
 
+def is_local(exported: Exported) -> bool:
+    """Whether contributors made their reports noisy, so that nobody holds their values."""
+    return bool(exported.audit.get("model") == "local")
+
+
+def counted_of(exported: Exported) -> str:
+    """What the figures are numbers of."""
+    return str(exported.audit.get("counted") or ("values" if is_local(exported) else "rows"))
+
+
+def _epsilon_of(exported: Exported) -> str:
+    """What the epsilon of an audit is called: a release without periods has one for all records."""
+    if exported.audit["period"] == "all":
+        return "epsilon"
+    return "epsilon of a round" if is_local(exported) else "epsilon of a period"
+
+
 def facts_of(exported: Exported) -> list[tuple[str, str]]:
     """Facts for a sheet of notes or a footnote, from the last publication where they do not differ: (name, text)."""
     audits, last = [one.audit for one in exported.publications], exported.audit
@@ -240,8 +257,11 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
         ("periods", periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]} ({len(periods)})"),
         *([("withdrawn", f"{', '.join(exported.withdrawn)}: do not use copies")] if exported.withdrawn else []),
         ("protected", f"every {last['privacy_unit']}, by differential privacy: {last['neighbours']}"),
-        ("epsilon of a period", " and ".join(sorted({str(audit["epsilon"]) for audit in audits}))),
-        ("rows of a unit that count", str(last["max_rows_per_unit"])),
+        (_epsilon_of(exported), " and ".join(sorted({str(audit["epsilon"]) for audit in audits}))),
+        (
+            "values of a contributor that are reported" if is_local(exported) else "rows of a unit that count",
+            str(last["max_rows_per_unit"]),
+        ),
         ("mechanism", str(last["mechanism"])),
         ("sums", "Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
         *[(words_for(limit), hidden_in_words(limit)) for limit in limits],

@@ -67,18 +67,21 @@ const dphPicker = (() => {
   }
 
   // The number that is told first: a single cell by its estimate, a sum by its unbiased one with half the interval beside it.
+  // Under a rule of a minimum frequency words stand for a figure below the limit, and neither interval nor estimate beside it.
   function told(answer) {
     const width = known(answer.ci_upper) ? answer.ci_upper - answer.ci_lower : 0;
     const decimals = decimalsOf(answer.noise_error > 0 ? answer.noise_error : width / 3.92);
     const text = (number) => shown(number, decimals);
-    const ends = known(answer.ci_lower) ? said("%(low)s to %(high)s", { low: text(answer.ci_lower), high: text(answer.ci_upper) }).replaceAll(" ", "\u00a0") : "";
+    const isBelow = (number) => known(answer.below) && known(number) && number < answer.below;
+    const isHidden = isBelow(answer.estimate) || isBelow(answer.unbiased);
+    const ends = known(answer.ci_lower) && !isHidden ? said("%(low)s to %(high)s", { low: text(answer.ci_lower), high: text(answer.ci_upper) }).replaceAll(" ", "\u00a0") : "";
     const isEstimate = answer.cells === 1 || !known(answer.unbiased);
     const value = isEstimate ? answer.estimate : answer.unbiased;
     const below = value - answer.ci_lower, above = answer.ci_upper - value;
-    let number = text(value);
+    let number = isBelow(value) ? said("below %(limit)s", { limit: answer.below }) : text(value);
     if (!isEstimate && ends && Math.abs(below - above) <= 1) number += `\u00a0±\u00a0${text(Math.max(below, above))}`;
     else if (ends) number += ` (${ends})`;
-    return { number, ends, estimate: text(answer.estimate), isEstimate };
+    return { number, ends, estimate: isHidden ? "" : text(answer.estimate), isEstimate };
   }
 
   // -- what is looked up -----------------------------------------------------------------------------------------------------
@@ -186,7 +189,7 @@ const dphPicker = (() => {
     if (!numbers.length) return null;
     const pick = (values) => (values === null ? null : exactSum(numbers.map((number) => values[number])));
     const unbiased = pick(cells.unbiased), law = cells.law;
-    const row = { ...law, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
+    const row = { ...law, below: cells.below, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
@@ -234,7 +237,7 @@ const dphPicker = (() => {
     const answer = {
       estimate: row.estimate, unbiased: isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
-      basis: "noise_only", note: null, reliability: null,
+      basis: "noise_only", note: null, reliability: null, below: row.below,
     };
     if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
     answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
@@ -287,7 +290,7 @@ const dphPicker = (() => {
       estimate, unbiased, cells: row.cells, noise_error: known(variance) ? Math.sqrt(variance) : null,
       ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
       basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
-      note: notes.join("; ") || null, reliability: null,
+      note: notes.join("; ") || null, reliability: null, below: Math.max(...rows.map((one) => one.below ?? 0)) || null,
     };
   }
 
@@ -483,7 +486,7 @@ const dphPicker = (() => {
     const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
     if (isOverPeriods) add(said("Periods"), said("whoever was counted in several of them counts in each"));
     if (numbers.ends) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
-    if (!numbers.isEstimate) add(said("Estimate of the mechanism"), numbers.estimate);
+    if (!numbers.isEstimate && numbers.estimate) add(said("Estimate of the mechanism"), numbers.estimate);
     add(said("Cells"), shown(answer.cells, 0));
     if (answer.reliability) add(said("Reliability"), said(answer.reliability));
     if (answer.note) add(said("Note"), answer.note);

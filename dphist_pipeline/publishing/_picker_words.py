@@ -35,6 +35,7 @@ TEXTS = (
     marked("Estimate of the mechanism"),
     marked("Cells"),
     marked("Reliability"),
+    marked("below %(limit)s"),
     marked("Note"),
     marked("Sum, 95 %%"),
     marked("Table"),

@@ -37,6 +37,7 @@ from dphist_pipeline.languages.texts import (
     whole,
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
+from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -259,7 +260,8 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
     """
     told = told_number(vars(total))
     if limit is not None and told.value < limit:
-        ends = f"not shown beside a figure below {limit}" if told.lower <= 0 else None
+        not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
+        ends = not_shown if told.lower <= 0 else None
         return {"total": words_for(limit), "total_reach": None, "total_ends": None, "around_zero": ends}
     value, half, lower, upper = (
         None if number is None or math.isnan(number) else shown_number(number, told.decimals)
@@ -301,7 +303,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
 
     found = cuts(rows, counted)
-    words = {axis.name: with_words(axis) for made in tables for axis in made.domain.axes}
+    words = {axis.name: with_words(axis) or _bins_in_words(axis, rows) for made in tables for axis in made.domain.axes}
     told = [
         {
             "axis": axis,
@@ -312,6 +314,13 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
+
+
+def _bins_in_words(axis: Axis, rows: Rows) -> dict[str, str]:
+    """What each bin is called in the language of the page, by the English words that a quality table has."""
+    labels = dict(enumerate(labels_of(axis)))
+    named = [row for row in rows if row["statistic"] == "cut" and row["axis"] == axis.name and row["category"]]
+    return {row["category"]: labels.get(row["position"], row["category"]) for row in named}
 
 
 def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from datetime import date
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.files import replace_public
@@ -40,7 +40,7 @@ from dphist_pipeline.publishing.formatting import epsilon_text, shortened
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
 
-FORM = 1  # of what a page says for the next run that writes it
+FORM = 2  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_SHOWN = 1200  # publications on the page of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
@@ -53,6 +53,41 @@ _ABOUT, _PERIODS = '<script type="application/json" id="about">', '<script type=
 _END = "</script>"
 
 
+class Counted(NamedTuple):
+    """What the counts of a release are counts of: parts, which each page words in its own language.
+
+    Attributes:
+        what: as the spec has it; empty for rows.
+        cap: how many of each unit count; 0 without a cap.
+        unit: as readers call it.
+        is_reported: whether contributors made their reports noisy.
+    """
+
+    what: str
+    cap: int
+    unit: str
+    is_reported: bool
+
+    @classmethod
+    def of(cls, audit: Mapping[str, Any]) -> Counted:
+        unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
+        what, called = (
+            shortened(str(text), MOST_LETTERS) for text in (audit.get("counted") or "", audit.get("unit_label") or unit)
+        )
+        return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
+
+    def in_words(self) -> str:
+        """In the language of the page."""
+        what = self.what or gettext("rows")
+        if self.is_reported:
+            return gettext("values reported, estimated from reports that contributors made noisy")
+        if not self.cap:
+            return gettext("%(what)s counted", what=what)
+        return gettext(
+            "%(what)s counted, at most %(number)s of each %(unit)s", what=what, number=self.cap, unit=self.unit
+        )
+
+
 @dataclass(frozen=True)
 class Summary:
     """What the page of all releases tells of one.
@@ -60,7 +95,6 @@ class Summary:
     Attributes:
         made_from: see `_mark`.
         title: of the newest publication.
-        counted: what its counts are counts of, in words.
         periods: that have a publication which stands.
         newest: the latest publication that stands; None if all were withdrawn.
         withdrawn: publications that were.
@@ -72,7 +106,7 @@ class Summary:
     made_from: str
     release: str
     title: str
-    counted: str
+    counted: Counted
     periods: int
     newest: Told | None
     withdrawn: int
@@ -158,9 +192,11 @@ def _summary(release: Path) -> Summary | None:
         if any(not is_path(f"{release.name}/{path}") for path in told["files"]):
             return None
         counts = [told[name] for name in ("periods", "withdrawn", "superseded")]
-        texts = [told[name] for name in ("made_from", "title", "counted")]
+        counted = Counted(*told.pop("counted"))
+        texts = [*(told[name] for name in ("made_from", "title")), counted.what, counted.unit]
+        counts.append(counted.cap)
         if all(type(count) is int for count in counts) and all(isinstance(text, str) for text in texts):
-            return Summary(**told, points=points) if told["release"] == release.name else None
+            return Summary(**told, points=points, counted=counted) if told["release"] == release.name else None
     return None
 
 
@@ -208,7 +244,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         made_from=mark,
         release=folder.name,
         title=title,
-        counted=_counted(audit),
+        counted=Counted.of(audit),
         periods=len(current),
         newest=newest,
         withdrawn=sum(bool(one.withdrawn_on) for one in told),
@@ -221,6 +257,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         "release_index.html.j2",
         summary=summary,
         title=title,
+        counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
         periods_block=json_in_page({"form": FORM, "publications": [_lean(one) for one in shown]}),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
@@ -255,30 +292,19 @@ def _audit(published: Path) -> dict[str, Any]:
 
 
 def _described(summary: Summary) -> Described:
+    """A release for search engines, in English, since what stands beside it is."""
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
+    with in_language(""):
+        counted = summary.counted.in_words()
     return Described(
         summary.release,
         summary.title,
-        f"{summary.title}: {summary.counted}",
+        f"{summary.title}: {counted}",
         f"{newest.period}, revision {newest.revision}" if newest is not None else "",
         newest.published_on if newest is not None else "",
         f"{points[0][0]}/{last}" if points and last else "",
     )
-
-
-def _counted(audit: Mapping[str, Any]) -> str:
-    unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
-    counted, unit_label = (
-        shortened(str(audit.get("counted") or gettext("rows")), MOST_LETTERS),
-        audit.get("unit_label") or unit,
-    )
-    if audit.get("model") == "local":
-        return gettext("values reported, estimated from reports that contributors made noisy")
-    if unit == "row" or not cap:
-        return gettext("%(what)s counted", what=counted)
-    unit = shortened(str(unit_label), MOST_LETTERS)
-    return gettext("%(what)s counted, at most %(number)s of each %(unit)s", what=counted, number=cap, unit=unit)
 
 
 def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
@@ -356,22 +382,26 @@ def _page_of_all(summaries: Sequence[Summary], about: About) -> str:
 
 
 def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
-    title = (
-        gettext("Tables published by %(publisher)s", publisher=about.publisher)
-        if about.publisher
-        else gettext("Published tables")
-    )
+    title = _title_of_all(about)
+    with in_language(""):
+        english = _title_of_all(about)
     newest = max((one.newest.published_on for one in summaries if one.newest is not None), default="")
     return render(
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(title, newest, [_described(one) for one in summaries], about)),
+        json_ld=json_in_page(data_catalogue(english, newest, [_described(one) for one in summaries], about)),
         releases=[_listed(one, many) for one in summaries],
         many=many,
         about=_about(about, title, None),
         **{"catalogue": CATALOGUE, "croissant": CROISSANT},
     )
+
+
+def _title_of_all(about: About) -> str:
+    if about.publisher:
+        return gettext("Tables published by %(publisher)s", publisher=about.publisher)
+    return gettext("Published tables")
 
 
 def _listed(summary: Summary, many: bool) -> dict[str, Any]:
@@ -380,6 +410,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
     return {
         "summary": summary,
         "href": f"{summary.release}/{INDEX}",
+        "counted": summary.counted.in_words(),
         "newest": _shown(summary.newest) if summary.newest is not None else None,
         "picture": picture,
     }

@@ -205,6 +205,34 @@ def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, tmp
     page.close()
 
 
+def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: Open, tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    (tmp_path / "about.json").write_text('{"language": "de"}')
+    for week, rule in zip(WEEKS[:2], ({}, {"show_below": 10}), strict=True):
+        made = by_hand.estimate([WARD], np.array([-1.0, 7.5, 90.0]), off=3.0)
+        by_hand.publish(public, made, [WARD], "weekly", week, **days_of(week), **rule)
+    page, words = opened(made_anew(public) / "weekly"), "unter 10"
+    told = {}
+    for ward, value in (("surgery", "surgery"), ("medicine", "medicine"), ("other", None)):
+        for first, last in ((WEEKS[0], WEEKS[0]), (WEEKS[1], WEEKS[1]), (WEEKS[0], WEEKS[1])):
+            (one,) = page.evaluate(ASK, [["weekly", [["ward", [value]]], first, last]])
+            told[ward, first, last] = one["shown"]
+    early, late, both = ((WEEKS[0],) * 2, (WEEKS[1],) * 2, WEEKS[:2])
+    assert told["surgery", *early]["ends"] and told["surgery", *early]["number"] != words
+    for hidden in (("surgery", *late), ("surgery", *both)):
+        assert (told[hidden]["number"], told[hidden]["ends"], told[hidden]["estimate"]) == (words, "", "")
+    assert told["medicine", *late] == {"number": "10", "ends": "", "estimate": "", "isEstimate": True}
+    assert all(told["other", *when]["ends"] and told["other", *when]["estimate"] for when in (early, late, both))
+    page.locator("#picker input").first.check()
+    page.locator("#period-from").select_option(index=0)
+    page.locator("#picker button").click()
+    page.locator("#picked .told").wait_for()
+    assert page.locator("#picked .told").inner_text() == words
+    facts = page.locator("#picked dl").inner_text()
+    assert "95" not in facts and page.locator("#picked tbody td.n").all_inner_texts()[1] == words
+    page.close()
+
+
 def test_no_cell_that_has_all_is_said(opened: Open, public: Path) -> None:
     page = opened(public / "weekly")
     asked = [["weekly", [["county", ["01"]], ["state", ["C"]]], "2026-03-02", "2026-03-02"]]

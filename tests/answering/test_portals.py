@@ -12,13 +12,14 @@ import by_hand
 import numpy as np
 import px_reader
 import pytest
+import reported
 from by_hand import AGE, WARD
 from error_codes import coded
 
 from dphist_pipeline.about_publisher import About, faults
 from dphist_pipeline.answering import _export_px
 from dphist_pipeline.answering._axis_codes import codes_of
-from dphist_pipeline.answering.exported_rows import COLUMNS, Exported
+from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, facts_of
 from dphist_pipeline.answering.exports import ENDINGS, Format, write_export
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.errors import Refused
@@ -192,6 +193,16 @@ def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhe
     assert {row[name] for row in rows for name in ("AGE", "CLASS", "OBS_STATUS")} <= codes
 
 
+def test_no_two_axes_have_one_id(tmp_path: Path) -> None:
+    axes = [{"column": name, "values": ["a"]} for name in ("action", "action_", "note_", "note", "ward")]
+    by_hand.publish(tmp_path / "p", by_hand.estimate(axes), axes, period="all")
+    write_export(Exported.read(tmp_path / "p", "weekly"), "sdmx-csv", tmp_path / "x.csv")
+    header = next(csv.reader((tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()))
+    assert header[3:8] == ["ACTION_", "ACTION__", "NOTE_", "NOTE__", "WARD"] and len(set(header)) == len(header)
+    text = (tmp_path / "x.xml").read_text(encoding="utf-8")
+    assert all(f'id="CL_{identifier}"' in text for identifier in header[3:8])
+
+
 def test_the_agency_is_the_offices_own_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
     public = opened(tmp_path, {"agency": "DE1.STAT"}, WEEKS[:1])
     write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "x.csv")
@@ -282,6 +293,7 @@ def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str
         ({**ABOUT, "theme": "HEALTH"}, "dcat-ap", "theme 'HEALTH'; write its address, or one of AGRI"),
         ({**ABOUT, "licence": "CC0"}, "dcat-ap", "there is no field 'licence'; the fields are .*license"),
         ({**ABOUT, "theme": 3}, "dcat-ap", "'theme' is no text"),
+        ({**ABOUT, "language": "xx"}, "dcat-ap", "there is no language 'xx'; the languages are de, en, fr"),
         ([], "dcat-ap", "is no JSON object"),
     ],
 )
@@ -301,6 +313,53 @@ def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> 
     (public / "weekly" / "latest" / "cells.parquet").unlink()
     with pytest.raises(Refused, match=r"cells.parquet is not there.*the next publication writes it"):
         write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
+
+
+@pytest.mark.parametrize(("spatial", "is_country"), [("DEU", True), ("NRW", False), ("deu", False)])
+def test_three_capitals_are_a_country_only_where_there_is_one(tmp_path: Path, spatial: str, is_country: bool) -> None:
+    public = opened(tmp_path, {**ABOUT, "spatial": spatial}, WEEKS[:1])
+    write_export(Exported.read(public, "weekly"), "healthdcat-ap", tmp_path / "x.jsonld")
+    dataset = json.loads((tmp_path / "x.jsonld").read_bytes())
+    told = dataset["dct:spatial"]
+    assert told.get("@id", "").endswith("/country/DEU") is is_country and told.get("rdfs:label") == (
+        None if is_country else spatial
+    )
+    assert dataset["healthdcatap:healthCategory"]["skos:prefLabel"] == ABOUT["health_category"]
+
+
+@pytest.mark.parametrize("period", ["all", WEEKS[0]])
+@pytest.mark.parametrize("local", [False, True])
+def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(
+    tmp_path: Path, period: str, local: bool
+) -> None:
+    public = opened(tmp_path, weeks=())
+    if local:
+        reported.publish(public, reported.estimate([reported.AGE]), [reported.AGE], "weekly", period)
+    else:
+        by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=period, epsilon="1")
+    write_current_files(public, tmp_path / "scratch")
+    write_latest_cells(public, tmp_path / "scratch")
+    exported, facts = Exported.read(public, "weekly"), dict(facts_of(Exported.read(public, "weekly")))
+    for to in ("dcat-ap", "px"):
+        write_export(exported, to, tmp_path / f"x.{to}")  # type: ignore[arg-type]
+    dataset = json.loads((tmp_path / "x.dcat-ap").read_bytes())["dcat:dataset"]
+    told = dataset["dct:provenance"]["rdfs:label"]
+    assert ("before publication" in told, "Each contributor added noise before anything was sent" in told) == (
+        not local,
+        local,
+    )
+    assert ("each period" in told) is (not local and period != "all") and ("round" in told) is (
+        local and period != "all"
+    )
+    name = "epsilon" if period == "all" else "epsilon of a round" if local else "epsilon of a period"
+    assert [fact for fact in facts if fact.startswith("epsilon")] == [name]
+    assert ("values of a contributor that are reported" in facts, "rows of a unit that count" in facts) == (
+        local,
+        not local,
+    )
+    px = px_reader.read((tmp_path / "x.px").read_text(encoding="utf-8"))
+    counted = "values" if local else "rows"
+    assert px.keywords["UNITS",] == [counted] and f": {counted} by " in dataset["dct:description"]
 
 
 @pytest.mark.parametrize("temporal", ["2026-01-01/2026-12-31", "2026", "a/b", "2026-01-01/2026-12-31/x"])

@@ -86,6 +86,17 @@ def test_the_description_says_whose_tables_these_are_and_from_when(public: Path)
             assert told[:2] == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("contact", "told"), [("data@office.example", "email"), ("https://office.example/@desk", "url"), ("the desk", None)]
+)
+def test_only_an_address_of_mail_is_one(public: Path, contact: str, told: str | None) -> None:
+    (public.parent / "about.json").write_text(json.dumps({"publisher": "Office", "contact": contact}))
+    office = json.loads((written(public) / "croissant.json").read_bytes())["publisher"]
+    assert {name: text for name, text in office.items() if name in ("email", "url")} == (
+        {told: contact} if told else {}
+    )
+
+
 def test_every_published_column_is_a_field_with_its_meaning(public: Path) -> None:
     content = json.loads((public / "croissant.json").read_bytes())
     for records in content["recordSet"]:

@@ -23,6 +23,7 @@ from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
 from dphist_pipeline.publishing._card_cover import Surroundings
+from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
@@ -31,6 +32,7 @@ from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import main_picture
 from dphist_pipeline.publishing.published_files import digest_of, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
+from dphist_pipeline.spec.axes import domain_of
 
 OTHERS = sorted(PLURALS)
 AGE: dict[str, Any] = {"column": "age", "start": "0", "stop": "20000", "width": "2500", "above": True}
@@ -184,6 +186,20 @@ def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]],
             assert '<html lang="de">' in page
 
 
+def test_bins_of_a_quality_table_and_hidden_figures_are_told_in_the_language_of_the_card(marked: None) -> None:
+    few = np.linspace(-2.0, 3.0, by_hand.estimate([AGE]).domain.cells)
+    cut = {"estimate": 900.0, "ci_lower": 890.0, "ci_upper": 910.0, "noise_scale": 3.0}
+    bins = enumerate(labels_of(domain_of([AGE]).axes[0]))
+    rows: list[dict[str, Any]] = [{"statistic": "cut", "axis": None, "position": None, "category": None, **cut}]
+    rows += [{"statistic": "cut", "axis": "age", "position": at, "category": name, **cut} for at, name in bins]
+    facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.marked(NOISE)}
+    for show_below in (None, 10):
+        page = release_card(made([AGE], few), {**facts, "show_below": show_below}, rows)
+        assert outside(page) == set()
+        assert ("⟦not shown beside a figure below 10⟧" in page) is (show_below == 10)
+        assert "⟦What the cap cut of the first" in page and "⟦2500 to under 5000⟧" in page and "⟦20000 or more⟧" in page
+
+
 def test_lists_of_releases_and_the_report_tell_nothing_but_texts_of_the_files(tmp_path: Path, marked: None) -> None:
     public = published(tmp_path, "de", unit_label="patient", counted="age")
     for page in (public / "index.html", public / "wards" / "index.html"):
@@ -249,6 +265,24 @@ def published(folder: Path, code: str, **facts: Any) -> Path:
     mark_superseded(public, scratch)
     write_index(public, scratch)
     return public
+
+
+def test_each_page_words_what_is_counted_in_its_own_language(tmp_path: Path) -> None:
+    public = published(tmp_path, "fr", language="de", max_rows_per_unit=3, privacy_unit="patient", counted="")
+    of_all, of_one = ((public / name / "index.html").read_text(encoding="utf-8") for name in ("", "wards"))
+    found = {"de": "höchstens 3 je", "fr": "au plus 3 par"}
+    assert found["fr"] in of_all and found["de"] not in of_all
+    assert found["de"] in of_one and found["fr"] not in of_one
+
+
+def test_what_search_engines_read_is_english_in_every_language(tmp_path: Path) -> None:
+    english, german = (published(tmp_path / code, code, max_rows_per_unit=3) for code in ("en", "de"))
+    for name in ("", "wards"):
+        told, other = (
+            re.findall(r"<script type=.application/ld.json.>(.*?)</script>", (place / name / "index.html").read_text())
+            for place in (english, german)
+        )
+        assert len(told) == 1 and "at most 3 of each" in told[0] and told == other
 
 
 def test_the_language_changes_no_file_but_pages(tmp_path: Path) -> None:

@@ -102,7 +102,10 @@ def _lines(
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
         yield f"  in the period {plan.period.key}: {within:,}"
-        yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
+        # A line of CSV is dropped whole where a byte of it is no UTF-8.
+        without = "without a privacy unit (or in lines of CSV that are not UTF-8)"
+        lost = "in lines of CSV that are not UTF-8" if plan.privacy_unit == "row" else without
+        yield f"  of these {lost}: {max(within - rows, 0):,}"
     yield f"rows in the period, of a known unit: {rows:,}"
     yield from _axis_lines(plan, seen, rows, observed)
     yield from _unit_lines(plan, observed)

@@ -37,7 +37,7 @@ TOLD = [
     "day parses from 2026-03-02 to 2026-03-06",
     "day does not parse: 1",
     "in the period 2026-03-02: 6",
-    "of these without a privacy unit: 1",
+    "of these without a privacy unit (or in lines of CSV that are not UTF-8): 1",
     "rows in the period, of a known unit: 5",
     "axis age: declared 4, undeclared 0, not parsed 1",
     "axis ward: declared 4, undeclared 1, not parsed 0",

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
-from dphist_pipeline.answering.exported_rows import NUMBERS, Exported, facts_of, title_of
+from dphist_pipeline.answering.exported_rows import NUMBERS, Exported, facts_of, limits_of, title_of
 from dphist_pipeline.estimates.reliability import LEGEND
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.shown_below import limit_of, words_for
+from dphist_pipeline.shown_below import words_for
 
 
 def datapackage(exported: Exported, name: str, data: Path) -> str:
@@ -26,7 +26,7 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
     with data.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     release = str(exported.audit["release"])
-    limits = sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
+    limits = limits_of(exported)
     package = {
         "profile": "tabular-data-package",
         "name": release,

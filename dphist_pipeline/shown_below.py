@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.languages.texts import gettext
 
-_FIGURES = r" from about [0-9,]+ to about [0-9,]+"
+# A label may hold such words, too; those of a sentence end here.
+_FIGURES = r" from about [0-9,]+ to about [0-9,]+(?=$| while |, and |:| \()"
 
 
 class Masks(NamedTuple):
@@ -77,7 +78,12 @@ def compared_in_words(audit: Mapping[str, Any]) -> str:
     compared, limit = audit.get("compared") or {}, limit_of(audit)
     figures = [float(change[when]) for change in compared.get("changes", ()) for when in ("before", "now")]
     says = str(compared.get("says") or "")
-    return says if limit is None or min(figures, default=limit) >= limit else re.sub(_FIGURES, "", says)
+    return says if limit is None or min(figures, default=limit) >= limit else without_figures(says)
+
+
+def without_figures(says: str) -> str:
+    """A sentence on sudden changes without what fell or rose from how much to how much."""
+    return re.sub(_FIGURES, "", says)
 
 
 def masks(limit: int | NDArray[np.float64], estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> Masks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,11 @@ import numpy as np
 
 from dphist_pipeline.answering._period_sums import TOTAL
 from dphist_pipeline.answering._sudden_changes import AxisChanges
+from dphist_pipeline.shown_below import without_figures
 from dphist_pipeline.spec.axes import OTHER
 
 AS_MUCH = 0.25  # part by which two changes that belong together may differ, beside their noise
 RENAMED = "was a code renamed?"
-_FROM_TO = r" from about [0-9,]+ to about [0-9,]+(?=$| while |, and |:| \()"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def changes_in_words(found: Sequence[AxisChanges], numbers: bool = True) -> str:
         numbers: whether it says from what to what; without, it may be told of a period that is not published.
     """
     said = _sentence(found)
-    return said if numbers else re.sub(_FROM_TO, "", said)
+    return said if numbers else without_figures(said)
 
 
 def _sentence(found: Sequence[AxisChanges]) -> str:

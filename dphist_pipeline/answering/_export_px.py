@@ -23,6 +23,7 @@ from dphist_pipeline.answering.exported_rows import (
     counted_of,
     facts_of,
     in_places,
+    limits_of,
     places_of,
     title_of,
     with_words,
@@ -121,7 +122,7 @@ def _notes(exported: Exported, contents: str) -> Iterator[str]:
     if exported.about.publisher:
         yield _keyword("SOURCE", exported.about.publisher)
     yield _keyword("DATASYMBOL2", "not available or not shown")
-    limits = sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
+    limits = limits_of(exported)
     if limits:
         yield _keyword("DATASYMBOL3", " or ".join(map(words_for, limits)))
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]

@@ -243,11 +243,16 @@ def _epsilon_of(exported: Exported) -> str:
     return "epsilon of a round" if is_local(exported) else "epsilon of a period"
 
 
+def limits_of(exported: Exported) -> list[int]:
+    """Every least figure that is shown in one of the publications, in order; none where all figures are."""
+    return sorted({limit for one in exported.publications if (limit := limit_of(one.audit)) is not None})
+
+
 def facts_of(exported: Exported) -> list[tuple[str, str]]:
     """Facts for a sheet of notes or a footnote, from the last publication where they do not differ: (name, text)."""
     audits, last = [one.audit for one in exported.publications], exported.audit
     periods = [str(audit["period"]) for audit in audits]
-    limits = sorted({limit for audit in audits if (limit := limit_of(audit)) is not None})
+    limits = limits_of(exported)
     about = exported.about
     told = [("publisher", about.publisher), ("contact", about.contact), ("licence", about.license)]
     return [

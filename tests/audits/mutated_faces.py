@@ -151,6 +151,7 @@ FACES = (
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),
             Mutation('MARKS = {"fair": " ~", "poor": " !"}', 'MARKS = {"fair": " ~"}', "a poor estimate looks sure"),
+            Mutation("enumerate(distinct, notes + 1)", "enumerate(distinct, 1)", "the number of another sentence"),
         ),
     ),
     Part(

@@ -208,7 +208,9 @@ PUBLISHING = (
             Mutation(
                 "self.estimate & ~self.unbiased", "np.zeros_like(self.beside)", "a hidden estimate is told beside"
             ),
-            Mutation(">= limit else re.sub", ">= 0 else re.sub", "a change tells the figure that is hidden"),
+            Mutation(
+                ">= limit else without_figures", ">= 0 else without_figures", "a change tells the figure that is hidden"
+            ),
         ),
     ),
     Part(

@@ -141,6 +141,9 @@ def test_a_sudden_change_is_told_without_figures_if_one_is_below_the_limit(now: 
     page = cards.release_card(made(), {**CARD_FACTS, "axes": [CLASS], "compared": compared})
     assert ("from about 80 to about 9" in page) is told and "class = a fell" in page
     assert compared_in_words({"compared": compared}) == says and compared_in_words({}) == ""
+    hostile = {**compared, "says": says.replace("class = a", "a from about 3 to about 4")}
+    hidden = compared_in_words({"compared": hostile, "show_below": 10})
+    assert (hidden == "a from about 3 to about 4 fell while b rose.") is not told
 
 
 def test_a_total_below_the_limit_is_told_without_its_interval() -> None:

@@ -292,7 +292,7 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
 
     Args:
         sentences: one per row, which may be empty.
-        notes: how many other sentences have numbers.
+        notes: so many stand below before these, from (1) on.
     """
     distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:

@@ -303,7 +303,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
 
     found = cuts(rows, counted)
-    words = {axis.name: with_words(axis) or _bins_in_words(axis, rows) for made in tables for axis in made.domain.axes}
+    words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
             "axis": axis,
@@ -316,11 +316,11 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
 
 
-def _bins_in_words(axis: Axis, rows: Rows) -> dict[str, str]:
+def _bins_in_words(axis: Axis) -> dict[str, str]:
     """What each bin is called in the language of the page, by the English words that a quality table has."""
-    labels = dict(enumerate(labels_of(axis)))
-    named = [row for row in rows if row["statistic"] == "cut" and row["axis"] == axis.name and row["category"]]
-    return {row["category"]: labels.get(row["position"], row["category"]) for row in named}
+    with in_language(""):
+        english = labels_of(axis)
+    return dict(zip(english, labels_of(axis), strict=True))
 
 
 def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:

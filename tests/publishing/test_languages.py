@@ -186,7 +186,7 @@ def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]],
             assert '<html lang="de">' in page
 
 
-def test_bins_of_a_quality_table_and_hidden_figures_are_told_in_the_language_of_the_card(marked: None) -> None:
+def test_bins_of_a_quality_table_and_hidden_figures_are_in_the_cards_language(marked: None) -> None:
     few = np.linspace(-2.0, 3.0, by_hand.estimate([AGE]).domain.cells)
     cut = {"estimate": 900.0, "ci_lower": 890.0, "ci_upper": 910.0, "noise_scale": 3.0}
     bins = enumerate(labels_of(domain_of([AGE]).axes[0]))

@@ -104,7 +104,15 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
     ({"column": "age"}, {"edges": [[0, 0.5, "1e3"], ["0", 0.5], [0.5, 1]]}),
     ({"column": "age", "edges": [0, 1]}, {name: [None] for name in ("start", "stop", "width")}),
     (CALENDAR, {**SHARED, "calendar": ["day"], "start": ["2026-01-06"], "stop": ["2026-01-13"]}),
-    (BANDED, {**SHARED, "bands": [{"0-9": 0, "ten": "10", "20+": 20.5}], "whole": [True], "tidy": [["trim"]]}),
+    (
+        BANDED,
+        {
+            **SHARED,
+            "bands": [{"0-9": 0, "ten": "10", "20+": 20.5}, {"0-9": "0", "10+": "10"}],
+            "whole": [True],
+            "tidy": [["trim"]],
+        },
+    ),
     (BANDED, {"stop": [20, "20.5", None]}),
     (CALENDAR, {"format": ["%Y%m%d"]}),
     (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),

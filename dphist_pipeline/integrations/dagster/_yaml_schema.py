@@ -145,7 +145,10 @@ def _axis() -> Schema:
     # The groups of each level, or columns of the code list.
     levels = {"if": {"type": "object"}, "then": {"additionalProperties": _listed(_text())}, "else": _listed(_text())}
     judged: dict[str, dict[str, Schema]] = {
-        "banded": {"bands": {"type": "object", "additionalProperties": _EDGE}, "stop": _optional(_EDGE)},
+        "banded": {
+            "bands": {"type": "object", "additionalProperties": _EDGE, "minProperties": 1},
+            "stop": _optional(_EDGE),
+        },
         "binned": {
             **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),

@@ -328,7 +328,7 @@ const dphPicker = (() => {
         if (cells && cells.mark === mark) resolve(cells);
         else fail();
       };
-      script.onerror = fail;
+      script.onerror = () => reject(new Refused(said("A file of this page is missing. Copy the whole folder of the release, with all that lies in it.")));
       document.head.append(script);
     });
   }
@@ -349,11 +349,16 @@ const dphPicker = (() => {
     return `FROM r.dph_over(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions});`;
   }
 
+  function changeCall(table, box, first, last) {
+    const quoted = (text) => `'${text.replaceAll("'", "''")}'`, conditions = quoted(JSON.stringify(Object.fromEntries(box)));
+    return `FROM r.dph_compare(${quoted(`r.${table.name}`)}, ${quoted(first)}, ${quoted(last)}, ${conditions}, with_chance := true);`;
+  }
+
   // The sum of a box over all periods from the first to the last, and of each period.
   async function ask(name, box, first, last) {
     const table = release.tables.find((one) => one.name === name);
     const periods = table.periods.filter(([key]) => key >= first && key <= last);
-    const call = callFor(table, box, first, last, periods.length === 1);
+    const call = callFor(table, box, first, last, periods.length === 1), change = periods.length > 1 ? changeCall(table, box, first, last) : "";
     const unanswered = (why) => ({ call, why });
     if (table.cells > release.most.cells) return unanswered(said("this table has %(number)s cells", { number: shown(table.cells, 0) }));
     if (table.axes === null) return unanswered(said("the axes of this table have too many values"));
@@ -372,7 +377,7 @@ const dphPicker = (() => {
     if (rows.some((row) => row === null)) throw new Refused(said("No cell has all that you chose."));
     const answers = rows.map(answerOf);
     const sum = rows.length === 1 ? answers[0] : answerOver(rows, periods);
-    return { call, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
+    return { call, change, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
   }
 
   // -- the page --------------------------------------------------------------------------------------------------------------
@@ -520,6 +525,7 @@ const dphPicker = (() => {
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
+    if (found.change) sql.append(element("p", {}, said("Intervals side by side do not tell whether two periods differ. This does, with chance, for the first and the last:")), callText(found.change));
     return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
   }
 

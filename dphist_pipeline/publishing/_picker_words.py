@@ -12,6 +12,7 @@ TEXTS = (
     marked("%(low)s to %(high)s"),
     marked("%(first)s, up to %(last)s"),
     marked("The numbers have changed since this page was opened. Load the page again."),
+    marked("A file of this page is missing. Copy the whole folder of the release, with all that lies in it."),
     marked("this table has %(number)s cells"),
     marked("the axes of this table have too many values"),
     marked("these are %(number)s periods"),
@@ -42,6 +43,10 @@ TEXTS = (
     marked("Table of the chosen periods"),
     marked("The same question in SQL"),
     marked("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:"),
+    marked(
+        "Intervals side by side do not tell whether two periods differ. "
+        "This does, with chance, for the first and the last:"
+    ),
     marked("Show the sum"),
     marked("The sum could not be worked out (%(why)s)."),
     marked("%(number)s day between them is in no published period, and not in this sum"),

@@ -510,10 +510,10 @@ const dphPicker = (() => {
     return around;
   }
 
-  function callText(call) {
+  function callText(call, label = said("The same question in SQL")) {
     const text = element("pre", { tabIndex: 0 }, element("code", {}, `ATTACH 'catalog.duckdb' AS r (READ_ONLY);\n${call}`));
     text.setAttribute("role", "region");
-    text.setAttribute("aria-label", said("The same question in SQL"));
+    text.setAttribute("aria-label", label);
     return text;
   }
 
@@ -525,7 +525,7 @@ const dphPicker = (() => {
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
-    if (found.change) sql.append(element("p", {}, said("Intervals side by side do not tell whether two periods differ. This does, with chance, for the first and the last:")), callText(found.change));
+    if (found.change) sql.append(element("p", {}, said("Intervals side by side do not tell whether two periods differ. This does, with chance, for the first and the last:")), callText(found.change, said("The change in SQL")));
     return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
   }
 

@@ -42,6 +42,7 @@ TEXTS = (
     marked("Table"),
     marked("Table of the chosen periods"),
     marked("The same question in SQL"),
+    marked("The change in SQL"),
     marked("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:"),
     marked(
         "Intervals side by side do not tell whether two periods differ. "

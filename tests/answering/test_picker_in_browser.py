@@ -169,7 +169,7 @@ def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, tmp_path: 
     assert page.locator("#picked[role=status] tbody tr").count() == 3
     page.locator("#picked summary").focus()
     page.keyboard.press("Enter")
-    assert "dph_over('r.weekly', '2026-03-02', '2026-03-23'" in page.locator("#picked pre").inner_text()
+    assert "dph_over('r.weekly', '2026-03-02', '2026-03-23'" in page.locator("#picked pre").first.inner_text()
     assert page.complaints == []
     page.close()
 
@@ -185,7 +185,7 @@ def test_what_is_too_large_shows_the_call_to_copy(
     if limit != "MOST_WORDS":
         page.locator("#picker input").first.check()
     page.locator("#picker button").click()
-    call = page.locator("#picked pre").inner_text().partition("\n")[2]
+    call = page.locator("#picked pre").first.inner_text().partition("\n")[2]
     assert "This page cannot answer that: " in page.locator("#picked").inner_text()
     with attached(public / "catalog.duckdb") as connection:
         assert rows_of(connection, call.removesuffix(";"))[0]["periods"] == 3

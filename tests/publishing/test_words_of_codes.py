@@ -36,7 +36,7 @@ def test_words_stand_on_the_card_in_the_terminal_and_in_files(coded: Office) -> 
     cells = pyarrow.csv.read_csv(coded.store / "public" / "wards" / "latest" / "cells.csv")
     assert set(cells["ward_label"].to_pylist()) == {"Operations", "Internal medicine", "x", "other"}
     assert coded.run("export", "wards", "--to", "sdmx-csv", "--output", "x.csv").code == 0
-    assert "medicine: Internal medicine" in Path("x.csv").read_text(encoding="utf-8")
+    assert "Internal medicine" in Path("x.xml").read_text(encoding="utf-8")
     answered = [coded.run("answer", "wards", "--where", f"ward = '{name}'") for name in ("surgery", "Operations")]
     assert answered[0] == answered[1] and answered[0].code == 0
 

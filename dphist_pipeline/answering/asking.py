@@ -338,6 +338,9 @@ class Publication:
     def changes_since(self, earlier: Publication, box: Box, by: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The rows of `dph_compare` about the change since another publication: one, or one for each value of `by`."""
         check_related(earlier.audit, self.audit)
+        if earlier.folder.resolve() == self.folder.resolve():
+            # The noise of both is the same: no interval of two draws would be true.
+            raise QuestionRefused("", f"release '{self.audit['release']}' would be compared with itself; name another")
         chosen_cells(earlier.domain, box)
         check_axes(earlier.domain, by)
         one, two = earlier.source, self.source

@@ -151,6 +151,12 @@ def test_ends_of_a_sum_may_be_named_by_their_weeks(tmp_path: Path) -> None:
         read.span("2026-03-02", "2026-W40", {})
 
 
+def test_a_publication_is_not_compared_with_itself(tmp_path: Path) -> None:
+    made = publish(tmp_path / "public", "2026-03-02", "2026-03-09")
+    with pytest.raises(QuestionRefused, match="would be compared with itself"):
+        Publication.read(made.path).change_since(Publication.read(made.path), {})
+
+
 def test_a_change_over_a_missing_period_says_so_and_from_which_day(tmp_path: Path) -> None:
     with attached(with_gap(tmp_path / "public")) as connection:
         notes = [row["note"] for row in _rows(connection, "dph_changes('r.weekly')")]

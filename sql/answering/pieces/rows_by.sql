@@ -1,6 +1,7 @@
 -- The rows that a question is asked by, one for each combination of values of some axes or levels in which every box has cells; without
 -- such axes there is one row. `cell` numbers a row: it is the cell at the first position of its values along these axes, and at
 -- position 0 along the others. `called` says its values, the same in every grid. In: rows_by, SQL for a list of names.
+{% set axes = rows_by -%}
 by_positions AS (
     SELECT g.*, min(g.position) OVER (PARTITION BY g.grid, g.axis, g.called) AS first
     FROM (
@@ -61,23 +62,13 @@ row_axes AS (
         GROUP BY b.grid, b.level_of
     ) AS a ON a.grid = r.grid
 ),
+wanted_axes AS (
+    SELECT DISTINCT
+        b.grid, b.axis, b.level_of, b.stride, coalesce(list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), b.axis), false) AS is_asked
+    FROM bins AS b
+),
 by_problems AS (
-    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
-        || (
-            SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
-            FROM (SELECT DISTINCT b.grid, b.axis, b.level_of, b.stride FROM bins AS b) AS w WHERE w.grid = chosen.grid
-        ) AS problem
-    FROM chosen, (SELECT unnest(TRY_CAST({{ rows_by }} AS VARCHAR[])) AS axis) AS unknown
-    WHERE NOT EXISTS (FROM bins AS b WHERE b.grid = chosen.grid AND b.axis = unknown.axis)
-    UNION ALL
-    SELECT 'the axes are a list of names, as [''' || CAST({{ rows_by }} AS VARCHAR) || '''], not ' || CAST({{ rows_by }} AS VARCHAR)
-    WHERE {{ rows_by }} IS NOT NULL AND TRY_CAST({{ rows_by }} AS VARCHAR[]) IS NULL
-    UNION ALL
-    SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
-    FROM bins AS w JOIN bins AS alike ON alike.grid = w.grid
-    WHERE list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), w.axis)
-        AND NOT list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), alike.axis)
-        AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') = w.axis
+    {% include 'pieces/axis_problems.sql' %}
 ),
 all_problems AS (
     FROM problems

@@ -1,0 +1,17 @@
+-- What is wrong with the list of axes or levels that rows are asked by: rows of `problem`. In: axes, SQL for the list; wanted_axes,
+-- which has the axes and levels of each grid, and whether each is asked.
+SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
+    || (
+        SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
+        FROM wanted_axes AS w WHERE w.grid = chosen.grid
+    ) AS problem
+FROM chosen, (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS axis) AS unknown
+WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+UNION ALL
+SELECT 'the axes are a list of names, as [''' || CAST({{ axes }} AS VARCHAR) || '''], not ' || CAST({{ axes }} AS VARCHAR)
+WHERE {{ axes }} IS NOT NULL AND TRY_CAST({{ axes }} AS VARCHAR[]) IS NULL
+UNION ALL
+SELECT 'axis ' || alike.axis || ' cannot be left out where ' || w.axis || ' is asked: their columns look alike'
+FROM wanted_axes AS w JOIN wanted_axes AS alike ON alike.grid = w.grid
+WHERE w.is_asked AND NOT alike.is_asked
+    AND regexp_replace(alike.axis, '_(lower|upper|label)$', '') IN (w.axis)

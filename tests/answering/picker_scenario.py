@@ -14,16 +14,11 @@ import numpy as np
 import reported
 from answering_scenario import AXES, PERIODS, published_once
 from by_hand import AGE, WARD
+from derived_files import made_anew
 from families_by_hand import publish_family
-from quick_catalogue import build_catalogue
 from test_best_tables import FAMILIES
 from test_group_sums import AGE as AGES
 from test_group_sums import ALONE, BESIDE, released
-
-from dphist_pipeline.answering._picker_files import write_picker
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.index_pages import write_index
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-23")
 HOSTILE: dict[str, Any] = {
@@ -39,18 +34,6 @@ def days_of(period: str, days: int = 7) -> dict[str, str]:
     """The first day of a period, and the day after its last, as audits have them."""
     after = np.datetime64(period) + days
     return {"period_start": f"{period}T00:00:00+01:00", "period_end": f"{after}T00:00:00+01:00"}
-
-
-def made_anew(public: Path) -> Path:
-    """As a publication does it."""
-    scratch = public.parent / "scratch"
-    scratch.mkdir(exist_ok=True)
-    write_current_files(public, scratch)
-    write_latest_cells(public, scratch)
-    build_catalogue(public, scratch)
-    write_picker(public, scratch)
-    write_index(public, scratch)
-    return public
 
 
 def every_kind(folder: Path) -> Path:

@@ -14,8 +14,9 @@ import by_hand
 import numpy as np
 import pytest
 from by_hand import AGE, WARD
+from derived_files import made_anew
 from families_by_hand import publish_family
-from picker_scenario import WEEKS, content_of, days_of, made_anew
+from picker_scenario import WEEKS, content_of, days_of
 from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _picker_files as picker_files

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,9 +15,10 @@ import by_hand
 import numpy as np
 import pytest
 from answering_scenario import attached, rows_of
+from browser import chromium, listened_page
 from by_hand import AGE, WARD
-from picker_scenario import WEEKS, Question, days_of, every_kind, made_anew, questions
-from requiring import missing
+from derived_files import made_anew
+from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
 from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.publishing.formatting import shown_number
@@ -46,27 +45,16 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Open]:
     """Opens the page of a release, by its folder or address; `complaints` beside it is what the browser said."""
-    if importlib.util.find_spec("playwright") is None:
-        missing("playwright", "the Python package playwright is not installed")
-    program = shutil.which("chromium")
-    if program is None:
-        missing("chromium", "Chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
 
         def open_page(release: Path | str, width: int = 1400) -> Any:
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.complaints, page.loaded = [], []
-            page.on("console", lambda said: page.complaints.append(said.text))
-            page.on("pageerror", lambda error: page.complaints.append(str(error)))
+            page = listened_page(browser, width)
+            page.loaded = []
             page.on("request", lambda asked: page.loaded.append(asked.url))
             page.goto(f"{release.as_uri() if isinstance(release, Path) else release}/index.html")
             return page
 
         yield open_page
-        browser.close()
 
 
 def in_words(row: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from office import Office, Ran
 from planning.test_drafts import HOSTILE, attributes, write_parquet
+from pseudo_terminal import shown_on
 
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.cli.prepare.new import _with_advice
@@ -70,12 +71,7 @@ def at_terminal(office: Office, answers: Sequence[str], *words: str) -> tuple[Ra
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-    shown = b""
-    with contextlib.suppress(OSError):
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    return Ran(code, "", err.getvalue()), shown.decode()
+    return Ran(code, "", err.getvalue()), shown_on(ours)
 
 
 def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
@@ -280,7 +276,7 @@ def test_hostile_column_names_change_nothing_but_their_own_place(office: Office)
 
 
 def _columns(columns: Sequence[Any]) -> list[Any]:
-    """Those that a spec can name."""
+    """The columns that a spec can name."""
     from dphist_pipeline.planning.drafting import roles_of
 
     roles = roles_of(mock.Mock(columns=columns, delimiter=""))

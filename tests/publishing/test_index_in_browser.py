@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -17,14 +16,11 @@ import by_hand
 import families_by_hand
 import numpy as np
 import pytest
+from browser import chromium, listened_page
 from by_hand import AGE, WARD
-from quick_catalogue import build_catalogue
+from derived_files import made_anew
 from requiring import missing
 
-from dphist_pipeline.answering._picker_files import write_picker
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.index_pages import write_index
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -69,12 +65,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = by_hand.estimate([AGE, WARD])
     mark_withdrawn(by_hand.publish(public, made, [AGE, WARD], "gone", "all").path, NOTE, scratch)
     families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
-    write_current_files(public, scratch)
-    write_latest_cells(public, scratch)
-    build_catalogue(public, scratch)
-    write_picker(public, scratch)
-    write_index(public, scratch)
-    return public
+    return made_anew(public)
 
 
 @pytest.fixture(scope="module")
@@ -98,21 +89,10 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def opened(public: Path) -> Iterator[Open]:
     """Opens a page as a file, `complaints` beside it: what the browser said and what it wanted to load."""
-    if importlib.util.find_spec("playwright") is None:
-        missing("playwright", "the Python package playwright is not installed")
-    program = shutil.which("chromium")
-    if program is None:
-        missing("chromium", "Chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
 
         def open_page(path: str, width: int = 1400, **more: Any) -> Any:
-            page = browser.new_page(viewport={"width": width, "height": 900}, **more)
-            page.complaints = []
-            page.on("console", lambda said: page.complaints.append(said.text))
-            page.on("pageerror", lambda error: page.complaints.append(str(error)))
+            page = listened_page(browser, width, **more)
             address = (public / path).as_uri()
             own = (address, (public / path).parent.as_uri() + "/picker/")
             page.on("request", lambda asked: None if asked.url.startswith(own) else page.complaints.append(asked.url))
@@ -120,7 +100,6 @@ def opened(public: Path) -> Iterator[Open]:
             return page
 
         yield open_page
-        browser.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,8 +15,8 @@ from typing import Any
 import canary
 import numpy as np
 import pytest
+from browser import chromium
 from office import Office
-from requiring import missing
 from system.orchestrated import charges
 
 PROJECT = """
@@ -91,15 +89,9 @@ def served(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def page(served: str) -> Iterator[Any]:
     """A browser's page; `page.said` keeps the answer to every query."""
-    if importlib.util.find_spec("playwright") is None:
-        missing("playwright", "the Python package playwright is not installed")
-    program = shutil.which("chromium")
-    if program is None:
-        missing("chromium", "Chromium is not installed")
-    from playwright.sync_api import Error, sync_playwright
+    with chromium() as browser:
+        from playwright.sync_api import Error
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         made = browser.new_page(base_url=served, viewport={"width": 1500, "height": 1100})
         made.set_default_timeout(PATIENCE)
         made.said = []
@@ -115,7 +107,6 @@ def page(served: str) -> Iterator[Any]:
         made.route("**/graphql**", keep)
         yield made
         made.unroute_all(behavior="ignoreErrors")
-        browser.close()
 
 
 def materialize(page: Any, release: str, until: Callable[[], bool]) -> None:

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from error_codes import coded
 from office import Office, Ran
+from pseudo_terminal import shown_on
 
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import looking
@@ -67,12 +68,7 @@ def look(office: Office, *more: str) -> tuple[Ran, str]:
                 cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-    shown = b""
-    with contextlib.suppress(OSError):
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    return Ran(code, "", err.getvalue()), shown.decode()
+    return Ran(code, "", err.getvalue()), shown_on(ours)
 
 
 def looks(office: Office) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -71,6 +72,10 @@ class About:
             told = json.loads((public.parent / NAME).read_bytes()).items()
             return cls(**{name: text[:MOST_LETTERS] for name, text in told if not _fault(name, text)})
         return cls()
+
+    def language_of(self, audit: Mapping[str, Any]) -> str:
+        """The language of the pages of a publication: its spec's, else the office's; empty if neither says one."""
+        return str(audit.get("language") or self.language)
 
     def address_of(self, path: str) -> str:
         """The address of a public file on the web; empty if nobody said where the public folder is.

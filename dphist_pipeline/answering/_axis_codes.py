@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from dphist_pipeline.answering.asking import Publication
@@ -83,6 +83,13 @@ def common_axes(publications: Sequence[Publication]) -> list[str]:
     if any(names != axes[0] for names in axes):
         raise ValueError("its periods have other axes, which one structure cannot hold; choose one with --period")
     return axes[0]
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """A name with as many underscores as it takes to be none of those that are taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _one_line(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
-from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, facts_of, title_of
+from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, charged_at, facts_of, title_of
 from dphist_pipeline.estimates.reliability import LEGEND
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.shown_below import limit_of
@@ -53,7 +53,7 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
 
 def _whose(exported: Exported) -> dict[str, Any]:
     """Licence, publisher, keywords, address and day, as far as they are known."""
-    about, charged = exported.about, str((exported.audit.get("ledger") or {}).get("charged_at") or "")
+    about, charged = exported.about, charged_at(exported)
     licence = {"path": about.license} if link_of(about.license).startswith("http") else {"name": about.license}
     mail = {"email": about.contact} if link_of(about.contact).startswith("mailto:") else {}
     home = about.address_of(f"{exported.audit['release']}/index.html")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
 from dphist_pipeline.answering._countries import COUNTRIES
-from dphist_pipeline.answering.exported_rows import Exported, counted_of, is_local, title_of
+from dphist_pipeline.answering.exported_rows import Exported, charged_at, counted_of, days_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
 
@@ -183,17 +183,14 @@ class _Record:
 
     def _times(self) -> Node:
         """Days of publication, the time that is covered, how often, and the version."""
-        audits = [one.audit for one in self._exported.publications]
-        charged = str((self._audit.get("ledger") or {}).get("charged_at") or "")[:10]
-        days = [
-            date.fromisoformat(str(audit[name])[:10]) - timedelta(days=one_day)
-            for audit in audits
-            for name, one_day in (("period_start", 0), ("period_end", 1))
-            if audit.get(name)
-        ]
-        length = (days[-1] - days[-2]).days + 1 if len(days) > 1 else 0
-        covered = (min(days), max(days)) if days else _two_days(self._about.temporal)
-        often = _FREQUENCIES.get(length)
+        charged = charged_at(self._exported)[:10]
+        periods = [days for one in self._exported.publications if (days := days_of(one.audit)) is not None]
+        if periods:
+            starts, ends = zip(*periods, strict=True)
+            covered: tuple[date, date] | None = (min(starts), max(ends) - timedelta(days=1))
+            often = _FREQUENCIES.get((ends[-1] - starts[-1]).days)
+        else:
+            covered, often = _two_days(self._about.temporal), None
         return {
             **({"dct:modified": _day(date.fromisoformat(charged))} if charged else {}),
             **({"dct:temporal": _period(*covered)} if covered else {}),

@@ -14,13 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering._axis_codes import codes_of, common_axes
+from dphist_pipeline.answering._axis_codes import codes_of, common_axes, free_name
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exported_rows import (
     COLUMNS,
     NUMBERS,
     Exported,
+    charged_at,
     counted_of,
+    days_of,
     facts_of,
     in_places,
     limits_of,
@@ -79,9 +81,9 @@ def _rows(publication: Publication, table: pa.Table, places: Mapping[str, int]) 
 
 def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
-    variables, contents = _variables(exported), _free("content", common_axes(exported.publications))
+    variables, contents = _variables(exported), free_name("content", common_axes(exported.publications))
     audit, about, title = exported.audit, exported.about, title_of(exported)
-    charged = str((audit.get("ledger") or {}).get("charged_at") or "")
+    charged = charged_at(exported)
     made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
     counted = counted_of(exported)
@@ -146,7 +148,7 @@ def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
     if exported.audit["period"] != "all":
         days = [(str(one.audit["period"]), _days(one.audit)) for one in exported.publications]
-        found = [(_free("period", axes), days), *found]
+        found = [(free_name("period", axes), days), *found]
     return [(name, _apart(values)) for name, values in found]
 
 
@@ -162,28 +164,14 @@ def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _ends(audit: Mapping[str, Any]) -> tuple[date, date] | None:
-    """The first day of a period, and the day after its last."""
-    if not (audit.get("period_start") and audit.get("period_end")):
-        return None
-    start, end = (date.fromisoformat(str(audit[name])[:10]) for name in ("period_start", "period_end"))
-    return start, end
-
-
 def _days(audit: Mapping[str, Any]) -> str:
-    ends = _ends(audit)
+    ends = days_of(audit)
     return str(audit["period"]) if ends is None else f"{ends[0]} to {ends[1] - timedelta(days=1)}"
 
 
 def _time_list(audits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]] | None:
     """The scale of time and the code of each period on it; None if the periods lie on none."""
-    found = [_on_scale(*ends) if (ends := _ends(audit)) is not None else None for audit in audits]
+    found = [_on_scale(*ends) if (ends := days_of(audit)) is not None else None for audit in audits]
     known = [one for one in found if one is not None]
     kinds = {kind for kind, _ in known}
     return (kinds.pop(), [code for _, code in known]) if len(known) == len(found) and len(kinds) == 1 else None

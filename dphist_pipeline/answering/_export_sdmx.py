@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from dphist_pipeline.about_publisher import About
-from dphist_pipeline.answering._axis_codes import codes_of, common_axes
-from dphist_pipeline.answering.exported_rows import Exported, in_places, masks_of, places_of
+from dphist_pipeline.answering._axis_codes import codes_of, common_axes, free_name
+from dphist_pipeline.answering.exported_rows import Exported, days_of, in_places, masks_of, places_of
 from dphist_pipeline.domain import Domain
 
 AGENCY, VERSION = "DPHIST", "1.0"
@@ -71,9 +70,7 @@ def dimensions(axes: Iterable[str]) -> dict[str, str]:
     """The id of each axis; one with the id of another, or the name of a column of every file, gets underscores."""
     found, taken = dict[str, str](), {*TAKEN, *ATTRIBUTES}
     for name in axes:
-        found[name] = name.upper()
-        while found[name] in taken:
-            found[name] += "_"
+        found[name] = free_name(name.upper(), taken)
         taken.add(found[name])
     return found
 
@@ -100,7 +97,5 @@ def _codes(domain: Domain, closed: bool) -> list[Iterator[str]]:
 
 def _time_range(audit: Any) -> str:
     """The period as SDMX writes it: its first day and its length in days."""
-    if not audit.get("period_start"):
-        return str(audit["period"])
-    start, end = (datetime.fromisoformat(audit[name]).date() for name in ("period_start", "period_end"))
-    return f"{start.isoformat()}/P{(end - start).days}D"
+    days = days_of(audit)
+    return str(audit["period"]) if days is None else f"{days[0].isoformat()}/P{(days[1] - days[0]).days}D"

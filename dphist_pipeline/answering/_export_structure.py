@@ -21,7 +21,7 @@ from dphist_pipeline.answering._export_sdmx import (
     dimensions,
     has_periods,
 )
-from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, title_of
+from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, charged_at, title_of
 from dphist_pipeline.estimates.reliability import LEGEND
 from dphist_pipeline.publishing.formatting import visible
 
@@ -90,7 +90,7 @@ class _Structure:
         _below(header, "mes:ID").text = f"STRUCTURE_{self._release.upper()}"
         _below(header, "mes:Test").text = "false"
         # The day of the charge, so that the same release gives the same file.
-        charged = str((self._exported.audit.get("ledger") or {}).get("charged_at") or "2000-01-01")[:10]
+        charged = (charged_at(self._exported) or "2000-01-01")[:10]
         _below(header, "mes:Prepared").text = f"{charged}T00:00:00"
         _below(header, "mes:Sender", id=self._agency.replace(".", "_"))
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,12 @@ class _Publication:
         """A digest that changes with its file."""
         return _digest([FORM, self.digest])
 
-    def published(self, release: Path) -> Path:
-        """The folder of its published files."""
+    def audit(self, release: Path) -> Mapping[str, Any]:
+        """Its audit, which the catalogue was made from."""
         folder = release / f"period={self.period}" / f"revision={self.revision}"
-        return folder / TABLES_OF_FAMILY / self.table if self.table else folder
+        folder = folder / TABLES_OF_FAMILY / self.table if self.table else folder
+        read: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+        return read
 
 
 def write_picker(public: Path, scratch: Path) -> None:
@@ -108,7 +111,8 @@ def write_picker(public: Path, scratch: Path) -> None:
         if not _is_attached(connection, public):
             return
         connection.execute("USE catalogue")
-        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in _written(public, RELEASE)}
+        written = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
+        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in written}
         for one in _latest(connection):
             releases.setdefault(one.folder, []).append(one)
         reached, about = _reached(connection), About.of(public)
@@ -116,7 +120,7 @@ def write_picker(public: Path, scratch: Path) -> None:
             mark = _mark(publications, reached, about.language)
             folder = public / name / FOLDER
             if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
-                _write_release(connection, public / name, publications, mark, scratch)
+                _write_release(connection, public / name, publications, mark, about, scratch)
 
 
 def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
@@ -126,10 +130,6 @@ def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
     with suppress(duckdb.Error):
         return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
     return False
-
-
-def _written(public: Path, name: str) -> list[Path]:
-    return sorted(public.glob(f"*/{FOLDER}/{name}"))
 
 
 def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
@@ -179,6 +179,7 @@ def _made_from(file: Path) -> str:
     return ""
 
 
+@cache
 def _script() -> str:
     return Path(__file__).with_name("picker.js").read_text(encoding="utf-8")
 
@@ -193,6 +194,7 @@ def _write_release(
     release: Path,
     publications: Sequence[_Publication],
     mark: str,
+    about: About,
     scratch: Path,
 ) -> None:
     folder, wanted = release / FOLDER, {one.place: one for one in publications if one.cells <= MOST_CELLS}
@@ -204,7 +206,7 @@ def _write_release(
         if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
             _put(file, empty, scratch)
     _put(folder / SCRIPT, _script(), scratch)
-    _put(folder / RELEASE, _release_text(connection, release, publications, mark), scratch)
+    _put(folder / RELEASE, _release_text(connection, release, publications, mark, about), scratch)
 
 
 def _put(file: Path, text: str, scratch: Path) -> None:
@@ -214,14 +216,18 @@ def _put(file: Path, text: str, scratch: Path) -> None:
 
 
 def _release_text(
-    connection: duckdb.DuckDBPyConnection, release: Path, publications: Sequence[_Publication], mark: str
+    connection: duckdb.DuckDBPyConnection,
+    release: Path,
+    publications: Sequence[_Publication],
+    mark: str,
+    about: About,
 ) -> str:
     tables: dict[str, list[_Publication]] = {}
     for one in publications:
         tables.setdefault(one.release, []).append(one)
     scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
     content = {
-        "tables": [_table(connection, release, made) for made in tables.values()],
+        "tables": [_table(connection, release, made, about) for made in tables.values()],
         "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
         "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
@@ -245,11 +251,13 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
     return [scale, *map(list, zip(*rows, strict=True))]
 
 
-def _table(connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[_Publication]) -> dict[str, Any]:
+def _table(
+    connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[_Publication], about: About
+) -> dict[str, Any]:
     """What a reader can choose in one table: the axes of its newest period, and the periods that have them."""
     newest = made[-1]
-    audit = json.loads((newest.published(release) / "audit.json").read_bytes())
-    with in_language(str(audit.get("language") or About.of(release.parent).language)):
+    audit = newest.audit(release)
+    with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
@@ -327,7 +335,7 @@ def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publ
     told = {
         "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
         "cells": one.cells,
-        "below": limit_of(json.loads((one.published(release) / "audit.json").read_bytes())),
+        "below": limit_of(one.audit(release)),
         "levels": levels,
         "lines": lines,
         "sums": sums,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,17 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
     key |= {name: pa.repeat(pa.scalar(day, pa.date32()), asked.num_rows) for name, day in days.items()}
     return {**key, **found, "standard_error": found["noise_error"]}
+
+
+def days_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
+    """The first day of a period, and the day after its last; None without them."""
+    start, end = (day_of_period(audit, name) for name in ("period_start", "period_end"))
+    return None if start is None or end is None else (start, end)
+
+
+def charged_at(exported: Exported) -> str:
+    """When the last publication was charged; empty if its audit does not say it."""
+    return str((exported.audit.get("ledger") or {}).get("charged_at") or "")
 
 
 def title_of(exported: Exported) -> str:

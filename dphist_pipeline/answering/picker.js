@@ -342,16 +342,18 @@ const dphPicker = (() => {
     return better ? release.tables.find((one) => one.name === better[1]) : table;
   }
 
+  const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
+  const argumentsFor = (table, box) => [quoted(`r.${table.name}`), quoted(JSON.stringify(Object.fromEntries(box)))];
+
   function callFor(table, box, first, last, isOne) {
-    const quoted = (text) => `'${text.replaceAll("'", "''")}'`, conditions = quoted(JSON.stringify(Object.fromEntries(box)));
-    const name = quoted(`r.${table.name}`);
+    const [name, conditions] = argumentsFor(table, box);
     if (isOne) return `FROM r.dph_box(${name}, ${conditions}${first === "all" ? "" : `, period := ${quoted(first)}`});`;
     return `FROM r.dph_over(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions});`;
   }
 
   function changeCall(table, box, first, last) {
-    const quoted = (text) => `'${text.replaceAll("'", "''")}'`, conditions = quoted(JSON.stringify(Object.fromEntries(box)));
-    return `FROM r.dph_compare(${quoted(`r.${table.name}`)}, ${quoted(first)}, ${quoted(last)}, ${conditions}, with_chance := true);`;
+    const [name, conditions] = argumentsFor(table, box);
+    return `FROM r.dph_compare(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions}, with_chance := true);`;
   }
 
   // The sum of a box over all periods from the first to the last, and of each period.

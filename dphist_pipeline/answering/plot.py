@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.published import publication_withdrawn
 from dphist_pipeline.errors import Refused
@@ -21,7 +22,6 @@ from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
-from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.spec.axes import domain_of
 
 ENDINGS = (".svg", ".png", ".html")
@@ -47,7 +47,7 @@ def release_svg(folder: Path) -> str:
 def _language_of(folder: Path, audit: Mapping[str, Any]) -> str:
     """The language in which the card of a publication is told; a table of a family has that of the family."""
     release = next((place.parent for place in folder.parents if place.name.startswith("period=")), folder)
-    return surroundings_of(release, audit).language_of(audit)
+    return About.of(release.parent).language_of(audit)
 
 
 def write_picture(

@@ -58,10 +58,6 @@ class Surroundings:
     before: Before | None = None
     is_alike: bool = False
 
-    def language_of(self, audit: Mapping[str, Any]) -> str:
-        """The language of the pages of a publication: its spec's, else the office's; empty if neither says one."""
-        return str(audit.get("language") or self.about.language)
-
 
 def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
     """The first day of a period and the first one after it; None without a period."""

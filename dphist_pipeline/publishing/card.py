@@ -78,7 +78,7 @@ def release_card(
         around: the publisher, and the period before.
     """
     rows = list(rows_of(estimate.quality)) if rows is None else rows
-    with in_language(around.language_of(audit)):
+    with in_language(around.about.language_of(audit)):
         return _page(estimate, audit, rows, rendered, around)
 
 

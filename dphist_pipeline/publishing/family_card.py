@@ -39,7 +39,7 @@ def family_card(
         around: the publisher, and the period before.
     """
     rows = list(rows_of(family.quality)) if rows is None else rows
-    with in_language(around.language_of(audit)):
+    with in_language(around.about.language_of(audit)):
         return _page(family, audit, rows, rendered, around)
 
 
@@ -105,7 +105,7 @@ def pages_of_tables(
         family: what is published.
     """
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
-    with in_language(around.language_of(audit)):
+    with in_language(around.about.language_of(audit)):
         when = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
         title = f"{audit.get('title') or audit['release']}{when}"
         return {

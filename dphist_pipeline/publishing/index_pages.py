@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
-from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
@@ -227,7 +226,7 @@ def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[st
     told = history(folder, known)
     most = MOST_SHOWN
     newest = max((one for one in told if one.stands), key=lambda one: (one.period, one.revision), default=None)
-    with in_language(Surroundings(about).language_of(_audit(folder / newest.place) if newest is not None else {})):
+    with in_language(about.language_of(_audit(folder / newest.place) if newest is not None else {})):
         while len((page := _with_publications(folder, mark, about, told, most)).encode()) > MOST_BYTES and most > 1:
             most //= 2
     return page

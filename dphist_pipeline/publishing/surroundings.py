@@ -30,7 +30,7 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
     about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
     if told is None:
         return Surroundings(about)
-    with in_language(Surroundings(about).language_of(facts)):
+    with in_language(about.language_of(facts)):
         number = number_in_words(told)
     before = Before(days_in_words(told), told.place, number, told.total, told.lower, told.upper)
     return Surroundings(about, before, _is_alike(release / told.place, facts))

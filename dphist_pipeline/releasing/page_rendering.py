@@ -150,7 +150,7 @@ class _Published:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""
         audit, made = self.audit, self.estimate
         around = surroundings_of(self.folder.parents[1], audit)
-        rendered = last.in_words(around.language_of(audit)) if last is not None else ""
+        rendered = last.in_words(around.about.language_of(audit)) if last is not None else ""
         if isinstance(made, Estimate):
             card = release_card(made, audit, self.rows, rendered, around)
             return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}

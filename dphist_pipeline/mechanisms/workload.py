@@ -143,7 +143,7 @@ class Workload(Mechanism):
         return line_trees.TreeProduct(tuple(_tree(self.workload, self.length, one, size) for one, size in asked))
 
     def _largest_scale(self, domain: Domain) -> Fraction:
-        """Of the noise in a number, times epsilon over the sensitivity."""
+        """The largest scale of the noise in a number, times epsilon over the sensitivity."""
         if not _is_long(domain):
             return Fraction(math.prod(_total(domain) for _ in domain.axes))
         shares = self._trees(domain).shares

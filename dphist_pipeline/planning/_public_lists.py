@@ -69,7 +69,7 @@ IN_WORDS = {
     "icd10": "the 22 chapters of ICD-10, by numbers I to XXII",
     "yes-no": "false and true",
 }
-# Of an axis, where the column's own name cannot be published.
+# What an axis is called where the column's own name cannot be published.
 USUAL_NAMES = {"ages": "age", "countries": "country", "icd10": "icd_chapter"}
 _NAMES = {
     "ages": re.compile(r"(^|_)(age|ages|alter|edad|leeftijd|eta)(_|$)"),

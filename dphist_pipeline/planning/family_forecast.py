@@ -20,7 +20,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
 _ROUNDS, _BISECTIONS = 4, 40
-# Of a table without a target, by the largest weight: below it, its numbers would be of use to nobody.
+# The least weight of a table without a target, beside the largest: below it, its numbers would be of use to nobody.
 LEAST_WEIGHT = 0.01
 
 

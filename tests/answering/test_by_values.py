@@ -16,7 +16,7 @@ from test_capped import published as published_with_cuts
 
 BINNED = ("age", "day", "stay")
 Asked = tuple[str, list[str], str]
-# Of the scenario's release: macro, boxes, and what follows them.
+# Questions about the scenario's release: the macro, its boxes, and what follows them.
 SHARES: list[Asked] = [
     ("dph_share", ["{'state': 'A'}", "'{}'"], ""),
     ("dph_share", ["{'region': 'S'}", "{'state': {'not': 'B'}}"], "with_chance := true"),

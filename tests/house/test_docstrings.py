@@ -76,7 +76,7 @@ def test_no_entry_says_only_what_its_name_says(folder: str) -> None:
     assert found == []
 
 
-# Of packages that are imported late.
+# Errors of packages that are imported late.
 OF_OTHERS = {"ClickException", "BadParameter"}
 RAISES = re.compile(r"^( +)Raises:\n((?:\1 {4}.*\n)+)", re.MULTILINE)
 

@@ -185,12 +185,12 @@ class TreeProduct:
 
     @property
     def widths(self) -> list[tuple[int, ...]]:
-        """Of the boxes of every combination, along each axis."""
+        """How many positions a box of every combination has along each axis."""
         return list(product(*(line.widths for line in self.lines)))
 
     @property
     def shares(self) -> list[int]:
-        """Of every combination; they add up to `TOTAL` to the power of the number of axes."""
+        """The share of every combination; they add up to `TOTAL` to the power of the number of axes."""
         return [math.prod(shares) for shares in product(*(line.shares for line in self.lines))]
 
     @property

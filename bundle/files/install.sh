@@ -86,7 +86,9 @@ trap 'exit 143' TERM HUP
 "$python" -I -m venv --without-pip "$target" || refuse "$python made no environment in $target"
 set -- wheels/pip-*.whl
 # A file that SHA256SUMS does not list was not compared with anything.
-[ $# -eq 1 ] && grep -q "  $1\$" SHA256SUMS || refuse "wheels/ holds another pip than was packed: unpack the archive again"
+if [ $# -ne 1 ] || ! grep -q "  $1\$" SHA256SUMS; then
+  refuse "wheels/ holds another pip than was packed: unpack the archive again"
+fi
 # No configuration of this machine's pip counts: no index, no other wheels, no constraints.
 PIP_CONFIG_FILE=/dev/null "$target/bin/python" -I "$1/pip" --isolated --disable-pip-version-check --quiet \
   install --no-index --find-links wheels --no-deps --require-hashes --only-binary :all: --no-cache-dir \

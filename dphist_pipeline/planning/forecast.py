@@ -30,7 +30,7 @@ from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
-from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
@@ -358,7 +358,7 @@ def prepare(
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
-    runway = account_runway(spec, store)
+    runway = AccountRunway.of(spec, store)
     held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
         *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),

@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
 from dphist_pipeline.spec._row_functions import is_time_format
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.fields import Flag, listed
@@ -42,6 +43,11 @@ SERVER = "postgres:"
 STORE = "s3://"
 FRAME = "frame:"
 ISO = "iso"
+_PLAIN_NAMES = {
+    **{"utf8": "utf-8", "utf16": "utf-16", "cp1252": "windows-1252"},
+    **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
+}
+_OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
 # As DuckDB and Spark call text.
 TEXT = ("VARCHAR", "ENUM", "STRING", "string")
@@ -229,6 +235,19 @@ def period_format(value: str) -> str:
     raise ValueError(problem)
 
 
+def _encoding_named(value: object) -> Encoding:
+    """How CSV files are written, by a usual name of the encoding.
+
+    Args:
+        value: such as windows-1252, cp1252 or Latin-1, as the spec has it.
+    """
+    name = _PLAIN_NAMES.get(value.lower(), value.lower()) if isinstance(value, str) else value
+    for encoding in ENCODINGS:
+        if name == encoding:
+            return encoding
+    raise ValueError(f"is one of {', '.join(ENCODINGS)}, not {shown(value)}")
+
+
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns that name a person together."""
     found: list[tuple[Location, str]] = []
@@ -287,6 +306,9 @@ class RecordSource(BaseModel):
         Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
         IN_DIGEST,
     ] = ""
+    csv_encoding: Annotated[
+        Encoding, BeforeValidator(_encoding_named), declared(digest=True, later=True, description=_OF_ENCODINGS)
+    ] = UTF_8
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False
     decimal_comma: Annotated[Flag, LATER] = False

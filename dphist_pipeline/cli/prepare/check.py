@@ -52,9 +52,10 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
 
     types = {**checked.declared_types, **compared.types}
+    encoding = encoding_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
@@ -94,6 +95,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
+        **({"encoding_read": encoding} if encoding else {}),
         **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
         **({"warnings": [warning]} if warning else {}),
         **({"copied_to": bucket} if bucket else {}),
@@ -120,7 +122,10 @@ def check(
         }
     )
     print_lines(
-        [*(["How columns are read, by their types:"] if readings else []), *(f"  {one.says}" for one in readings)]
+        [
+            *(["How columns are read, by their types:"] if readings else []),
+            *(f"  {one}" for one in [encoding, *(one.says for one in readings)] if one),
+        ]
     )
     print_lines(remarks)
 

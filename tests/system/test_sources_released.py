@@ -55,9 +55,9 @@ def test_csv_is_released_however_it_was_written(office: Office, content: bytes) 
     [
         (b"pati\xebnt,age,ward\n", "its bytes look like windows-1252: declare `csv_encoding: windows-1252`"),
         ("patient,age,ward\n".encode("utf-16"), "its bytes look like utf-16: declare `csv_encoding: utf-16`"),
-        (b"a,b,a\n", "its first line gives columns 1 and 3 the same name"),
-        (b"a,,b\n", "its first line has no name for column 2 of 3"),
-        (b"\n", "its first line is empty"),
+        (b"a,b,a\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
+        (b"a,,b\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
+        (b"\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
     ],
 )
 def test_a_header_that_cannot_be_read_is_refused_by_its_file(office: Office, header: bytes, says: str) -> None:
@@ -67,7 +67,7 @@ def test_a_header_that_cannot_be_read_is_refused_by_its_file(office: Office, hea
 
 def test_a_mark_of_utf8_is_no_name_of_a_column_in_another_encoding(office: Office) -> None:
     with_files(office, {"data/a.csv": b"\xef\xbb\xbf" + HEADER + ROWS}, **CSV, csv_encoding="windows-1252")
-    says = "it begins with the mark of utf-8. It takes column names in windows-1252"
+    says = "column names in windows-1252, each once"
     check_changes_nothing(office, office.release, says, "declare `csv_encoding: utf-8`")
 
 

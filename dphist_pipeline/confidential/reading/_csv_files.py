@@ -99,20 +99,18 @@ def _copy(path: Path, encoding: csv_text.Encoding, folder: Path) -> Path:
 
 
 def _header(path: Path, source: SourcePlan) -> tuple[str, ...]:
-    """The column names in the first line of a CSV file; no message repeats them."""
-    start, problem = b"", "cannot be read"
+    """The column names in the first line of a CSV file; no message repeats them, or says which are alike."""
+    start = b""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(LONGEST_HEADER)
         line, _, rest = "".join(csv_text.decoded(BytesIO(start), source.csv_encoding)).partition("\n")
         line = "" if len(start) == LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
-        try:
+        with suppress(ValueError):
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
-        except ValueError as error:
-            problem = str(error)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     raise SourceRefused(
         without_values(path),
-        f"has no usable header line: {problem}. It takes column names in {source.csv_encoding}, each once, apart by "
-        f"the declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "
+        f"declared `csv_delimiter`{mend}",
     )

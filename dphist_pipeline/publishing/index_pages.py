@@ -39,7 +39,7 @@ from dphist_pipeline.publishing.formatting import epsilon_text, shortened
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
 
-FORM = 2  # of what a page says for the next run that writes it
+FORM = 3  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_SHOWN = 1200  # publications on the page of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
@@ -100,6 +100,7 @@ class Summary:
         superseded: publications that a later revision replaced.
         points: of the picture.
         files: with every cell, if there is one as CSV and one as Parquet.
+        picker: whether its page has one.
     """
 
     made_from: str
@@ -112,6 +113,7 @@ class Summary:
     superseded: int
     points: list[Point]
     files: list[str]
+    picker: bool
 
 
 def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
@@ -194,7 +196,11 @@ def _summary(release: Path) -> Summary | None:
         counted = Counted(*told.pop("counted"))
         texts = [*(told[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
-        if all(type(count) is int for count in counts) and all(isinstance(text, str) for text in texts):
+        if (
+            type(told["picker"]) is bool
+            and all(type(count) is int for count in counts)
+            and all(isinstance(text, str) for text in texts)
+        ):
             return Summary(**told, points=points, counted=counted) if told["release"] == release.name else None
     return None
 
@@ -250,6 +256,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         superseded=sum(one.stands and current[one.period] != one for one in told),
         points=_points(standing, MOST_POINTS),
         files=files if len(files) == EACH else [],
+        picker=bool(_picker(folder)) and newest is not None,
     )
     shown = told[:most]
     return render(

@@ -37,7 +37,7 @@ from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
 from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import called, labels_of
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.picture_sums import end_in_words, range_in_words
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
@@ -308,7 +308,7 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
             labels[-1] = pgettext("category", "other")
         told: dict[str, Any] = {
             "name": axis.name,
-            "called": axis.name,
+            "called": called(axis.name, audit),
             "stride": stride,
             "size": axis.size,
             "labels": labels,

@@ -79,7 +79,7 @@ def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
     (public.parent / "about.json").write_text('{"language": "de"}')
     made_anew(public)
     told = json.loads(page(public).partition('id="picker-words">')[2].partition("<")[0])
-    assert told["texts"]["Show the sum"] == "Summe zeigen" and told["day"] == "%d.%m.%Y"
+    assert told["texts"]["Show the answer"] == "Antwort zeigen"
     assert content_of(public, "weekly")["tables"][0]["axes"][0]["labels"] == ["surgery", "medicine", "Sonstige"]
     script = (public / "weekly/picker/script.js").read_text()
     asked = set(re.findall(r'\bsaid\("((?:[^"\\]|\\.)*)"', script))

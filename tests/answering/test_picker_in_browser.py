@@ -200,7 +200,7 @@ def test_what_is_too_large_shows_the_call_to_copy(
     page = opened(public / "weekly")
     page.locator("#period-from").select_option(index=0)
     if limit != "MOST_WORDS":
-        page.locator("#picker input").first.check()
+        page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#picker button").click()
     call = page.locator("#picked pre").first.inner_text().partition("\n")[2]
     assert "This page cannot answer that: " in page.locator("#picked").inner_text()
@@ -242,7 +242,7 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
         **{"number": "10", "sentence": "10", "ends": "", "estimate": "", "isEstimate": True, "isHidden": True}
     }
     assert all(told["other", *when]["ends"] and told["other", *when]["estimate"] for when in (early, late, both))
-    page.locator("#picker input").first.check()
+    page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#period-from").select_option(index=0)
     page.locator("#picker button").click()
     page.locator("#picked .answer").wait_for()

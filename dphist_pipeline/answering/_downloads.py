@@ -14,12 +14,14 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from dphist_pipeline.about_publisher import About
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import write_export
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 from dphist_pipeline.publishing.published_pages import CARD
 
 MOST_CELLS = 20_000
@@ -42,7 +44,7 @@ def write_downloads(public: Path, scratch: Path) -> None:
             published = release / f"period={period}" / f"revision={revision}"
             if not folder.is_dir() and _cells(published) <= MOST_CELLS:
                 with suppress(PublishedFilesDamaged):  # building the catalogue says it
-                    _write(public, published, period, revision, folder, scratch)
+                    _write(public, published, folder, scratch)
         for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:
                 replace_public(file, "", scratch)
@@ -62,12 +64,13 @@ def _cells(published: Path) -> float:
     return float("inf")
 
 
-def _write(public: Path, published: Path, period: str, revision: int, folder: Path, scratch: Path) -> None:
+def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
     """Writes the files of a publication; its folder appears last, whole."""
     draft = scratch / "downloads"
     draft.mkdir(mode=0o755)
     try:
-        exported = Exported.read(public, published.parents[1].name, period, revision)
+        publication = Publication(published, read_audit(published))
+        exported = Exported((publication,), about=About.of(public), is_part=True)
         write_export(exported, "csv", draft / "cells.csv")
         if find_spec("xlsxwriter") is not None:
             write_export(exported, "xlsx", draft / "cells.xlsx")

@@ -84,11 +84,8 @@ def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
-    for name in (
-        "answering._downloads",
-        "answering._picker_files",
-        "publishing.index_pages",
-    ):  # loaded while the release still counts
+    # Loaded while the release still counts.
+    for name in ("answering._downloads", "answering._picker_files", "publishing.index_pages"):
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)

@@ -338,16 +338,30 @@ const dphPicker = (() => {
 
   // -- files -----------------------------------------------------------------------------------------------------------------
 
-  function unpacked(column) {
+  // A list, or doubles in base 64; behind ~ the first bytes of all doubles stand before the second ones, and are compressed.
+  async function unpacked(column) {
     if (typeof column !== "string") return column;
-    const text = atob(column), bytes = new DataView(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
-    return Array.from({ length: text.length / 8 }, (_, at) => bytes.getFloat64(8 * at, true));
+    const isSmall = column.startsWith("~"), text = atob(isSmall ? column.slice(1) : column);
+    let bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    if (isSmall) {
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+      const apart = new Uint8Array(await new Response(stream).arrayBuffer()), many = apart.length / 8;
+      bytes = new Uint8Array(apart.length);
+      for (let byte = 0; byte < 8; byte += 1) for (let at = 0; at < many; at += 1) bytes[8 * at + byte] = apart[byte * many + at];
+    }
+    const view = new DataView(bytes.buffer);
+    return Array.from({ length: bytes.length / 8 }, (_, at) => view.getFloat64(8 * at, true));
+  }
+
+  async function opened(cells) {
+    const unbiased = await unpacked(cells.unbiased), estimate = await besides(cells.estimate, unbiased);
+    return { ...cells, unbiased, estimate, groups: await unpacked(cells.groups), isOpened: true };
   }
 
   // Estimates stand by themselves, or by those places where they are not the unbiased ones.
-  function besides(estimate, unbiased) {
+  async function besides(estimate, unbiased) {
     if (estimate === null || estimate.are === undefined) return unpacked(estimate);
-    const found = unbiased.slice(), are = unpacked(estimate.are);
+    const found = unbiased.slice(), are = await unpacked(estimate.are);
     estimate.at.forEach((place, number) => {
       found[place] = are[number];
     });
@@ -359,7 +373,7 @@ const dphPicker = (() => {
 
   function load(table, [period, , , , mark]) {
     const there = loaded.get(keyOf(table.name, period));
-    if (there && there.mark === mark) return Promise.resolve(there);
+    if (there && there.mark === mark && there.isOpened) return Promise.resolve(there);
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
       const fail = () => reject(new Refused(said("The numbers have changed since this page was opened. Load the page again.")));
@@ -367,8 +381,8 @@ const dphPicker = (() => {
       script.onload = () => {
         const cells = loaded.get(keyOf(table.name, period));
         script.remove();
-        if (cells && cells.mark === mark) resolve(cells);
-        else fail();
+        if (!cells || cells.mark !== mark) fail();
+        else opened(cells).then((made) => { loaded.set(keyOf(table.name, period), made); resolve(made); }, reject);
       };
       script.onerror = () => reject(new Refused(said("A file of this page is missing. Copy the whole folder of the release, with all that lies in it.")));
       document.head.append(script);
@@ -702,8 +716,7 @@ const dphPicker = (() => {
     },
     cells(head, content) {
       if (!head.made_from) return;
-      const unbiased = unpacked(content.unbiased), estimate = besides(content.estimate, unbiased);
-      loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12), unbiased, estimate, groups: unpacked(content.groups) });
+      loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12) });
     },
     ask: (name, conditions, first, last, isChange) => ask(name, new Map(conditions), first, last, isChange),
     told,

@@ -6,6 +6,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -249,6 +250,26 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     assert page.locator("#picked .answer").inner_text() == words
     facts = page.locator("#picked dl").inner_text()
     assert "95" not in facts and page.locator("#picked tbody td.n").all_inner_texts()[1] == words
+    page.close()
+
+
+def test_a_table_of_a_hundred_thousand_fractional_cells_is_answered(opened: Open, tmp_path: Path) -> None:
+    public, draws = tmp_path / "public", np.random.default_rng(2)
+    axes = [{"column": name, "start": 0, "stop": size, "width": 1} for name, size in (("x", 400), ("y", 250))]
+    values = draws.gamma(0.5, 100, (400, 250))
+    made = by_hand.estimate(axes, values + draws.laplace(0, 20, values.shape) / 3, off=0.0)
+    made = replace(made, values=made.values * 0.9 + 1)
+    by_hand.publish(public, made, axes, "large", "all")
+    page = opened(made_anew(public) / "large")
+    box = [["x", [100, 300]], ["y", [7, 8]]]
+    asked = [["large", box, "all", "all"], ["large", [], "all", "all"]]
+    answers = page.evaluate(ASK, asked)
+    with attached(public / "catalog.duckdb") as connection:
+        for question, found in zip(asked, answers, strict=True):
+            ((row,), _) = _rows(connection, question)
+            assert_told(found["sum"], found["shown"], row)
+    loaded = sum(file.stat().st_size for file in (public / "large/picker").rglob("*.js"))
+    assert loaded < picker_files.MOST_LOADED and page.complaints == []
     page.close()
 
 

@@ -38,8 +38,9 @@ from dphist_pipeline.publishing._total_picture import Point, TotalPicture, total
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
+from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
-FORM = 2  # of what a page says for the next run that writes it
+FORM = 3  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_SHOWN = 1200  # publications on the page of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
@@ -252,6 +253,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         files=files if len(files) == EACH else [],
     )
     shown = told[:most]
+    limit = next((one.limit for one in told if one.limit), 0)
     return render(
         "release_index.html.j2",
         summary=summary,
@@ -266,6 +268,8 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) for one in shown],
         left_out=len(told) - len(shown),
+        hidden=hidden_in_words(limit) if limit else "",
+        not_drawn=not_drawn(limit) if any(one.below for one in standing[:most]) else "",
         alarming=_alarm(told, newest),
         revised=[_shown(one) for one in told if one.stands and one.reason and current[one.period] == one][:5],
         picture=total_picture(_points(standing[:most], most)),

@@ -26,7 +26,6 @@ from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Publication
-    from dphist_pipeline.cli.ask._answer_rows import Box
     from dphist_pipeline.estimates.answers import Answer
 
 
@@ -197,31 +196,28 @@ def answer(
         else:
             print_rows(publication, asked, rows, decimals, other)
         return
-    _print_count(publication, box, facts, as_json, decimals)
-
-
-def _print_count(
-    publication: Publication, box: Box, facts: Mapping[str, Any], as_json: bool, decimals: int | None
-) -> None:
-    """Prints the count in a box.
-
-    Args:
-        facts: which publication was asked what, as JSON values.
-    """
-    from dphist_pipeline.publishing.told_numbers import told_number
-
     found = publication.answer(box)
     if as_json:
         print_json({**facts, **answer_as_json(found), "reliability": found.reliability or None})
         return
-    counted, true = _unit_in_words(publication.audit)
+    which = f"{release}, period {facts['period']}, revision {facts['revision']}"
+    _print_count(publication.audit, found, which, decimals)
+
+
+def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
+    """Prints the count in a box, with its interval and what to know of it."""
+    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.shown_below import commands_hide, limit_of
+
+    counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    which = f"{facts['release']}, period {facts['period']}, revision {facts['revision']}"
-    told = told_number(vars(found), decimals)
-    out.print(f"[bold]{told.text(told.value)}[/] {counted}, estimated over {cells}: {which}")
-    if found.basis != "noise_only":
+    told = told_number(vars(found), decimals, limit_of(audit))
+    out.print(f"[bold]{told.figure(told.value)}[/] {counted}, estimated over {cells}: {which}")
+    if told.limit is not None and told.hides:
+        out.print(f"  {commands_hide(told.limit)}")
+    elif found.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {told.text(found.ci_lower)} to {told.text(found.ci_upper)}")
-        estimate, unbiased = told.text(found.estimate), told.text(found.unbiased)
+        estimate, unbiased = told.figure(found.estimate), told.figure(found.unbiased)
         if estimate != unbiased and told.is_unbiased:
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
@@ -230,8 +226,8 @@ def _print_count(
         out.print(f"  Reliability: {found.reliability}, the {by} is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {escape(found.note)}")
-    if "reports" in publication.audit:
-        accepted = publication.audit["reports"]["accepted"]
+    if "reports" in audit:
+        accepted = audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
 
 

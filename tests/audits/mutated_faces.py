@@ -178,7 +178,7 @@ FACES = (
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
-            Mutation('    if found.basis != "noise_only":\n', "    if True:\n", "an interval where there is none"),
+            Mutation('    elif found.basis != "noise_only":\n', "    elif True:\n", "an interval where there is none"),
         ),
     ),
     Part(
@@ -187,8 +187,8 @@ FACES = (
         (
             Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                'publication.difference(box, box_where(asked.difference or ""))',
-                'publication.difference(box_where(asked.difference or ""), box)',
+                "ask(box, box_where(written))",
+                "ask(box_where(written), box)",
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),

@@ -48,6 +48,9 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
     else:
         lines = [f"  source: {yaml_text(written)}"]
         if layout.delimiter:
+            lines.append(
+                "  # Read as UTF-8: a line with other bytes (Latin-1, Windows-1252) is left out. iconv converts it."
+            )
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
             lines.append(
                 field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")

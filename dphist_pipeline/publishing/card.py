@@ -37,6 +37,7 @@ from dphist_pipeline.languages.texts import (
     whole,
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
+from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
@@ -50,7 +51,7 @@ from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures, told_as
 from dphist_pipeline.publishing.told_numbers import told_number
-from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
+from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
@@ -109,7 +110,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         },
         rendered=rendered,
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
-        compared=compared_in_words(audit),
+        **comparison_facts(audit),
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )

@@ -14,11 +14,12 @@ from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, main_picture, told_as
-from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of
+from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
@@ -62,7 +63,7 @@ def _page(
         cells=family.cells,
         pictures=[picture_facts(told_as(_picture(table, made, audit), audit)) for table, made in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
-        compared=compared_in_words(audit),
+        **comparison_facts(audit),
         left_out=0,
         rendered=rendered,
         cover=card.cover_of(audit, around, total),

@@ -38,6 +38,7 @@ from dphist_pipeline.publishing._total_picture import Point, TotalPicture, total
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
+from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
 FORM = 3  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
@@ -269,6 +270,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         picker=bool(_picker(folder)) and newest is not None,
     )
     shown, downloads = told[:most], _downloads(folder)
+    limit = next((one.limit for one in told if one.limit), 0)
     return render(
         "release_index.html.j2",
         summary=summary,
@@ -284,6 +286,8 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],
         downloads=downloads.get(newest.place, []) if newest is not None else [],
         left_out=len(told) - len(shown),
+        hidden=hidden_in_words(limit) if limit else "",
+        not_drawn=not_drawn(limit) if any(one.below for one in standing[:most]) else "",
         alarming=_alarm(told, newest),
         revised=[_shown(one) for one in told if one.stands and one.reason and current[one.period] == one][:5],
         picture=total_picture(_points(standing[:most], most)),

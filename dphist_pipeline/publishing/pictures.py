@@ -33,7 +33,7 @@ from dphist_pipeline.languages.texts import (
 from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
-from dphist_pipeline.shown_below import limit_of, words_for
+from dphist_pipeline.shown_below import limit_of, not_drawn, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -136,8 +136,7 @@ def told_as(picture: Picture, audit: Mapping[str, Any]) -> Picture:
         picture = replace(picture, sums=replace(picture.sums, counted=counted))
     if limit is None:
         return picture
-    hidden = gettext("A figure below %(limit)s is not drawn, nor is its interval.", limit=limit)
-    note = f"{picture.note} {hidden}"
+    note = f"{picture.note} {not_drawn(limit)}"
     return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
 

@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.spec._row_functions import is_time_format
 from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.fields import Flag, listed
@@ -204,6 +205,20 @@ def ending_of(name: str) -> str | None:
         name: of a file, a glob or an address; upper case counts alike.
     """
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
+
+
+def remarks_of_letters(source: str | None, domain: Domain) -> list[str]:
+    """What to know of the encoding of CSV files; nothing unless a category has letters beyond ASCII."""
+    if source is None or FORMATS.get(ending_of(source) or "") != "csv":
+        return []
+    axes = [axis for axis in domain.axes if isinstance(axis, CategoricalAxis)]
+    named = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
+    return [
+        f"Categories of '{name}' have letters beyond ASCII. CSV is read as UTF-8: a line with other bytes, as in "
+        "a file in Latin-1 or Windows-1252, is in no cell, and nothing tells. Mend it first: "
+        "`iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`."
+        for name in named[:1]
+    ]
 
 
 def date_format(value: str) -> str:

@@ -29,6 +29,7 @@ Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
 BY_VALUES = ("changes", "compare", "ratio")  # questions that `--by` answers for each value of its axes
 BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
+FIGURES = ("by", "over", "ranks")  # answered by counts of their own
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
 MOVED = re.compile("(.* by about|.* by at most|.* would be) (.*)")  # how far the bound moves an answer
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
@@ -235,18 +236,22 @@ def print_rows(
     """
     from dphist_pipeline.estimates.reliability import LEGEND
     from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.shown_below import commands_hide, limit_of
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
-    told = [told_number(row) if "unbiased" in row else None for row in rows]
+    are_counts = not asked.population and asked.question in COUNTS
+    # Of a difference, a share, a mean or a rate no figure is a count of its own.
+    limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
+    told = [told_number(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
         {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
         for row, one in zip(rows, told, strict=True)
     ]
     shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
-    are_counts = not asked.population and asked.question in COUNTS
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
     ]
+    shown = [row if one is None else {**row, **_in_words(one)} for row, one in zip(shown, told, strict=True)]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -279,9 +284,19 @@ def print_rows(
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}")
+    if limit is not None and any(one is not None and one.hides for one in told):
+        said.append(commands_hide(limit))
     said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
         out.print(escape(in_options(one)))
+
+
+def _in_words(told: ToldNumber) -> dict[str, str]:
+    """What is told in words, or not at all, in place of the numbers of a row."""
+    if told.limit is None or not told.hides:
+        return {}
+    hidden = {"estimate": told.figure(told.value)} if told.value < told.limit else {}
+    return {"ci_lower": "", "ci_upper": "", **hidden}
 
 
 def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:

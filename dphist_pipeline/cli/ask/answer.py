@@ -119,7 +119,6 @@ def answer(
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.best_table import best_of_folder
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.publishing.told_numbers import told_number
 
     box = box_where(where)
     public = public_folder(store)
@@ -164,14 +163,24 @@ def answer(
     if as_json:
         print_json({**facts, **answer_as_json(found), "reliability": found.reliability or None})
         return
-    counted, true = _unit_in_words(publication.audit)
+    which = f"{release}, period {facts['period']}, revision {facts['revision']}"
+    _print_count(publication.audit, found, which, decimals)
+
+
+def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
+    """Prints the count in a box, with its interval and what to know of it."""
+    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.shown_below import commands_hide, limit_of
+
+    counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    which = f"{release}, period {period}, revision {facts['revision']}"
-    told = told_number(vars(found), decimals)
-    out.print(f"[bold]{told.text(told.value)}[/] {counted}, estimated over {cells}: {which}")
-    if found.basis != "noise_only":
+    told = told_number(vars(found), decimals, limit_of(audit))
+    out.print(f"[bold]{told.figure(told.value)}[/] {counted}, estimated over {cells}: {which}")
+    if told.limit is not None and told.hides:
+        out.print(f"  {commands_hide(told.limit)}")
+    elif found.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {told.text(found.ci_lower)} to {told.text(found.ci_upper)}")
-        estimate, unbiased = told.text(found.estimate), told.text(found.unbiased)
+        estimate, unbiased = told.figure(found.estimate), told.figure(found.unbiased)
         if estimate != unbiased and told.is_unbiased:
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
@@ -180,8 +189,8 @@ def answer(
         out.print(f"  Reliability: {found.reliability}, the {by} is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {escape(found.note)}")
-    if "reports" in publication.audit:
-        accepted = publication.audit["reports"]["accepted"]
+    if "reports" in audit:
+        accepted = audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
 
 

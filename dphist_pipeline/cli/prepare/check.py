@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.about_publisher import faults
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import WhichSpec
 
 MOST_NAMED = 10
@@ -56,6 +58,7 @@ def check(
 
     types = {**checked.declared_types, **compared.types}
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
+    warnings = [*([warning] if warning else []), *faults(store_folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -64,7 +67,8 @@ def check(
             print_json(explanation)
         else:
             print_explanation(checked, explanation)
-            print_warning(warning)
+            for one in warnings:
+                print_warning(one)
         return
     from dphist_pipeline.cli.prepare._explaining import (
         quality_in_words,
@@ -95,7 +99,7 @@ def check(
         "digest": checked.digest,
         "source_columns": columns,
         **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
-        **({"warnings": [warning]} if warning else {}),
+        **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
         **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
     }
@@ -103,7 +107,8 @@ def check(
         print_json(facts)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
-    print_warning(warning)
+    for one in warnings:
+        print_warning(one)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
     made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(

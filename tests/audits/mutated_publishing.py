@@ -246,11 +246,15 @@ PUBLISHING = (
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
-                "listed, sorted(audits), _picker(release)]",
-                "listed, _picker(release)]",
+                "listed, sorted(audits), _picker(release), _downloads(release)]",
+                "listed, _picker(release), _downloads(release)]",
                 "a withdrawn revision that is not the latest changes no page",
             ),
-            Mutation("sorted(audits), _picker(release)]", "sorted(audits)]", "a list that changed changes no page"),
+            Mutation(
+                "sorted(audits), _picker(release), _downloads(release)]",
+                "sorted(audits), _downloads(release)]",
+                "a list that changed changes no page",
+            ),
         ),
     ),
     Part(

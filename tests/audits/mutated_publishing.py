@@ -214,6 +214,16 @@ PUBLISHING = (
         ),
     ),
     Part(
+        "dphist_pipeline/publishing/_release_history.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("math.nan if below else told.value", "told.value", "a page holds the figure that it hides"),),
+    ),
+    Part(
+        "dphist_pipeline/answering/plot.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("hiding(main_picture(grid), audit)", "main_picture(grid)", "a picture draws a hidden figure"),),
+    ),
+    Part(
         "dphist_pipeline/publishing/picture_sums.py",
         ("publishing/test_shown_below.py",),
         (

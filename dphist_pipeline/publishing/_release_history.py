@@ -159,15 +159,35 @@ def told_before(release: Path, first: str) -> Told | None:
         release: its public folder, which need not be there.
         first: the first day of the other period, as ISO text; empty for a release without periods.
     """
-    earlier = [folder for folder in revisions(release) if folder.parent.name.removeprefix("period=") < first]
-    nearest = max((folder.parent for folder in earlier), default=None)
-    made = [_revision(folder) for folder in earlier if folder.parent == nearest]
-    for number in sorted(made, reverse=True):
-        folder = release / f"{nearest.name if nearest else ''}/revision={number}"
-        told = _told(folder, folder.parent.name.removeprefix("period="), number, stated_digest(folder))
-        if told.stands and told.after == first:
+    earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
+    told = _standing(max(earlier)) if earlier else None
+    return told if told is not None and told.after == first else None
+
+
+def told_after(release: Path, after: str) -> Told | None:
+    """The publication of the period that begins where another ends, in its latest revision that stands; None without.
+
+    Args:
+        release: its public folder, which need not be there.
+        after: the first day after the other period, as ISO text; empty for a release without periods.
+    """
+    later = [folder.parent for folder in revisions(release) if after and _period(folder) >= after]
+    told = _standing(min(later)) if later else None
+    return told if told is not None and told.first == after else None
+
+
+def _standing(period: Path) -> Told | None:
+    """The latest revision of a period that stands."""
+    made = [folder for folder in revisions(period.parent) if folder.parent == period]
+    for folder in sorted(made, key=_revision, reverse=True):
+        told = _told(folder, _period(folder), _revision(folder), stated_digest(folder))
+        if told.stands:
             return told
     return None
+
+
+def _period(folder: Path) -> str:
+    return folder.parent.name.removeprefix("period=")
 
 
 def _revision(folder: Path) -> int:

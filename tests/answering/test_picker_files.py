@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
     (public.parent / "about.json").write_text('{"language": "de"}')
     made_anew(public)
     told = json.loads(page(public).partition('id="picker-words">')[2].partition("<")[0])
-    assert told["texts"]["Show the sum"] == "Summe zeigen" and told["day"] == "%d.%m.%Y"
+    assert told["texts"]["Show the answer"] == "Antwort zeigen"
     assert content_of(public, "weekly")["tables"][0]["axes"][0]["labels"] == ["surgery", "medicine", "Sonstige"]
     script = (public / "weekly/picker/script.js").read_text()
     asked = set(re.findall(r'\bsaid\("((?:[^"\\]|\\.)*)"', script))
@@ -219,6 +220,15 @@ def test_numbers_keep_every_bit(number: float) -> None:
     read = json.loads(text)
     found = decoded(read) if isinstance(read, str) else np.array(read, dtype=np.float64)
     assert found.tobytes() == values.tobytes() or np.array_equal(found, values, equal_nan=True)
+
+
+def test_a_table_of_a_hundred_thousand_fractions_loads_less_than_two_megabytes() -> None:
+    draws = np.random.default_rng(1)
+    columns = [draws.laplace(0, 20, 100_000) / 3 + draws.gamma(0.5, 100, 100_000) for _ in range(2)]
+    texts = [picker_files._column(column) for column in columns]
+    assert sum(map(len, texts)) < picker_files.MOST_LOADED - 60_000  # of the script, the axes and the widths
+    apart = np.frombuffer(zlib.decompress(base64.b64decode(json.loads(texts[0]).removeprefix("~"))), np.uint8)
+    assert apart.reshape(8, -1).T.tobytes() == columns[0].tobytes()
 
 
 def test_estimates_that_mostly_are_the_unbiased_ones_are_told_by_their_places() -> None:

@@ -221,7 +221,7 @@ PUBLISHING = (
     Part(
         "dphist_pipeline/answering/plot.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("hiding(main_picture(grid), audit)", "main_picture(grid)", "a picture draws a hidden figure"),),
+        (Mutation("told_as(main_picture(grid), audit)", "main_picture(grid)", "a picture draws a hidden figure"),),
     ),
     Part(
         "dphist_pipeline/publishing/picture_sums.py",
@@ -256,11 +256,11 @@ PUBLISHING = (
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
-                "listed, sorted(audits), _picker(release)]",
-                "listed, _picker(release)]",
+                "listed, sorted(audits), _picker(release),",
+                "listed, _picker(release),",
                 "a withdrawn revision that is not the latest changes no page",
             ),
-            Mutation("sorted(audits), _picker(release)]", "sorted(audits)]", "a list that changed changes no page"),
+            Mutation("sorted(audits), _picker(release),", "sorted(audits),", "a list that changed changes no page"),
         ),
     ),
     Part(

@@ -20,11 +20,11 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import write_export
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 from dphist_pipeline.publishing.published_pages import CARD
 
-MOST_CELLS = 20_000
+FOLDER, MOST_CELLS = "downloads", 20_000
 _PICTURE = re.compile(r"<figure><svg role=\"img\"(.*?</svg>)", re.DOTALL)
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff"'
 
@@ -39,13 +39,13 @@ def write_downloads(public: Path, scratch: Path) -> None:
     for current in sorted(public.glob(f"*/{CURRENT}")):
         release, wanted = current.parent, set()
         for period, revision in _standing(current):
-            folder = release / DOWNLOADS / f"period={period}" / f"revision={revision}"
+            folder = release / FOLDER / f"period={period}" / f"revision={revision}"
             wanted.add(folder)
             published = release / f"period={period}" / f"revision={revision}"
             if not folder.is_dir() and _cells(published) <= MOST_CELLS:
                 with suppress(PublishedFilesDamaged):  # building the catalogue says it
                     _write(public, published, folder, scratch)
-        for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
+        for file in sorted(release.glob(f"{FOLDER}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:
                 replace_public(file, "", scratch)
 

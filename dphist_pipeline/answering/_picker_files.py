@@ -34,13 +34,14 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
 from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
-from dphist_pipeline.publishing.axis_labels import called, labels_of
+from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
-from dphist_pipeline.publishing.picture_sums import end_in_words, range_in_words
+from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
@@ -304,25 +305,26 @@ def _better(
 def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The axes of a publication in declared order: what their positions are called, and what a question calls them."""
     domain, found = domain_of(audit["axes"]), []
-    for axis, stride in zip(domain.axes, domain.strides, strict=True):
+    called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
+    for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
         labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
         if labels[-1] == OTHER and axis.other_cell is not None:
             labels[-1] = pgettext("category", "other")
         told: dict[str, Any] = {
             "name": axis.name,
-            "called": called(axis.name, audit),
+            "called": name,
             "stride": stride,
             "size": axis.size,
             "labels": labels,
         }
         if isinstance(axis, BinnedAxis):
             told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}
-            told |= {name: _ends(axis, end) for name, end in zip(("lower", "upper"), axis.bounds, strict=True)}
+            told |= {side: _ends(axis, end) for side, end in zip(("lower", "upper"), axis.bounds, strict=True)}
             told |= {"spans": _spans(axis, closed=audit.get("model") == "local")}
         else:
             none = [None] * (axis.other_cell is not None)
             told |= {"binned": False, "values": [*axis.values, *none]}
-            told["levels"] = [[name, [*groups, *none]] for name, groups in axis.levels.items()]
+            told["levels"] = [[level, [*groups, *none]] for level, groups in axis.levels.items()]
         found.append(told)
     return found
 
@@ -342,8 +344,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     return {
         "form": form,
         "closed": plain if closed else form,
-        "low": [end_in_words(axis, low, False) if math.isfinite(low) else None for low, _ in held],
-        "high": [end_in_words(axis, high, False) if math.isfinite(high) else None for _, high in held],
+        "low": [written_end(axis, low) if math.isfinite(low) else None for low, _ in held],
+        "high": [written_end(axis, high) if math.isfinite(high) else None for _, high in held],
         "below": [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins],
         "above": [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins],
     }

@@ -17,7 +17,6 @@ from dphist_pipeline.answering.published import publication_withdrawn
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
-from dphist_pipeline.publishing.axis_labels import worded
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods, told_as
@@ -138,7 +137,12 @@ def _picture_of(
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
-    grid = Grid(worded(domain, audit), values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
+    grid = Grid(
+        domain.called(audit.get("axis_labels")),
+        values,
+        published_unbiased(audit, noisy),
+        tuple(chosen_cells(domain, box)),
+    )
     period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
     return told_as(main_picture(grid), audit), _title(audit, period, where)
 

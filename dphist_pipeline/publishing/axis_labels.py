@@ -7,30 +7,19 @@ The texts are made twice, in Python for files and in SQL for views, and are the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.estimates.chosen_cells import OTHER, written_end
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.sql_files import identifier, literal
 
 OTHER_BESIDE_ONE = "other (none of the declared)"
-
-
-def called(name: str, audit: Mapping[str, Any]) -> str:
-    """What readers call an axis: its label where the spec gave one, else its name."""
-    return str((audit.get("axis_labels") or {}).get(name) or name)
-
-
-def worded(domain: Domain, audit: Mapping[str, Any]) -> Domain:
-    """The same grid with its axes named as readers call them: for pages and pictures, not for SQL and files."""
-    return Domain(tuple(replace(axis, name=called(axis.name, audit)) for axis in domain.axes))
 
 
 def reader_columns(axis: Axis) -> dict[str, tuple[str, str]]:

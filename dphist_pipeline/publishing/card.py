@@ -38,7 +38,7 @@ from dphist_pipeline.languages.texts import (
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing._comparison_words import comparison_facts
-from dphist_pipeline.publishing.axis_labels import called, labels_of, worded
+from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -85,7 +85,7 @@ def release_card(
 
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
-    shown = worded(domain, audit)
+    shown = domain.called(audit.get("axis_labels"))
     pictures = [told_as(one, audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
     local = audit.get("model") == "local"
     return render(
@@ -181,7 +181,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         axis: as declared, or a level of one in a family.
     """
-    facts: dict[str, Any] = {"name": called(axis.name, audit), "size": axis.size, "other": axis.other}
+    facts: dict[str, Any] = {"name": _called(axis.name, audit), "size": axis.size, "other": axis.other}
     facts["column"] = axis.name if facts["name"] != axis.name else ""
     if isinstance(axis, CategoricalAxis):
         named = zip(axis.values, axis.labels or axis.values, strict=True)
@@ -203,6 +203,10 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
         "equal": axis.bins > 1 and bool(np.allclose(widths, widths[0])),
         **{"closed": axis.closed, "below": axis.below, "above": axis.above},
     }
+
+
+def _called(name: str, audit: Mapping[str, Any]) -> str:
+    return str((audit.get("axis_labels") or {}).get(name) or name)
 
 
 def example_box(domain: Domain) -> str:
@@ -246,7 +250,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "ten_times": shown_number(math.ceil(10 * reach)),
         "reaches": [
             (what, whole(cells), str(facts["total_reach"]) if cells == of_groups else shown_number(width))
-            for what, cells, width in _reaches(unbiased, worded(estimate.domain, audit))
+            for what, cells, width in _reaches(unbiased, estimate.domain.called(audit.get("axis_labels")))
             if cells < estimate.domain.cells or cells == 1 or facts["total_reach"]  # else sums of groups tell it, too
         ],
     }
@@ -309,7 +313,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
-            "axis": called(axis, audit),
+            "axis": _called(axis, audit),
             "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in shown[:MOST_NAMED]],
             "more": max(0, len(shown) - MOST_NAMED),
         }

@@ -15,7 +15,6 @@ from dphist_pipeline.languages.texts import days_text, gettext, in_language, who
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing._comparison_words import comparison_facts
-from dphist_pipeline.publishing.axis_labels import worded
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -124,7 +123,9 @@ def pages_of_tables(
 def _picture(name: str, made: Estimate, audit: Mapping[str, Any]) -> Picture:
     """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
-    picture = main_picture(Grid.of_all(worded(made.domain, audit), made.values, made.unbiased), is_fitted=True)
+    picture = main_picture(
+        Grid.of_all(made.domain.called(audit.get("axis_labels")), made.values, made.unbiased), is_fitted=True
+    )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
 
@@ -137,6 +138,6 @@ def _axes_of(family: FamilyEstimate) -> list[Any]:
 def _listed(name: str, made: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert made.unbiased is not None
-    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in worded(made.domain, audit).axes)
+    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.called(audit.get("axis_labels")).axes)
     poor = cells_by_reliability(made.unbiased)["poor"]
     return name, axes, whole(made.domain.cells), shown_number(made.unbiased.half_width_of_cell()), whole(poor)

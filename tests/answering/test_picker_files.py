@@ -236,3 +236,27 @@ def test_estimates_that_mostly_are_the_unbiased_ones_are_told_by_their_places() 
     estimate = np.where(unbiased < 2, 0.0, unbiased)
     assert json.loads(picker_files._beside(estimate, unbiased)) == {"at": [0, 1], "are": [0, 0]}
     assert json.loads(picker_files._beside(unbiased, unbiased)) == {"at": [], "are": []}
+
+
+def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public: Path) -> None:
+    published = publish(public)
+    made_anew(public)
+    assert 'href="weekly/index.html#pick"' in (public / "index.html").read_text()
+    assert 'id="pick"' in page(public) and page(public).count(f'id="period-{WEEKS[0]}"') == 1
+    card = (published / "card.html").read_text()
+    assert 'href="../../index.html#pick"' in card and f'href="../../index.html#period-{WEEKS[0]}"' in card
+    mark_withdrawn(published, NOTE, public.parent / "scratch")
+    made_anew(public)
+    assert "#pick" not in (public / "index.html").read_text()
+
+
+def test_ranges_of_bins_have_words(public: Path) -> None:
+    axes = [AGE, {"column": "year", "start": 0, "stop": 30, "width": 10, "whole": True}]
+    by_hand.publish(public, by_hand.estimate(axes), axes, "bins", "all", counted="loans", axis_labels={"age": "years"})
+    made_anew(public)
+    (table,) = content_of(public, "bins")["tables"]
+    age, year = (axis["spans"] for axis in table["axes"])
+    assert table["counted"] == "loans" and [axis["called"] for axis in table["axes"]] == ["years", "year"]
+    assert age["form"] == "%(low)s to under %(high)s" and age["low"] == [None, "0", "18", "65"]
+    assert age["below"] == ["below 0", "below 18", "below 65", None] and age["above"][3] == "65 or more"
+    assert year["form"] == "%(low)s to %(high)s" and year["low"] == ["0", "10", "20"] and year["high"][2] == "29"

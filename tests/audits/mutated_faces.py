@@ -178,8 +178,18 @@ FACES = (
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
-            Mutation('    elif found.basis != "noise_only":\n', "    elif True:\n", "an interval where there is none"),
+            Mutation('    elif found.basis != "noise_only":\n', "    else:\n", "an interval where there is none"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/cli/ask/answer.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("if told.limit is not None and told.hides:", "if not vars(told):", "the end tells a hidden figure"),),
+    ),
+    Part(
+        "dphist_pipeline/cli/ask/_answer_rows.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("are_counts and asked.question in FIGURES", "False", "a table tells figures below the limit"),),
     ),
     Part(
         "dphist_pipeline/cli/ask/_answer_rows.py",

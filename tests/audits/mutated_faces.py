@@ -178,7 +178,7 @@ FACES = (
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
-            Mutation('    if found.basis != "noise_only":\n', "    if True:\n", "an interval where there is none"),
+            Mutation('    elif found.basis != "noise_only":\n', "    else:\n", "an interval where there is none"),
         ),
     ),
     Part(

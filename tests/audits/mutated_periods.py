@@ -20,7 +20,7 @@ PERIODS = (
         "dphist_pipeline/publishing/told_numbers.py",
         ("answering/test_told_numbers.py",),
         (
-            Mutation('if answer["cells"] == 1 or', "if", "the noisy count of a cell, not its estimate"),
+            Mutation('answer["cells"] != 1 and not', "not", "the noisy count of a cell, not its estimate"),
             Mutation("if abs(below - above) <= EVEN else None", "", "± beside a number that is not in the middle"),
             Mutation("half = max(below, above)", "half = min(below, above)", "± that is narrower than its interval"),
         ),

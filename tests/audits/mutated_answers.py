@@ -479,7 +479,10 @@ ANSWERS = (
     Part(
         "dphist_pipeline/answering/_axis_codes.py",
         (PORTALS,),
-        (Mutation(".meant != code.meant", ".meant != found[code.code].meant", "a code means two bins"),),
+        (
+            Mutation(".meant != code.meant", ".meant != found[code.code].meant", "a code means two bins"),
+            Mutation('with in_language(""):  # a', 'with in_language("de"):  # a', "codes differ by language"),
+        ),
     ),
     Part(
         "dphist_pipeline/answering/_export_dcat.py",

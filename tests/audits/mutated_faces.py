@@ -182,6 +182,16 @@ FACES = (
         ),
     ),
     Part(
+        "dphist_pipeline/cli/ask/answer.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("if told.limit is not None and told.hides:", "if not vars(told):", "the end tells a hidden figure"),),
+    ),
+    Part(
+        "dphist_pipeline/cli/ask/_answer_rows.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("are_counts and asked.question in FIGURES", "False", "a table tells figures below the limit"),),
+    ),
+    Part(
         "dphist_pipeline/cli/ask/_answer_rows.py",
         (ANSWERS,),
         (

@@ -20,10 +20,15 @@ PERIODS = (
         "dphist_pipeline/publishing/told_numbers.py",
         ("answering/test_told_numbers.py",),
         (
-            Mutation('answer["cells"] != 1 and not', "not", "the noisy count of a cell, not its estimate"),
+            Mutation('= answer["cells"] != 1 and', "=", "the noisy count of a cell, not its estimate"),
             Mutation("if abs(below - above) <= EVEN else None", "", "± beside a number that is not in the middle"),
             Mutation("half = max(below, above)", "half = min(below, above)", "± that is narrower than its interval"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/told_numbers.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("(told < limit or unbiased < limit)", "told < limit", "an interval around a hidden figure"),),
     ),
     Part(
         "dphist_pipeline/answering/_period_sums.py",

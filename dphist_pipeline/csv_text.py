@@ -1,8 +1,8 @@
 """CSV files as text: in which encoding they are written, copies of them in UTF-8, and their header lines.
 
 Decoding never fails. In the encodings of one byte a sign, each byte is a sign of its own, also those to which
-windows-1252 gives none: two texts that differ in a file differ when they are read. In UTF-8 and UTF-16, bytes that are
-no text become `LOST`. None but UTF-16 lets a byte of one line change another line.
+windows-1252 gives none: two texts that differ in a file differ when they are read. In UTF-8, bytes that are no text
+become `LOST`. No byte of a line changes another line; in UTF-16 one would, so it is not read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-Encoding = Literal["utf-8", "windows-1252", "latin-1", "utf-16"]
+Encoding = Literal["utf-8", "windows-1252", "latin-1"]
 UTF_8: Encoding = "utf-8"
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 LOST = "\ufdd0"  # of Unicode's signs that no text holds
 PIECE = 1 << 22
 COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
+WRITE_ANEW = "write it anew as UTF-8: `iconv -f UTF-16 -t UTF-8 OLD > NEW`"
 
-_MARKS: dict[bytes, Encoding] = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # windows-1252 leaves five bytes without a sign; they stand for themselves, as in browsers.
 _SIGNS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
 
@@ -56,10 +56,8 @@ def decoded(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
     Args:
         file: read from where it stands to its end.
     """
-    piece = file.read(PIECE)
-    name = "utf-16-be" if piece.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
-    decoder = codecs.getincrementaldecoder(name if encoding == "utf-16" else UTF_8)("dphist.lost")
-    while piece:
+    decoder = codecs.getincrementaldecoder(UTF_8)("dphist.lost")
+    while piece := file.read(PIECE):
         match encoding:
             case "latin-1":
                 yield piece.decode("latin-1")
@@ -67,7 +65,6 @@ def decoded(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
                 yield codecs.charmap_decode(piece, "strict", _SIGNS)[0]
             case _:
                 yield decoder.decode(piece)
-        piece = file.read(PIECE)
     yield decoder.decode(b"", final=True)
 
 
@@ -83,23 +80,20 @@ def is_utf8(file: IO[bytes]) -> bool:
     return True
 
 
-def likely_encoding(start: bytes) -> Encoding:
-    """The encoding that the first bytes of a file look like: by their mark, by NULs, or since they are no UTF-8.
+def likely_encoding(start: bytes) -> Encoding | None:
+    """The encoding that the first bytes of a file look like; None for one that is not read, such as UTF-16.
 
     Args:
         start: a header line, or more; not cut within a sign.
     """
-    marked = _marked(start)
-    if marked is not None:
-        return marked
-    if b"\0" in start:
-        return "utf-16"
+    if 3 * start.count(b"\0") > len(start) or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
     return UTF_8 if is_utf8(BytesIO(start)) else "windows-1252"
 
 
 def says_encoding(start: bytes) -> bool:
     """Whether the first bytes of a file tell its encoding: plain ASCII without a mark is written alike in most."""
-    return _marked(start) is not None or b"\0" in start or not start.isascii()
+    return not start.isascii()
 
 
 def header_names(line: str, delimiter: str, quote: str) -> list[str]:
@@ -129,7 +123,3 @@ def header_names(line: str, delimiter: str, quote: str) -> list[str]:
     if not names:
         raise ValueError("its first line names no column")
     return names
-
-
-def _marked(start: bytes) -> Encoding | None:
-    return next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)

@@ -67,7 +67,7 @@ _OTHER_FORMS = (
     "  `2026-01-01 2027-01-01 month`: days       `-`: no axis",
 )
 NUMBERS_FIRST, TEXTS_FIRST = (_BINS, _CATEGORIES, *_OTHER_FORMS), (_CATEGORIES, _BINS, *_OTHER_FORMS)
-ENCODING = "In which encoding is the file: utf-8, windows-1252, latin-1 or utf-16?"
+ENCODING = "In which encoding is the file: utf-8, windows-1252 or latin-1?"
 WHY_ENCODING = (
     "The header line has no letter that tells. In the wrong one, a value with a letter such as ä or é is undeclared.",
     "Rule of thumb: windows-1252 for `CSV` of a spreadsheet on Windows; utf-8 for its `CSV UTF-8`, and else.",

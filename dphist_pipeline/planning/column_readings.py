@@ -65,7 +65,7 @@ def encoding_in_words(spec: ReleaseSpec) -> str:
         mend = " (if a spreadsheet on Windows wrote the file, perhaps `csv_encoding: windows-1252`)"
     broken = "a value with other bytes is read as undeclared, and a row with such a unit is left out"
     alone = "every byte is read as a letter, a wrong one where the file is written otherwise"
-    return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding in ('utf-8', 'utf-16') else alone}{mend}"
+    return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding == UTF_8 else alone}{mend}"
 
 
 def example_of(written: str) -> str:

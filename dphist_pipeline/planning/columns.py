@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import re
-from codecs import BOM_UTF16_BE
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dphist_pipeline.csv_text import (
     UTF_8,
+    WRITE_ANEW,
     Encoding,
     decoded,
     header_names,
@@ -146,6 +146,8 @@ def _kind(kind: pa.DataType) -> Kind:
 def _csv(file: Path) -> Layout:
     start = _first_bytes(file)
     encoding = likely_encoding(start)
+    if encoding is None:
+        raise columns_unknown(str(file), f"its bytes look like UTF-16, which is not read; {WRITE_ANEW}")
     text = "".join(decoded(BytesIO(start), encoding))
     line, problem = text.partition("\n")[0].removeprefix("\ufeff").rstrip("\r"), ""
     # Signs inside quotes part no fields.
@@ -181,8 +183,6 @@ def _first_bytes(file: Path) -> bytes:
     try:
         with closing(opened_csv(file)) as stream:
             start = stream.readline(LONGEST_HEADER)
-            if likely_encoding(start) == "utf-16" and not start.startswith(BOM_UTF16_BE):
-                start += stream.read(1)  # the second half of the sign for the end of the line
         if len(start) < LONGEST_HEADER:
             return start
     except OSError as error:

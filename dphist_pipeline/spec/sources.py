@@ -45,7 +45,7 @@ STORE = "s3://"
 FRAME = "frame:"
 ISO = "iso"
 _PLAIN_NAMES = {
-    **{"utf8": "utf-8", "utf16": "utf-16", "cp1252": "windows-1252"},
+    **{"utf8": "utf-8", "cp1252": "windows-1252"},
     **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
 }
 _OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"

@@ -77,7 +77,6 @@ READING = (
                 "lowered.index(name) + 1) < place", "lowered.index(name) + 1) < 0", "columns that DuckDB mixes up"
             ),
             Mutation('"ignore") or chr(byte)', '"replace") or chr(byte)', "two bytes of windows-1252 are one sign"),
-            Mutation('name = "utf-16-be" if', 'name = "utf-16-be" if not', "UTF-16 is read from the wrong end"),
         ),
     ),
     Part(

@@ -54,7 +54,10 @@ def test_csv_is_released_however_it_was_written(office: Office, content: bytes) 
     ("header", "says"),
     [
         (b"pati\xebnt,age,ward\n", "its bytes look like windows-1252: declare `csv_encoding: windows-1252`"),
-        ("patient,age,ward\n".encode("utf-16"), "its bytes look like utf-16: declare `csv_encoding: utf-16`"),
+        (
+            "patient,age,ward\n".encode("utf-16"),
+            "its bytes look like UTF-16, which is not read: write it anew as UTF-8",
+        ),
         (b"a,b,a\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
         (b"a,,b\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
         (b"\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),

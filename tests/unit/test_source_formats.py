@@ -194,9 +194,7 @@ def where(files: dict[str, bytes], **changes: Any) -> dict[tuple[int, int], int]
         ("utf-8", LOANS.encode("utf-8-sig")),
         ("windows-1252", LOANS.encode("cp1252")),
         ("cp1252", LOANS.encode("cp1252")),
-        ("utf-16", LOANS.encode("utf-16")),
-        ("utf-16", LOANS.encode("utf-16-le")),
-        ("UTF-16", "\ufeff".encode("utf-16-be") + LOANS.encode("utf-16-be")),
+        ("CP1252", LOANS.encode("cp1252")),
     ],
 )
 def test_csv_is_read_in_its_declared_encoding(name: str, content: bytes, pack: Any):
@@ -230,9 +228,9 @@ def test_files_in_folders_are_read_in_their_encoding_too():
 
 
 def test_an_encoding_that_nobody_reads_is_refused(tmp_path: Path):
-    says = "csv_encoding: is one of utf-8, windows-1252, latin-1, utf-16, not 'ebcdic'"
+    says = "csv_encoding: is one of utf-8, windows-1252, latin-1, not 'utf-16'"
     with pytest.raises(SpecError, match=says):
-        spec(tmp_path, **CSV, csv_encoding="ebcdic")
+        spec(tmp_path, **CSV, csv_encoding="utf-16")
     with pytest.raises(SpecError, match="csv_encoding: is one of"):
         spec(tmp_path, **CSV, csv_encoding=8)
 

@@ -59,9 +59,7 @@ class ReadingOptions:
     source_table: Annotated[str | None, typer.Option(metavar="TABLE", help="Of a database.")] = None
     csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="Between the fields of CSV.")] = ","
     csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="Around some fields of CSV.")] = ""
-    csv_encoding: Annotated[
-        str, typer.Option(metavar="NAME", help="Of CSV: utf-8, windows-1252, latin-1 or utf-16.")
-    ] = "utf-8"
+    csv_encoding: Annotated[str, typer.Option(metavar="NAME", help="Of CSV: utf-8, windows-1252 or latin-1.")] = "utf-8"
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
     unit_normalise: Annotated[

@@ -109,6 +109,8 @@ def _header(path: Path, source: SourcePlan) -> tuple[str, ...]:
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
+    if likely is None:
+        mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
         f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "

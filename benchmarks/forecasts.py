@@ -35,7 +35,16 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.evaluation.measuring import sanitize_with
 from dphist_pipeline.planning import stand_ins
-from dphist_pipeline.planning._expected_errors import CELL, Forecaster, Question, questions
+from dphist_pipeline.planning._expected_errors import (
+    CELL,
+    LITTLE,
+    WIDER,
+    WIDER_OF_ONE,
+    Expected,
+    Forecaster,
+    Question,
+    questions,
+)
 
 PROJECT = Path(__file__).resolve().parent.parent
 KEPT = PROJECT / "docs/measured/forecasts.json"
@@ -52,7 +61,13 @@ SAME_PEOPLE = (
     {"brazil_age", "brazil_homes"},
     {"lc_requests", "lc_funded"},
 )
+# The least share of real errors that told ranges must hold where factors are chosen, and the factors to choose from.
+WANTED, FACTORS = 0.97, (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0)
+KINDS = (("cell", False), ("sums", True))
 Errors = dict[str, list[float]]
+Factors = tuple[float, float]
+Case = dict[str, Any]
+Runs = dict[tuple[str, str], list[Case]]
 
 
 def sets(only: list[str]) -> Iterator[tuple[str, Counts]]:
@@ -110,6 +125,152 @@ def even_errors(counts: Counts, asked: list[Question]) -> list[float]:
     return [float(f"{np.sqrt(np.mean(gap**2)):.4g}") for gap in ((counts - even).ravel(), *gaps)]
 
 
+def ranges(case: dict[str, Any], place: int, source: str, wider: Factors) -> list[tuple[float, float]]:
+    """Told ranges of a cell (place 0) or a question: one by all invented shapes, or one by each earlier publication."""
+    if case["by_law"]:
+        return [(case["told"]["any"][place],) * 2]
+    found = case["told"].values() if source == "shapes" else case["told_by_stand_in"].values()
+    ends = [[errors[place] for errors in found]] if source == "shapes" else [[errors[place]] for errors in found]
+    factor = wider[place > 0]
+    return [(min(one) / factor, max(one) * factor) for one in ends]
+
+
+def held(cases: list[Case], source: str, wider: Factors, sums: bool) -> dict[str, Any]:
+    """In how many cases the real error lies in the told range, and below its top; and how wide ranges are."""
+    inside = below = of = 0
+    widths, above = [], 0.0
+    for case in cases:
+        for place in range(1, len(case["real"])) if sums else range(1):
+            for low, high in ranges(case, place, source, wider):
+                real = case["real"][place]
+                of, inside, below = of + 1, inside + (low <= real <= high), below + (real <= high)
+                above = max(above, real / max(high, 1e-9))
+                widths.append(high / max(low, 1e-9))
+    return {
+        **{"of": of, "held": inside, "share": round(inside / of, 4) if of else None, "below_top": below},
+        **{"median_width": round(float(np.median(widths)), 1) if of else None, "worst_above": round(above, 2)},
+    }
+
+
+def least_factors(cases: list[Case], source: str) -> Factors:
+    """The least factors of a list with which the ranges hold `WANTED` of the real errors of cells, and of sums."""
+    found = []
+    for sums in (False, True):
+        shares = ((factor, held(cases, source, (factor, factor), sums)["share"]) for factor in FACTORS)
+        found.append(next((factor for factor, share in shares if share >= WANTED), FACTORS[-1]))
+    return found[0], found[1]
+
+
+def strangers(cases: list[Case], name: str) -> list[Case]:
+    """The cases of other sets, without those of the same people."""
+    same = {name}.union(*(group for group in SAME_PEOPLE if name in group))
+    return [case for case in cases if case["set"] not in same]
+
+
+def left_out(cases: list[Case], source: str) -> dict[str, Any]:
+    """Each set judged by the least factors that the other sets need."""
+    parts: dict[str, list[int]] = {"cell": [0, 0], "sums": [0, 0]}
+    for name in dict.fromkeys(case["set"] for case in cases):
+        own, others = [case for case in cases if case["set"] == name], strangers(cases, name)
+        if not others:
+            continue
+        wider = least_factors(others, source)
+        for kind, sums in (("cell", False), ("sums", True)):
+            one = held(own, source, wider, sums)
+            parts[kind] = [parts[kind][0] + one["of"], parts[kind][1] + one["held"]]
+    return {
+        kind: {"of": of, "held": inside, "share": round(inside / max(of, 1), 4)} for kind, (of, inside) in parts.items()
+    }
+
+
+def judged(found: dict[str, Any]) -> dict[str, Any]:
+    """Verdicts on ranges, on what is named the best, and on the best three, from what was measured."""
+    simulated = [case for case in found["cases"] if not case["by_law"]]
+    judges = [case for case in simulated if case["set"] not in CHOSEN]
+    verdicts: dict[str, Any] = {"chosen_on": [*CHOSEN], "wider": [*WIDER], "wider_of_one": [*WIDER_OF_ONE]}
+    for source, wider in (("shapes", WIDER), ("stand_in", WIDER_OF_ONE)):
+        verdicts[source] = {
+            "all": {kind: held(simulated, source, wider, sums) for kind, sums in KINDS},
+            "held_out": {kind: held(judges, source, wider, sums) for kind, sums in KINDS},
+            "leave_one_out": left_out(simulated, source),
+            "least_on_chosen": least_factors([case for case in simulated if case["set"] in CHOSEN], source),
+        }
+    by_run: dict[tuple[str, str], list[Case]] = {}
+    for case in found["cases"]:
+        by_run.setdefault((case["set"], case["epsilon"]), []).append(case)
+    verdicts["best"] = {kind: best_named(found, by_run, sums) for kind, sums in KINDS}
+    verdicts["best_three"] = {
+        rule: best_three(found, by_run, rule) for rule in ("now", "middle of ranges", "top of ranges")
+    }
+    return verdicts
+
+
+def real_error(case: Case, place: int) -> float:
+    """Of a release of the set; by the law of the noise where that is exact."""
+    return float(case["told"]["any"][place] if case["by_law"] else case["real"][place])
+
+
+def tenth(found: dict[str, Any], name: str) -> int:
+    """The place of the question that a recommendation for sums is for: about a tenth of the cells."""
+    facts = found["sets"][name]
+    wanted = np.prod(facts["shape"]) / 10
+    return int(np.argmin([abs(cells - wanted) for cells in facts["cells"][1:]])) + 1
+
+
+def best_named(found: dict[str, Any], by_run: Runs, sums: bool) -> dict[str, Any]:
+    """How often one mechanism is called the best by the invented shapes, and how often none was nearer by a tenth."""
+    named = right = 0
+    for (name, _), cases in by_run.items():
+        place = tenth(found, name) if sums else 0
+        told = [ranges(case, place, "shapes", WIDER)[0] for case in cases]
+        best = min(range(len(told)), key=lambda at: told[at][1])
+        if all(low > told[best][1] for at, (low, _) in enumerate(told) if at != best):
+            named += 1
+            right += real_error(cases[best], place) <= 1.1 * min(real_error(case, place) for case in cases)
+    return {"of": len(by_run), "named": named, "right": right}
+
+
+def best_three(found: dict[str, Any], by_run: Runs, rule: str) -> dict[str, Any]:
+    """The real errors of the three that a rule puts first, by the least of all; and how many tell next to nothing."""
+    nearest: dict[str, list[float]] = {"cell": [], "sums": []}
+    nothing = 0
+    for (name, epsilon), cases in by_run.items():
+        place = tenth(found, name)
+        first = sorted(range(len(cases)), key=lambda at: _rank(found, cases, rule, place, epsilon)[at])[:3]
+        for kind, at in (("cell", 0), ("sums", place)):
+            errors = [real_error(case, at) for case in cases]
+            nearest[kind].append(min(errors[one] for one in first) / max(min(errors), 1e-9))
+        even = found["sets"][name]["even"]["real"][0]
+        nothing += sum(real_error(cases[one], 0) >= LITTLE * even for one in first)
+    told = {
+        kind: {"mean": round(float(np.exp(np.mean(np.log(one)))), 3), "worst": round(max(one), 2)}
+        for kind, one in nearest.items()
+    }
+    return {**told, "of": 3 * len(by_run), "tell_little": nothing}
+
+
+def _rank(found: dict[str, Any], cases: list[Case], rule: str, place: int, epsilon: str) -> list[Any]:
+    """Numbers that sort the mechanisms of a run; `now` is how `forecast` ranks them."""
+    if rule != "now":
+        ends = [ranges(case, 0, "shapes", WIDER)[0] for case in cases]
+        return [low * high if rule == "middle of ranges" else high for low, high in ends]
+    facts = found["sets"][cases[0]["set"]]
+    shape, cells = tuple(facts["shape"]), facts["cells"]
+    counts = stand_ins.declared_shapes(shape, facts["records"])
+    forecaster = Forecaster(shape, 1, questions(shape), counts, 1)
+    told = [
+        Expected(
+            case["mechanism"],
+            Fraction(epsilon),
+            case["by_law"],
+            {name: dict(zip(cells, errors, strict=True)) for name, errors in case["told"].items()},
+            *(None, {}, {}),
+        )
+        for case in cases
+    ]
+    return forecaster.ranks(told, [CELL, cells[place]], Fraction(epsilon))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", nargs="+", default=["1", "0.1"])
@@ -121,6 +282,11 @@ def main() -> None:
     target = PROJECT / "benchmarks/results/forecasts.json"
     target.parent.mkdir(exist_ok=True)
     found: dict[str, Any] = {"releases": given.releases, "sets": {}, "cases": []}
+    if given.again:
+        found = json.loads(KEPT.read_text())
+        KEPT.write_text(json.dumps({**found, **judged(found)}) + "\n")
+        print(json.dumps(judged(found), indent=1))
+        return
     start = time.process_time()
     for name, counts in sets(given.only):
         shape = counts.shape
@@ -138,8 +304,10 @@ def main() -> None:
             found["processor_seconds"] = round(time.process_time() - start)
             target.write_text(json.dumps(found) + "\n")
             print(name, epsilon, found["processor_seconds"], flush=True)
-    if given.keep:
-        KEPT.write_text(json.dumps(found) + "\n")
+    found |= judged(found)
+    for path in [target, *[KEPT] * given.keep]:
+        path.write_text(json.dumps(found) + "\n")
+    print(json.dumps(judged(found), indent=1))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import cast
+from typing import ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -79,7 +79,14 @@ class DomainRefused(Refused):
 
 
 class Mechanism(ABC):
-    """One way to turn exact counts behind doors into an estimate; subclasses are frozen dataclasses."""
+    """One way to turn exact counts behind doors into an estimate; subclasses are frozen dataclasses.
+
+    Attributes:
+        keeps_own_sums: whether whole counts keep the sums of its estimates, where these are nearer than the sums of its
+            unbiased cells; see `estimates.whole_tables`. A publication says so, so a change speaks for new ones alone.
+    """
+
+    keeps_own_sums: ClassVar[bool] = False
 
     @abstractmethod
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:

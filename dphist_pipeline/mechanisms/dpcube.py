@@ -73,6 +73,8 @@ def _read(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
 class DPCube(Mechanism):
     """Settings:"""
 
+    keeps_own_sums: ClassVar[bool] = True
+
     structure_share: Annotated[
         Fraction,
         Field(gt=0, lt=1),

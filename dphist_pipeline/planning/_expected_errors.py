@@ -34,7 +34,7 @@ PLACES = 64
 SEED = 20_120_401
 # Real counts are like none of the invented ones, and an earlier publication has its own noise: a told range is wider
 # than the simulated errors, by these factors for a cell and for sums. See benchmarks/forecasts.py for what that holds.
-WIDER, WIDER_OF_ONE = (1.25, 1.6), (1.5, 2.0)
+WIDER, WIDER_OF_ONE = (1.25, 1.6), (2.0, 2.5)
 # How a mechanism ranks: an error counts as this part of plain noise at least, so that being nearer still where hardly
 # anything is to be told is no gain.
 LEAST_GAIN = 1 / 3

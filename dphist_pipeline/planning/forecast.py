@@ -39,7 +39,7 @@ TINY = 0.01
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
 # Simulated releases of each mechanism: one on each of several tables, more on the only one.
-MOST_REPEATS, ENOUGH_CELLS = 5, 2_000
+MOST_REPEATS, ENOUGH_CELLS = 5, 20_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.estimates.whole_tables import OWN_SUMS, SHIFTS, SURE_CELLS, whole_table
+from dphist_pipeline.estimates.whole_tables import Way, whole_table
 
 PROJECT = Path(__file__).resolve().parent.parent
 KEPT = PROJECT / "docs/measured/whole_tables.json"
@@ -74,8 +74,7 @@ def digits(number: float) -> float:
 
 def number_of(way: str, mechanism: str) -> int:
     """How whole counts are fitted before, and by what publications of the mechanism say now."""
-    own = mechanisms.build(mechanism, {}).keeps_own_sums
-    return SHIFTS if way == "before" else OWN_SUMS if own else SURE_CELLS
+    return Way.SHIFTS if way == "before" else mechanisms.build(mechanism, {}).whole_way
 
 
 def measure(name: str, exact: np.ndarray, mechanism: str, epsilon: str, releases: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from dphist_pipeline.answering.quality_tables import in_other
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
-from dphist_pipeline.estimates.whole_tables import SHIFTS, WholeTable, whole_table, with_distances
+from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table, with_distances
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.picture_sums import words_of_ends
 from dphist_pipeline.publishing.published_files import WHOLE
@@ -210,7 +210,7 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
         unbiased = values  # which needs no band around it, and half the memory
     cells = published_unbiased(audit, unbiased)
     if WHOLE not in audit["files"]:
-        return whole_table(domain, values, cells, way=audit.get("whole_counts", SHIFTS))
+        return whole_table(domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {}))
     counts = pq.ParquetFile(folder / WHOLE).read()["whole_count"].to_numpy().reshape(domain.shape)
     return with_distances(domain, counts, values, cells)
 

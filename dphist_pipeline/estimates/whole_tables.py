@@ -9,7 +9,7 @@ Groups are the levels of a hierarchy, or blocks of 8, 64, … neighbours on an a
 A publication says which of three ways its whole counts are fitted, and one that says nothing has the first. By shifts,
 large cells pay for the positive noise of empty ones in the same sums, so their mean error is not 0. In the second way,
 estimates that are surely above 0 stand, and all others are fitted to what sums leave. The third is for mechanisms
-whose estimates have better sums than the unbiased cells: it keeps the sums of the estimates.
+whose estimates have better sums than the unbiased cells: it is the second with the sums of the estimates.
 
 This is post-processing of what is published. Whole counts have no intervals: use the unbiased estimates for those.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import combinations
 
 import numpy as np
@@ -38,11 +39,18 @@ BLOCK = 8
 # they are shifted. Measured on public and on sparse tables (`benchmarks/whole_tables.py`): from 0.01 to 0.5 errors of
 # cells fall and errors of marginal sums rise; at 0.1 both are smaller than those of the unbiased estimates everywhere.
 SLACK = 0.1
-SHIFTS, SURE_CELLS, OWN_SUMS = 1, 2, 3
 # From where on an estimate begins to stand, and from where on all of it does, in standard deviations of a cell's noise.
 # A count above ten of them is seldom told as less than nine. Chosen on sf_cabs, lc_funded, brazil_homes and hepth.
 BEGINS, STANDS = 6.0, 9.0
 _FAR = 1e6
+
+
+class Way(IntEnum):
+    """How whole counts are fitted, as an audit says it; one that says nothing has the first."""
+
+    SHIFTS = 1
+    SURE_CELLS = 2
+    OWN_SUMS = 3
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class WholeTable:
 
 
 def whole_table(
-    domain: Domain, values: Reals, unbiased: Unbiased | None, sums: NoisySums | None = None, way: int = SHIFTS
+    domain: Domain, values: Reals, unbiased: Unbiased | None, sums: NoisySums | None = None, way: int = Way.SHIFTS
 ) -> WholeTable:
     """Non-negative whole counts near the published estimates, with sums near the unbiased ones.
 
@@ -87,7 +95,7 @@ def whole_table(
         values: published estimates, shape of the domain.
         unbiased: unbiased estimates of the cells; without them, sums are those of `values`.
         sums: noisy sums of groups of cells; the total is taken from them if its variance is smaller.
-        way: `SHIFTS`, `SURE_CELLS` or `OWN_SUMS`; the second is the first where the law of the noise is not known.
+        way: a `Way`, or its number; without the law of the noise, no cell is sure.
 
     Returns:
         Sums of whole counts along the axes in their order, and along groups, are within 1 of the fitted ones.
@@ -99,13 +107,13 @@ def whole_table(
     every, total = tuple(range(values.ndim)), _total(basis, widths, sums)
     near = values if values is basis else np.clip(values, *_ends(basis, widths.of(every)))
     deviation = math.sqrt(widths.variance(every))
-    if way == OWN_SUMS:
+    summed = near if way == Way.OWN_SUMS else basis
+    if way == Way.OWN_SUMS:
         total = np.maximum(np.clip(near.sum(keepdims=True).ravel(), *_ends(basis.sum(), widths.of(()))), 0.0)
-        fitted = _fitted(near, near, levels, total)
-    elif way == SURE_CELLS and math.isfinite(deviation):
-        fitted = _beside_sure_cells(near, basis, levels, total, deviation)
+    if way != Way.SHIFTS and math.isfinite(deviation):
+        fitted = _beside_sure_cells(near, summed, levels, total, deviation)
     else:
-        fitted = _fitted(near, basis, levels, total)
+        fitted = _fitted(near, summed, levels, total)
     counts = round_nested(fitted, levels)
     return WholeTable(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 

@@ -82,11 +82,11 @@ class Mechanism(ABC):
     """One way to turn exact counts behind doors into an estimate; subclasses are frozen dataclasses.
 
     Attributes:
-        keeps_own_sums: whether whole counts keep the sums of its estimates, where these are nearer than the sums of its
-            unbiased cells; see `estimates.whole_tables`. A publication says so, so a change speaks for new ones alone.
+        whole_way: how whole counts are fitted, a number of `Way` in `estimates.whole_tables`: 3 where the sums of its
+            estimates are nearer than those of its unbiased cells. A publication says it, so a change is for new ones.
     """
 
-    keeps_own_sums: ClassVar[bool] = False
+    whole_way: ClassVar[int] = 2
 
     @abstractmethod
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:

@@ -73,7 +73,7 @@ def _read(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
 class DPCube(Mechanism):
     """Settings:"""
 
-    keeps_own_sums: ClassVar[bool] = True
+    whole_way: ClassVar[int] = 3
 
     structure_share: Annotated[
         Fraction,

@@ -30,7 +30,7 @@ from dphist_pipeline.mechanisms import Mechanism
 class Multiscale(Mechanism):
     """Settings: none."""
 
-    keeps_own_sums: ClassVar[bool] = True
+    whole_way: ClassVar[int] = 3
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a level outside the sampler's range."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
-from dphist_pipeline.estimates.whole_tables import OWN_SUMS, SURE_CELLS
 from dphist_pipeline.ledger.entries import Look
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing.engines import engine_of
@@ -52,17 +51,12 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "settings": mechanisms.settings_of(spec.build_mechanism()),
         **_queries(spec),
         "cells": spec.cells,
-        **({"whole_counts": _way_of(spec)} if spec.family is None else {}),
+        **({"whole_counts": spec.build_mechanism().whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": spec.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
-
-
-def _way_of(spec: ReleaseSpec) -> int:
-    """How the whole counts of the publication are fitted, now and whenever its catalogue is built anew."""
-    return OWN_SUMS if spec.build_mechanism().keeps_own_sums else SURE_CELLS
 
 
 def _queries(spec: ReleaseSpec) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
@@ -28,6 +29,8 @@ from dphist_pipeline.mechanisms import Mechanism
 @dataclass(frozen=True)
 class Multiscale(Mechanism):
     """Settings: none."""
+
+    whole_way: ClassVar[int] = 3
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a level outside the sampler's range."""

@@ -32,7 +32,7 @@ def forecast(
     spec: SpecArgument,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: around the spec's."),
+        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: the spec's."),
     ] = None,
     mechanism: MechanismsOption = None,
     stand_in: Annotated[
@@ -40,7 +40,7 @@ def forecast(
         typer.Option(
             metavar="COUNTS",
             help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release. "
-            "Default: the latest publication of this release, else invented shapes.",
+            "Default: the latest publication of this release or of a related one, else invented shapes.",
         ),
     ] = None,
     workload: Annotated[
@@ -62,7 +62,9 @@ def forecast(
     ] = None,
     repeat: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; fewer if large."),
+        typer.Option(
+            min=1, max=MOST_REPEATS, help="Simulated releases of each table. Default: 1; up to 5 of a stand-in."
+        ),
     ] = None,
     units_by_rows: Annotated[
         str | None,
@@ -80,7 +82,11 @@ def forecast(
     ] = None,
     serves: ServesOption = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every mechanism, not the spec's and the three with the least errors.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Show every mechanism, not the spec's and the best three alone; other epsilons, bounds and periods.",
+        ),
     ] = False,
     decimals: DecimalsOption = None,
     store: StoreOption = None,
@@ -112,7 +118,7 @@ def forecast(
     study = prepare(
         *(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows),
         workloads=workload or [],
-        every=every,
+        whole=every,
     )
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)

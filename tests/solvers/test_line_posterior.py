@@ -62,6 +62,20 @@ def test_stand_ins_are_divided_out_as_by_dense_matrices(size):
     assert found == pytest.approx(np.linalg.solve(law, np.column_stack([lines, sums.T])), rel=1e-6, abs=1e-9)
 
 
+def test_stand_ins_that_tell_more_than_the_law_leave_one_with_variances():
+    source, size = np.random.default_rng(7), 16
+    chain = [(1 << level,) for level in range(4, -1, -1)]
+    given = HalvedBoxes.around(chain, np.ones(size), [1.0] * 5, [NOTHING] * 5, 1.0)
+    spread = [np.full(size >> level, float(1 << level)) for level in range(4, -1, -1)]
+    for told in (0.5, 5.0, 500.0):
+        precisions = [*(np.full(size >> level, told) for level in range(4, 0, -1)), np.empty(0)]
+        offsets = [source.normal(size=one.size) for one in precisions]
+        rest = line_posterior._without_stand_ins(given.halves, spread, offsets, precisions, np.eye(size), 1e-3)
+        covariance = rest[:, 1:]
+        assert covariance == pytest.approx(covariance.T, rel=1e-6, abs=1e-9)
+        assert np.linalg.eigvalsh(covariance).min() > 0
+
+
 def test_rough_counts_far_above_the_noise_are_the_least_squares_ones():
     source = np.random.default_rng(3)
     given = weighed(source.integers(20_000, 90_000, 200), 1.0, source)

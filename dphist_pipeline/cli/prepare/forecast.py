@@ -103,7 +103,7 @@ def forecast(
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
-    serving = _serving(checked, serves, records) if serves is not None else None
+    serving = _serving(checked, serves) if serves is not None else None
     if serving is not None and not as_json:
         is_own = (serving.mechanism, dict(serving.settings)) == (checked.mechanism, dict(checked.settings))
         own = "which is the spec's" if is_own else f"the spec has `{checked.mechanism}`"
@@ -130,14 +130,12 @@ def forecast(
     print_lines(["", *found.notes()])
 
 
-def _serving(spec: ReleaseSpec, serves: Serves, records: int | None) -> Serving:
+def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
     """The mechanism that the rule names for the declared axes."""
     if (serves == "tables") != (spec.family is not None):
         have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
-    from dphist_pipeline.planning.stand_ins import RECORDS
-
-    return mechanism_for(serves, spec.domain.shape, spec.mechanism_epsilon / spec.sensitivity, records or RECORDS)
+    return mechanism_for(serves, len(spec.domain.shape))
 
 
 def _targets(written: Sequence[str]) -> dict[str, float]:

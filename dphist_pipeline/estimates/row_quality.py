@@ -224,12 +224,15 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
 
 
-def rest_in_words(found: Mapping[str | None, Sequence[Cut]], least: int = 0) -> str:
+def rest_in_words(
+    found: Mapping[str | None, Sequence[Cut]], least: int = 0, labels: Mapping[str, str] | None = None
+) -> str:
     """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
 
     Args:
         found: see `cuts`.
         least: no smaller number is told; see `shown_below`.
+        labels: what readers call the axes, by name.
     """
     others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
     named = [axis for axis, made in others.items() if made]
@@ -237,7 +240,10 @@ def rest_in_words(found: Mapping[str | None, Sequence[Cut]], least: int = 0) -> 
         return ""
     alone = all(len(others[axis]) == len(found[axis]) for axis in named)
     most = max(least, *(cut.possible[1] for axis in named for cut in others[axis]))
-    values = {"axes": gettext(" or ").join(map(str, named)), "number": number_text(f"{most:,.0f}")}
+    values = {
+        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in named),
+        "number": number_text(f"{most:,.0f}"),
+    }
     if alone:
         return gettext(
             "No value of %(axes)s stands out from the noise among the rows cut (95 %% for all together): of the rows "
@@ -265,7 +271,11 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
         values = {"number": about, "lower": lower, "upper": upper}
         if cut.about < limit:
-            return [*said, f"{capped} {_few_cut(seen(rows), limit)}", *filter(None, [rest_in_words(found, limit)])]
+            return [
+                *said,
+                f"{capped} {_few_cut(seen(rows), limit)}",
+                *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))]),
+            ]
         if not cut.tells:
             little = gettext(
                 "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the interval "
@@ -283,7 +293,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
                     points=points,
                 )
             )
-    return [*said, *filter(None, [rest_in_words(found, limit)])]
+    return [*said, *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))])]
 
 
 def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:

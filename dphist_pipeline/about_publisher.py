@@ -17,6 +17,7 @@ from dphist_pipeline.languages.texts import LANGUAGES
 
 NAME = "about.json"
 MOST_LETTERS = 1000
+_PAGES = ("access_body_homepage", "homepage", "publisher_type", "health_theme", "purpose")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\[\]._~:/?#@!$&()*+,;=%-]{1,999}", re.ASCII)
 _MAIL = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,200}", re.ASCII)
 
@@ -41,6 +42,13 @@ class About:
         health_category: a category of health data as the European Health Data Space lists them, as an address.
         access_body: the health data access body, by name.
         access_body_contact: its address of mail or of a page.
+        access_body_homepage: its page; `access_body_contact` if that is a page and this is empty.
+        homepage: the office's own page.
+        publisher_type: what kind of office it is, as the address of a concept of a portal's list.
+        publisher_note: what the office does, in a sentence.
+        trusted_data_holder: whether the office is a trusted holder of health data by law: `yes` or `no`.
+        health_theme: the subject within health, as the address of a concept of a portal's list.
+        purpose: what the tables are published for, as the address of a concept.
         language: of pages whose spec says none; English if it is empty or no language that is known.
     """
 
@@ -59,6 +67,13 @@ class About:
     health_category: str = ""
     access_body: str = ""
     access_body_contact: str = ""
+    access_body_homepage: str = ""
+    homepage: str = ""
+    publisher_type: str = ""
+    publisher_note: str = ""
+    trusted_data_holder: str = ""
+    health_theme: str = ""
+    purpose: str = ""
     language: str = ""
 
     @classmethod
@@ -118,6 +133,10 @@ def _fault(name: str, text: Any) -> str:
         return f"{name!r} is no text"
     if name == "language" and text and text not in LANGUAGES:
         return f"there is no language {text!r}; the languages are {', '.join(sorted(LANGUAGES))}"
+    if name in _PAGES and text and not link_of(text).startswith("http"):
+        return f"{name!r} is no address that begins with http:// or https://"
+    if name == "trusted_data_holder" and text not in ("", "yes", "no"):
+        return f"{name!r} is neither 'yes' nor 'no'"
     return ""
 
 

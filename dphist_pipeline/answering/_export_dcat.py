@@ -32,6 +32,8 @@ _CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dcatap": "http://data.europa.eu/r5r/",
     "dct": "http://purl.org/dc/terms/",
+    "dpv": "https://w3id.org/dpv#",
+    "eli": "http://data.europa.eu/eli/ontology#",
     "foaf": "http://xmlns.com/foaf/0.1/",
     "healthdcatap": "http://healthdataportal.eu/ns/health#",
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
@@ -41,12 +43,14 @@ _CONTEXT = {
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
 _MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_FORMATS = {"csv": "CSV", "parquet": "PARQUET"}
 _DATATYPES = {"string": "string", "double": "double", "bool": "boolean", "date32[day]": "date"}
 _NEEDED = ("publisher", "address")
 _NEEDED_FOR_HEALTH = (*_NEEDED, "contact", "legislation", "health_category", "access_body", "access_body_contact")
 _LINKS = ("contact", "legislation", "health_category", "access_body_contact")
 
 Node = dict[str, Any]
+_OPEN: Node = {"@id": f"{_EU}/access-right/PUBLIC", "@type": "dct:RightsStatement"}
 
 
 def dcat_ap(exported: Exported) -> list[str]:
@@ -83,14 +87,16 @@ def health_dcat_ap(exported: Exported) -> list[str]:
         ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
     """
     record, about = _Record(exported, _NEEDED_FOR_HEALTH), exported.about
-    body = {"foaf:name": about.access_body, "cv:contactPoint": _contact_point(about.access_body_contact)}
+    mail_or_page, page = about.access_body_contact, about.access_body_homepage
+    body = {"foaf:name": about.access_body, "cv:contactPoint": _contact_point(mail_or_page)}
     return _written(
         record.dataset(default_theme="HEAL")
         | {
-            "dct:publisher": record.publisher() | {"cv:contactPoint": _contact_point(about.contact)},
+            "dct:publisher": record.health_publisher(),
             "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
-            "healthdcatap:hdab": {"@type": "foaf:Agent", **body},
+            "healthdcatap:hdab": {"@type": "foaf:Agent", **body, **_reached(mail_or_page, page)},
             "healthdcatap:healthCategory": _concept(about.health_category, about.health_category),
+            **_concepts({"healthdcatap:healthTheme": about.health_theme, "dpv:hasPurpose": about.purpose}),
             "healthdcatap:hasStructuredData": {"@value": True},
             "healthdcatap:hasVariables": record.variables(),
         }
@@ -117,23 +123,39 @@ class _Record:
             "foaf:name": self._about.publisher,
         }
 
+    def health_publisher(self) -> Node:
+        """The publisher with what catalogues of health data ask about it, as far as the office told."""
+        about = self._about
+        return {
+            **self.publisher(),
+            "cv:contactPoint": _contact_point(about.contact),
+            **_reached(about.contact, about.homepage),
+            **_concepts({"healthdcatap:publisherType": about.publisher_type}),
+            **({"healthdcatap:publisherNote": about.publisher_note} if about.publisher_note else {}),
+            **(
+                {"healthdcatap:trustedDataHolder": {"@value": about.trusted_data_holder == "yes"}}
+                if about.trusted_data_holder
+                else {}
+            ),
+        }
+
     def dataset(self, default_theme: str = "") -> Node:
         about = self._about
-        contact = _kind(about.publisher, about.contact)
+        contact = _kind(about.publisher, about.contact, about.homepage)
         theme, words = _theme(about.theme or default_theme), about.words()
         return {
             "@id": self._id,
             "@type": "dcat:Dataset",
             "dct:title": title_of(self._exported),
             "dct:description": self._description(),
-            "dct:identifier": self._id,
+            "dct:identifier": {"@type": "xsd:anyURI", "@value": self._id},
             "dct:publisher": self.publisher(),
             **({"dcat:contactPoint": contact} if contact else {}),
             **({"dcat:theme": theme} if theme else {}),
             **({"dcat:keyword": words} if words else {}),
             **({"dct:spatial": _location(about.spatial)} if about.spatial else {}),
             **self._times(),
-            "dct:accessRights": _rights(f"{_EU}/access-right/PUBLIC"),
+            "dct:accessRights": _OPEN,
             "dct:provenance": {"@type": "dct:ProvenanceStatement", "rdfs:label": self._provenance()},
             "dcat:landingPage": {"@id": self._page, "@type": "foaf:Document"},
             **self._law(),
@@ -204,7 +226,11 @@ class _Record:
 
     def _law(self) -> Node:
         law = link_of(self._about.legislation)
-        return {"dcatap:applicableLegislation": {"@id": law}} if law.startswith("http") else {}
+        return (
+            {"dcatap:applicableLegislation": {"@id": law, "@type": "eli:LegalResource"}}
+            if law.startswith("http")
+            else {}
+        )
 
     def _distributions(self) -> Iterator[Node]:
         for address, file in self._files():
@@ -217,8 +243,9 @@ class _Record:
                 "@type": "dcat:Distribution",
                 "dct:title": f"{title_of(self._exported)}, as {'CSV' if ending == 'csv' else 'Parquet'}",
                 "dct:description": "One row for each cell of the latest revision of each period.",
-                "dcat:accessURL": {"@id": self._page},
-                "dcat:downloadURL": {"@id": address},
+                "dcat:accessURL": {"@id": self._page, "@type": "rdfs:Resource"},
+                "dcat:downloadURL": {"@id": address, "@type": "rdfs:Resource"},
+                "dct:format": {"@id": f"{_EU}/file-type/{_FORMATS[ending]}", "@type": "dct:MediaTypeOrExtent"},
                 "dcat:mediaType": {"@id": media, "@type": "dct:MediaType"},
                 "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str(file.stat().st_size)},
                 "spdx:checksum": {
@@ -229,6 +256,7 @@ class _Record:
                     },
                     "spdx:checksumValue": {"@type": "xsd:hexBinary", "@value": digest},
                 },
+                "dct:rights": _OPEN,
                 **({"dct:license": _licence(self._about.license)} if self._about.license else {}),
                 **self._law(),
             }
@@ -301,8 +329,9 @@ def _concept(address: str, label: str) -> Node:
     return {"@id": address, "@type": "skos:Concept", "skos:prefLabel": label}
 
 
-def _rights(address: str) -> Node:
-    return {"@id": address, "@type": "dct:RightsStatement"}
+def _concepts(addresses: Mapping[str, str]) -> Node:
+    """The properties that have an address, each a concept."""
+    return {name: _concept(address, address) for name, address in addresses.items() if address}
 
 
 def _location(text: str) -> Node:
@@ -320,11 +349,27 @@ def _licence(text: str) -> Node:
     return {"@type": "dct:LicenseDocument", "rdfs:label": text}
 
 
-def _kind(name: str, contact: str) -> Node | None:
-    """A contact in the words of vcard; None for words that are no address."""
+def _kind(name: str, contact: str, homepage: str) -> Node | None:
+    """A contact in the words of vcard; None without any address."""
+    mail, page = _mail_and_page(contact, homepage)
+    told = {"vcard:hasEmail": mail, "vcard:hasURL": page}
+    links = {name: {"@id": link} for name, link in told.items() if link}
+    return {"@type": "vcard:Kind", "vcard:fn": name, **links} if links else None
+
+
+def _reached(contact: str, homepage: str) -> Node:
+    """Where an agent is reached, in the words of foaf."""
+    mail, page = _mail_and_page(contact, homepage)
+    return {
+        **({"foaf:mbox": {"@id": mail}} if mail else {}),
+        **({"foaf:homepage": {"@id": page, "@type": "foaf:Document"}} if page else {}),
+    }
+
+
+def _mail_and_page(contact: str, homepage: str) -> tuple[str, str]:
+    """An address of mail and one of a page; empty where neither text is one. A contact's own page goes before."""
     link = link_of(contact)
-    where = "vcard:hasEmail" if link.startswith("mailto:") else "vcard:hasURL"
-    return {"@type": "vcard:Kind", "vcard:fn": name, where: {"@id": link}} if link else None
+    return (link, link_of(homepage)) if link.startswith("mailto:") else ("", link or link_of(homepage))
 
 
 def _contact_point(contact: str) -> Node:

@@ -16,6 +16,7 @@ from dphist_pipeline.estimates.failed_rows import MISSED
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.notes import UNSEEN
 from dphist_pipeline.languages.texts import gettext, marked, ngettext, number_text, translated, whole
+from dphist_pipeline.shown_below import limit_of
 
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
@@ -223,15 +224,26 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
 
 
-def rest_in_words(found: Mapping[str | None, Sequence[Cut]]) -> str:
-    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told."""
+def rest_in_words(
+    found: Mapping[str | None, Sequence[Cut]], least: int = 0, labels: Mapping[str, str] | None = None
+) -> str:
+    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
+
+    Args:
+        found: the cuts of each axis; those of all rows, under None, are not heeded.
+        least: no smaller number is told; see `shown_below`.
+        labels: what readers call the axes, by name.
+    """
     others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
     named = [axis for axis, made in others.items() if made]
     if not named:
         return ""
     alone = all(len(others[axis]) == len(found[axis]) for axis in named)
-    most = max(cut.possible[1] for axis in named for cut in others[axis])
-    values = {"axes": gettext(" or ").join(map(str, named)), "number": number_text(f"{most:,.0f}")}
+    most = max(least, *(cut.possible[1] for axis in named for cut in others[axis]))
+    values = {
+        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in named),
+        "number": number_text(f"{most:,.0f}"),
+    }
     if alone:
         return gettext(
             "No value of %(axes)s stands out from the noise among the rows cut (95 %% for all together): of the rows "
@@ -252,12 +264,18 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         audit: of a publication that bought a quality table.
         found: see `cuts`; None stands for all rows.
     """
-    said = [failed] if (failed := failed_nearly_all(rows)) else []
+    said, limit = [failed] if (failed := failed_nearly_all(rows)) else [], limit_of(audit) or 0
     if None in found:
         (cut,) = found[None]
         capped = _most_counted(audit)
         about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
         values = {"number": about, "lower": lower, "upper": upper}
+        if cut.about < limit:
+            return [
+                *said,
+                f"{capped} {_few_cut(seen(rows), limit)}",
+                *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))]),
+            ]
         if not cut.tells:
             little = gettext(
                 "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the interval "
@@ -275,7 +293,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
                     points=points,
                 )
             )
-    return [*said, *filter(None, [rest_in_words(found)])]
+    return [*said, *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))])]
 
 
 def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
@@ -285,6 +303,17 @@ def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
         f"{points} points (95 %), however they lie."
     )
     return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
+
+
+def _few_cut(first: int, limit: int) -> str:
+    """What is said in place of a number of rows cut that is below the limit of figures."""
+    return gettext(
+        "Among the first %(first)s rows of each (%(unseen)s), the published figure of rows that this cap cut is below "
+        "%(limit)s.",
+        first=first,
+        unseen=translated(UNSEEN),
+        limit=limit,
+    )
 
 
 def _cut_in_words(values: Mapping[str, str]) -> str:
@@ -317,12 +346,15 @@ def seen(rows: Sequence[Row]) -> int:
     return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
 
 
-def failures(rows: Sequence[Row], most: Mapping[str | None, float] | None = None) -> tuple[list[Row], str]:
+def failures(
+    rows: Sequence[Row], most: Mapping[str | None, float] | None = None, least: int = 0
+) -> tuple[list[Row], str]:
     """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
 
     Args:
         rows: others of the quality table are left out.
         most: rows that they can be at most; see `failed_rows.most_failed`.
+        least: no smaller number is told of the others; see `shown_below`.
 
     Returns:
         Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
@@ -330,11 +362,11 @@ def failures(rows: Sequence[Row], most: Mapping[str | None, float] | None = None
     told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
     lines = sum(row["axis"] is not None for row in rows)
     tops = [(most or {}).get(row["axis"], math.inf) for row in told]
-    return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops)
+    return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops, least)
 
 
 def standing_out(
-    numbers: Sequence[Row], lines: int, called: str, counted: str, tops: Sequence[float] = ()
+    numbers: Sequence[Row], lines: int, called: str, counted: str, tops: Sequence[float] = (), least: int = 0
 ) -> tuple[list[Row], str]:
     """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
 
@@ -344,6 +376,7 @@ def standing_out(
         counted: what they count.
         tops: that each of the numbers can be at most, together but with a probability of `failed_rows.MISSED`. A number
             whose interval lies above it is not shown: noise made it.
+        least: no smaller number is told of the others; see `shown_below`.
 
     Returns:
         Rows whose interval is the one for all together, and a sentence that may be empty.
@@ -360,7 +393,7 @@ def standing_out(
             others.append(upper)
     if not others:
         return shown, ""
-    other, most = "other " if shown else "", f"{max(others):,.0f} {counted}"
+    other, most = "other " if shown else "", f"{max(least, *others):,.0f} {counted}"
     if len(others) == 1:
         one = called.removeprefix("numbers")
         return shown, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."

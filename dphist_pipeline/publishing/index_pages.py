@@ -270,7 +270,10 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         picker=bool(_picker(folder)) and newest is not None,
     )
     shown, downloads = told[:most], _downloads(folder)
-    limit = next((one.limit for one in told if one.limit), 0)
+    # Where periods have different limits, the strictest that hid something; else the newest.
+    newest_limit = next((one.limit for one in told if one.limit), 0)
+    limit = max((one.limit for one in told if one.below), default=newest_limit)
+    not_shown = max((one.limit for one in standing[:most] if one.below), default=0)
     return render(
         "release_index.html.j2",
         summary=summary,
@@ -287,7 +290,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         downloads=downloads.get(newest.place, []) if newest is not None else [],
         left_out=len(told) - len(shown),
         hidden=hidden_in_words(limit) if limit else "",
-        not_drawn=not_drawn(limit) if any(one.below for one in standing[:most]) else "",
+        not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(told, newest),
         revised=[_shown(one) for one in told if one.stands and one.reason and current[one.period] == one][:5],
         picture=total_picture(_points(standing[:most], most)),

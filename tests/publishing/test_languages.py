@@ -221,7 +221,7 @@ def test_the_picture_of_a_card_writes_numbers_as_its_language_does() -> None:
     [
         ("en", "1,234,567", "0.5", "2026-03-02 to 2026-03-08, 2026-03", "0 are good"),
         ("de", "1.234.567", "0,5", "02.03.2026 bis 08.03.2026, 03.2026", "0 sind gut"),
-        ("fr", "1\u202f234\u202f567", "0,5", "02/03/2026 au 08/03/2026, 03/2026", "0 est bonne"),
+        ("fr", "1\u202f234\u202f567", "0,5", "02/03/2026 au 08/03/2026, 03/2026", "0 a une bonne fiabilité"),
         ("xx", "1,234,567", "0.5", "2026-03-02 to 2026-03-08, 2026-03", "0 are good"),
     ],
 )
@@ -355,3 +355,22 @@ def test_a_broken_file_of_translations_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no line of a file of translations: nonsense"):
         read(path)
     assert {made.code for made in LANGUAGES.values()} == {"en", *OTHERS}
+
+
+def test_french_pages_of_releases_have_a_blank_before_each_colon_and_semicolon(tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "about.json").write_text('{"language": "fr"}', encoding="utf-8")
+    for week, revision, facts in (
+        ("2026-03-02", 1, {}),
+        ("2026-03-02", 2, {"reason": "livraison"}),
+        ("2026-03-09", 1, {}),
+    ):
+        made = by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "weekly", week, revision, **facts).path
+    mark_withdrawn(made, {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch")
+    write_index(public, tmp_path / "scratch")
+    for file in (public / "index.html", public / "weekly" / "index.html"):
+        page = re.sub(r"(?s)<(script|style|code|pre)\b.*?</\1>", "", file.read_text(encoding="utf-8"))
+        text = TAG.sub("", page)
+        assert re.search("révision|retirée", text) and re.search("\u202f[:;]", text)
+        assert not re.findall(r".{0,20}\w[:;](?: |$).{0,10}", text), file

@@ -108,7 +108,9 @@ def test_no_line_of_what_was_cut_is_above_the_upper_end_of_all_rows_cut() -> Non
     (cut,) = cuts(rows, lambda axis: np.array([1_000.0]))["ward"]
     assert cut.stands_out and cut.possible == (250, 250) and cut.about == 250 and cut.share == pytest.approx(0.2)
     quiet = [{**rows[0], "estimate": 1_000.0}, *rows[1:]]
-    assert "at most 250 of each" in rest_in_words(cuts(quiet, lambda axis: np.array([1_000.0])))
+    rest = cuts(quiet, lambda axis: np.array([1_000.0]))
+    assert "at most 250 of each" in rest_in_words(rest) and "No value of ward" in rest_in_words(rest)
+    assert "No value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
 
 
 def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:
@@ -159,6 +161,39 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
     assert told["says"][:2] == [says, moved]
     assert told["rows"] == pq.read_table(office.published() / "quality.parquet").to_pylist()
     assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
+
+
+def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(office: Office) -> None:
+    """Of the numbers 300, 100 and 50, and 100 rows cut of 300, those below 200 are words; --json has them all."""
+    office.write_spec(quality=QUALITY, epsilon="2", show_below=200)
+    office.released()
+    ran = office.run("quality", "wards")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    for line in ("declared 300 216 to 384", "1 below 200", "4 or more below 200"):
+        assert line in lines, lines
+    few = "the published figure of rows that this cap cut is below 200."
+    told = " ".join(ran.out.split())
+    assert few in told and "70 to 130" not in told and "22 to 78" not in told and "28 to 72" not in told
+    assert not [most for most in re.findall(r"at most (\d+)(?= rows| units| of each)", told) if 2 < int(most) < 200]
+    assert "Figures below 200 are told as words" in told
+    assert few in card(office)
+    shown = office.run("quality", "wards", "--json").json["rows"]
+    assert shown == pq.read_table(office.published() / "quality.parquet").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("counted", "cut", "told"),
+    [
+        (40, 25, ("medicine", "40", "25", "15 to 35", "38.5 %")),
+        (40, 15, ("medicine", "40", "below 20", "", "")),
+        (15, 25, ("medicine", "below 20", "25", "", "")),
+    ],
+)
+def test_values_that_the_cap_cut_are_hidden_where_either_number_is_below_the_rule(
+    counted: float, cut: float, told: tuple[str, ...]
+) -> None:
+    made = Cut("medicine", counted=counted, cut=cut, ci_lower=cut - 10, ci_upper=cut + 10)
+    assert quality_command._Told(20, 0).of_cut(made, {}) == told
 
 
 def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office: Office) -> None:

@@ -276,6 +276,24 @@ def test_a_picture_of_a_command_draws_no_figure_below_the_limit(store: Store, mo
     assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.hidden.all()
 
 
+@pytest.mark.parametrize(
+    ("totals", "named"), [((15.0, 5.0), 20), ((80.0, 5.0), 10), ((15.0, 90.0), 20), ((80.0, 90.0), None)]
+)
+def test_the_note_under_a_picture_names_the_strictest_limit_that_hid_something(
+    tmp_path: Path, totals: tuple[float, float], named: int | None
+) -> None:
+    public = tmp_path / "public"
+    (tmp_path / "scratch").mkdir()
+    weeks = ("2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23")
+    for week, total, limit in zip(weeks, (*totals, 85.0, 95.0), (20, 10, 10, 10), strict=True):
+        few = by_hand.estimate([CLASS], np.array([total, 0.0, 0, 0, 0]), Fraction(6))
+        by_hand.publish(public, few, [CLASS], epsilon="1/6", show_below=limit, **days_of(week))
+    write_index(public, tmp_path / "scratch")
+    page = (public / "weekly" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"A figure below (\d+) is not drawn", page) == ([str(named)] if named else [])
+    assert f"Published figures below {named or 10} are told as words" in page
+
+
 def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path) -> None:
     public = tmp_path / "public"
     (tmp_path / "scratch").mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_table
 from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
     from dphist_pipeline.estimates.row_quality import Cut
@@ -44,7 +46,7 @@ def quality(
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.answering.quality_tables import in_other, published_cuts, published_most, read_quality
     from dphist_pipeline.domain import with_words
-    from dphist_pipeline.estimates.row_quality import failures, sentences, standing_out, tells
+    from dphist_pipeline.estimates.row_quality import sentences, standing_out, tells
     from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(public_folder(store), release, period, family=True)
@@ -55,6 +57,7 @@ def quality(
         named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
         print_json({**named, "says": says, "rows": rows})
         return
+    told = _Told(limit_of(audit) or 0, decimals)
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
         out.print(f"  {escape(sentence)}")
@@ -63,54 +66,90 @@ def quality(
         numbers = [row for row in rows if row["statistic"] == name]
         if tells(numbers, sum(row["estimate"] for row in numbers)):
             tops = [most.get(None, math.inf) if in_other(row) else math.inf for row in numbers]
-            _print_numbers(title, *standing_out(numbers, len(numbers), f"numbers of {title}", name, tops), decimals)
+            standing = standing_out(numbers, len(numbers), f"numbers of {title}", name, tops, told.limit)
+            _print_numbers(title, *standing, told)
         else:
             left_out.append(title)
-    failed, others = failures(rows, most)
+    _print_failures(rows, most, told)
+    words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
+    for axis, cuts in found.items():
+        if axis is not None:
+            _print_cuts(axis, cuts, words.get(axis, {}), told)
+    if left_out:
+        why = "their intervals are wider than the count that they speak of"
+        out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
+    if told.limit:
+        out.print(commands_hide(told.limit))
+
+
+def _print_failures(rows: Sequence[Mapping[str, Any]], most: Mapping[str | None, float], told: _Told) -> None:
+    """Prints the missing and undeclared values that stand out, and the sentence on the others."""
+    from dphist_pipeline.estimates.row_quality import failures
+
+    failed, others = failures(rows, most, told.limit)
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
-        print_table(header, [(row["axis"], means[row["statistic"]], *_numbers(row, decimals)) for row in failed])
+        print_table(header, [(row["axis"], means[row["statistic"]], *told.of(row)) for row in failed])
         if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
     print_lines(filter(None, [others]))
-    words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
-    for axis, cuts in found.items():
-        shown = [cut for cut in cuts if cut.stands_out]
-        if axis is not None and shown:
-            lines = [_cut(cut, words.get(axis, {}), decimals) for cut in shown]
-            print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
-    if left_out:
-        why = "their intervals are wider than the count that they speak of"
-        out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
 
 
-def _cut(cut: Cut, words: Mapping[str, str], decimals: int | None) -> tuple[str, ...]:
-    counted, about, lower, upper = _texts((cut.counted, cut.about, *cut.possible), vars(cut), decimals)
-    category = "other" if cut.category is None else words.get(cut.category, cut.category)
-    return category, counted, about, f"{lower} to {upper}", cut.share_in_words
+def _print_cuts(axis: str, cuts: Sequence[Cut], words: Mapping[str, str], told: _Told) -> None:
+    """Prints the rows cut that stand out, by value of an axis."""
+    if lines := [told.of_cut(cut, words) for cut in cuts if cut.stands_out]:
+        print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
 
 
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, decimals: int | None) -> None:
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, told: _Told) -> None:
     """Prints the numbers that stand out, and the sentence on the others."""
     if rows:
-        lines = [(row["category"], *_numbers(row, decimals)) for row in rows[:MOST_ROWS]]
+        lines = [(row["category"], *told.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
     if more := len(rows[MOST_ROWS:]):
         out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")
     print_lines(filter(None, [others]))
 
 
-def _numbers(row: Mapping[str, Any], decimals: int | None) -> tuple[str, str]:
-    estimate, lower, upper = _texts((row["estimate"], row["ci_lower"], row["ci_upper"]), row, decimals)
-    return estimate, f"{lower} to {upper}"
+@dataclass(frozen=True)
+class _Told:
+    """How numbers are told at a terminal.
 
+    Attributes:
+        limit: figures below it are told as words, without their interval; 0 where all are shown.
+        decimals: None for as many as the noise behind an interval justifies.
+    """
 
-def _texts(numbers: Sequence[float], interval: Mapping[str, Any], decimals: int | None) -> list[str]:
-    """Numbers with as many decimals as the noise behind an interval justifies, unless others were asked for."""
-    from dphist_pipeline.publishing.formatting import in_decimals
-    from dphist_pipeline.publishing.told_numbers import decimals_justified
+    limit: int
+    decimals: int | None
 
-    places = decimals_justified(interval) if decimals is None else decimals
-    return [in_decimals(number, places) for number in numbers]
+    def of(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """A number of the quality table, and its interval."""
+        if row["estimate"] < self.limit:
+            return words_for(self.limit), ""
+        estimate, lower, upper = self._texts((row["estimate"], row["ci_lower"], row["ci_upper"]), row)
+        return estimate, f"{lower} to {upper}"
+
+    def of_cut(self, cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
+        """A category with its rows counted and cut, the interval and the share of the latter."""
+        counted, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
+        category = "other" if cut.category is None else words.get(cut.category, cut.category)
+        if min(cut.counted, cut.about) < self.limit:
+            few = words_for(self.limit)
+            return (
+                category,
+                few if cut.counted < self.limit else counted,
+                few if cut.about < self.limit else about,
+                "",
+                "",
+            )
+        return category, counted, about, f"{lower} to {upper}", cut.share_in_words
+
+    def _texts(self, numbers: Sequence[float], interval: Mapping[str, Any]) -> list[str]:
+        from dphist_pipeline.publishing.formatting import in_decimals
+        from dphist_pipeline.publishing.told_numbers import decimals_justified
+
+        places = decimals_justified(interval) if self.decimals is None else self.decimals
+        return [in_decimals(number, places) for number in numbers]

@@ -48,6 +48,7 @@ FROM r.dph_quality('r.weekly_admissions') WHERE statistic = 'cut' AND axis IS NU
 WEEK_KEYS = [(FIRST_DAY + timedelta(weeks=week)).isoformat() for week in range(WEEKS)]
 REVISED, WHY_REVISED = WEEK_KEYS[-2], "the demo shows a revision; its records are the same, its noise is new"
 
+PUBLISHER = "An invented office"
 NOTICE = "These people are invented: this is the demo of the program."
 
 console = Console(soft_wrap=True, highlight=False)
@@ -88,7 +89,7 @@ def open_store() -> Store:
     if (root / "store.json").exists():
         return Store.open(root)
     store = Store.create(root)
-    (root / "about.json").write_text(json.dumps({"notice": NOTICE}), encoding="utf-8")
+    (root / "about.json").write_text(json.dumps({"publisher": PUBLISHER, "notice": NOTICE}), encoding="utf-8")
     ledger = store.ledger()
     operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
     for release, terms in (

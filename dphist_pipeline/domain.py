@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cached_property
 from hashlib import sha256
@@ -205,6 +205,14 @@ class Domain:
         """
         named = [(f"axis_{number}", tuple(map(float, range(size + 1)))) for number, size in enumerate(shape)]
         return cls(tuple(BinnedAxis(name, name, edges) for name, edges in named))
+
+    def called(self, labels: Mapping[str, str] | None) -> Domain:
+        """The same grid with its axes named as readers call them: for pages and pictures, not for SQL and files.
+
+        Args:
+            labels: by name of an axis; those without one keep their name.
+        """
+        return Domain(tuple(replace(axis, name=(labels or {}).get(axis.name) or axis.name) for axis in self.axes))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dphist_pipeline.languages.texts import marked
+
 
 @dataclass(frozen=True)
 class ValueColumn:
@@ -46,7 +48,7 @@ VALUE_COLUMNS = (
         "estimate",
         "double",
         "the released count: the one to use",
-        "estimated number of (bounded) rows in the cell, not cut off at 0",
+        marked("estimated number of (bounded) rows in the cell, not cut off at 0"),
         "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
         is_digested=True,
         is_summed=True,
@@ -55,7 +57,7 @@ VALUE_COLUMNS = (
         "unbiased_estimate",
         "double",
         "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
-        "the number that the interval belongs to: the noisy count itself, or a linear estimate of it",
+        marked("the number that the interval belongs to: the noisy count itself, or a linear estimate of it"),
         "the number that the interval belongs to; null if the mechanism paid for none",
         "from reports alone, right on average: neither rounded nor made consistent",
         null=_UNPAID,
@@ -66,7 +68,7 @@ VALUE_COLUMNS = (
         "ci_lower",
         "double",
         "95 % interval of the true bounded count, lower end",
-        "lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro",
+        marked("lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro"),
         "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
         "95 % interval of how many of the reported values lie there, lower end",
         null=_UNPAID,
@@ -75,7 +77,7 @@ VALUE_COLUMNS = (
         "ci_upper",
         "double",
         "95 % interval of the true bounded count, upper end",
-        "upper end of the 95 % interval of the cell; for sums ask a macro",
+        marked("upper end of the 95 % interval of the cell; for sums ask a macro"),
         "upper end of the 95 % interval of the cell",
         "95 % interval of how many of the reported values lie there, upper end",
         null=_UNPAID,

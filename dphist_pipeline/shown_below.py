@@ -69,6 +69,19 @@ def hidden_in_words(limit: int) -> str:
     )
 
 
+def not_drawn(limit: int) -> str:
+    """What a picture says of figures that it leaves out."""
+    return gettext("A figure below %(limit)s is not drawn, nor is its interval.", limit=limit)
+
+
+def commands_hide(limit: int) -> str:
+    """What a command says below figures that it told as words."""
+    return (
+        f"Figures below {limit} are told as words, without intervals: the spec's show_below. This protects nobody; "
+        "--json, SQL and the Parquet files have the numbers."
+    )
+
+
 def compared_in_words(audit: Mapping[str, Any]) -> str:
     """What a publication says of sudden changes, without the figures if one of them is below the limit; may be empty.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from quick_catalogue import build_catalogue
 
+from dphist_pipeline.answering._downloads import write_downloads
 from dphist_pipeline.answering._picker_files import write_picker
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
@@ -20,5 +21,6 @@ def made_anew(public: Path) -> Path:
     write_latest_cells(public, scratch)
     build_catalogue(public, scratch)
     write_picker(public, scratch)
+    write_downloads(public, scratch)
     write_index(public, scratch)
     return public

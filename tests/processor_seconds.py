@@ -3,12 +3,13 @@
 A run writes them to `.tests/seconds.json`. `slow_tests.txt` names the tests that only `make test-all` runs;
 `kept_tests.txt` those above half a second that `make test` runs all the same, each with the promise that it alone
 touches. `python tests/processor_seconds.py` compares the two with the last run (`make slow-tests`).
-Numba compiles a solver for the test that happens to call it first; in a cold clone this takes some forty seconds. They
-are counted apart, since they are of no test and any other test would pay them.
+Some costs fall on the test that happens to come first in its process: Numba compiles a solver, or reads it compiled,
+and modules are imported when they are needed first. They are counted apart: any other test would pay them.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -24,23 +25,44 @@ TESTS = Path(__file__).parent
 SECONDS = TESTS.parent / ".tests" / "seconds.json"
 SLOW, KEPT = TESTS / "slow_tests.txt", TESTS / "kept_tests.txt"
 LONG, MOST_KEPT = 0.5, 60
-COMPILING = "compiling solvers, for whichever test calls them first"
+FIRST = "importing modules, and compiling and reading solvers, for whichever test needs them first"
 _last = 0.0
 
 
-class _Compiling:
-    """Processor seconds that Numba's compiler took in this process, by its own events."""
+class _FirstCalls:
+    """Processor seconds of this process for what only its first caller pays."""
 
     def __init__(self) -> None:
         self.depth, self.began, self.seconds = 0, 0.0, 0.0
 
-    def notify(self, event: Any) -> None:
-        """Notes when the outermost compilation begins and ends; one compilation calls others."""
-        self.depth += 1 if event.is_start else -1
-        if event.is_start and self.depth == 1:
+    def enter(self) -> None:
+        """Notes that something begins: an import imports others, and a compilation compiles others."""
+        self.depth += 1
+        if self.depth == 1:
             self.began = used()
-        elif event.is_end and self.depth == 0:
+
+    def leave(self) -> None:
+        """Notes that it ends."""
+        self.depth -= 1
+        if not self.depth:
             self.seconds += used() - self.began
+
+    def notify(self, event: Any) -> None:
+        """Notes what Numba's compiler tells when it begins and ends."""
+        (self.enter if event.is_start else self.leave)()
+
+    def around(self, owner: Any, name: str) -> None:
+        """Counts every call of a function that lies in `owner`."""
+        inner = getattr(owner, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.enter()
+            try:
+                return inner(*args, **kwargs)
+            finally:
+                self.leave()
+
+        setattr(owner, name, counted)
 
     def take(self) -> float:
         """What it was since this was last asked."""
@@ -48,7 +70,7 @@ class _Compiling:
         return seconds
 
 
-_compiling = _Compiling()
+_first_calls = _FirstCalls()
 
 
 def used() -> float:
@@ -82,8 +104,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Notes what was used since the last report of this process."""
     global _last
     report: Any = yield
-    report.compiling = _compiling.take()
-    report.processor, _last = (used() - _last - report.compiling if _last else 0.0), used()
+    report.first_calls = _first_calls.take()
+    report.processor, _last = (used() - _last - report.first_calls if _last else 0.0), used()
     return report
 
 
@@ -92,16 +114,21 @@ def pytest_sessionstart() -> None:
     global _last
     _last = 0.0
     if "PYTEST_XDIST_WORKER" in os.environ:
-        from numba.core import event
+        from numba.core import caching, event
 
-        event.Listener.register(_Compiling)
-        event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+        event.Listener.register(_FirstCalls)
+        event.register("numba:compile", _first_calls)  # type: ignore[no-untyped-call]
+        _first_calls.around(caching.Cache, "load_overload")
+        # What `import` calls for a module that is not there yet.
+        _first_calls.around(importlib._bootstrap, "_find_and_load")  # type: ignore[attr-defined]
 
 
 def pytest_runtest_logstart() -> None:
     """From here on it is of a test."""
     global _last
-    _last = _last or used()
+    if not _last:
+        _first_calls.take()
+        _last = used()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -109,7 +136,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     seconds = Counter[str]()
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         seconds[str(getattr(report, "nodeid", ""))] += getattr(report, "processor", 0.0)
-        seconds[COMPILING] += getattr(report, "compiling", 0.0)
+        seconds[FIRST] += getattr(report, "first_calls", 0.0)
     if hasattr(terminalreporter.config, "workerinput") or not seconds:
         return
     SECONDS.parent.mkdir(exist_ok=True)
@@ -120,13 +147,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def main() -> int:
     """Lists the tests of the last run of `make test` above half a second; 1 where one is unnamed, or there are many."""
     seconds, kept = json.loads(SECONDS.read_text()), kept_tests()
-    compiling, slow = seconds.pop(COMPILING, 0.0), slow_tests()
+    first, slow = seconds.pop(FIRST, 0.0), slow_tests()
     ran = {name: spent for name, spent in seconds.items() if not {name, name.partition("[")[0]} & slow}
     long = {name: spent for name, spent in ran.items() if spent > LONG}
     for name, spent in long.items():
         print(f"{spent:6.2f}  {name}  {kept.get(name, 'NOT NAMED in tests/kept_tests.txt')}")
     print(f"{len(long)} of {len(ran)} tests above {LONG} s, of {MOST_KEPT} at most; {sum(ran.values()):.0f} s in all")
-    print(f"{compiling:.0f} s more: {COMPILING}")
+    print(f"{first:.0f} s more: {FIRST}")
     return int(len(long) > MOST_KEPT or not long.keys() <= kept.keys())
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
 
@@ -37,7 +38,10 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
         closed: whether both ends of the last bin belong to it, as in local collections.
     """
     if isinstance(axis, BinnedAxis):
-        named = [(_code(label), label, label) for label in labels_of(axis, closed)[: axis.size - axis.other]]
+        with in_language(""):  # a code is the same in every language
+            english = labels_of(axis, closed)[: axis.size - axis.other]
+        spoken = labels_of(axis, closed)
+        named = [(_code(label), told, label) for label, told in zip(english, spoken, strict=False)]
     else:
         known = zip(axis.values, axis.labels or axis.values, strict=True)
         named = [
@@ -48,7 +52,7 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
     if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
         codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
     told = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, named, strict=True)]
-    return told + [Code(OTHER, "other", "")] * axis.other
+    return told + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
 
 
 def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]:

@@ -147,7 +147,7 @@ class _Record:
         columns = [
             {
                 "@type": "csvw:Column",
-                **{"csvw:name": field.name, "csvw:title": field.name},
+                **{"csvw:name": field.name, "csvw:titles": field.name},
                 "dct:description": meanings.get(field.name) or field.name,
                 "csvw:datatype": _DATATYPES.get(str(field.type), "integer"),
             }
@@ -220,6 +220,7 @@ class _Record:
                 "dcat:accessURL": {"@id": self._page},
                 "dcat:downloadURL": {"@id": address},
                 "dcat:mediaType": {"@id": media, "@type": "dct:MediaType"},
+                "dcat:byteSize": {"@type": "xsd:nonNegativeInteger", "@value": str(file.stat().st_size)},
                 "spdx:checksum": {
                     "@type": "spdx:Checksum",
                     "spdx:algorithm": {

@@ -30,15 +30,16 @@ from dphist_pipeline.answering.exported_rows import (
     title_of,
     with_words,
 )
+from dphist_pipeline.languages.texts import days_text, gettext, language, marked, pgettext, translated
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.shown_below import limit_of, words_for
 
 CONTENTS = {
     "estimate": "Estimate",
-    "unbiased": "Unbiased estimate",
-    "standard_error": "Standard error of the noise",
-    "ci_lower": "Lower end of the 95 % interval",
-    "ci_upper": "Upper end of the 95 % interval",
+    "unbiased": marked("Unbiased estimate"),
+    "standard_error": marked("Standard error of the noise"),
+    "ci_lower": marked("Lower end of the 95 % interval"),
+    "ci_upper": marked("Upper end of the 95 % interval"),
 }
 # How cells without a number read; the words for each are in the head of the file.
 UNKNOWN, BELOW = '".."', '"..."'
@@ -81,27 +82,32 @@ def _rows(publication: Publication, table: pa.Table, places: Mapping[str, int]) 
 
 def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
-    variables, contents = _variables(exported), free_name("content", common_axes(exported.publications))
+    variables, contents = _variables(exported), free_name(gettext("content"), common_axes(exported.publications))
+    named = {column: translated(label) for column, label in CONTENTS.items()}
+    named["estimate"] = pgettext("content", "Estimate")
     audit, about, title = exported.audit, exported.about, title_of(exported)
     charged = charged_at(exported)
     made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
     counted = counted_of(exported)
     yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
-    yield _keyword("LANGUAGE", "en")
+    yield _keyword("LANGUAGE", language().code)
     if made:
         yield _keyword("CREATION-DATE", made)
     yield from (f"DECIMALS={min(shown + 1, _MOST_DECIMALS)};", f"SHOWDECIMALS={decimals};")
     yield _keyword("MATRIX", str(audit["release"]))
     yield "AGGREGALLOWED=NO;"
-    yield from (_keyword("SUBJECT-CODE", "DP"), _keyword("SUBJECT-AREA", about.publisher or "Published counts"))
+    yield from (
+        _keyword("SUBJECT-CODE", "DP"),
+        _keyword("SUBJECT-AREA", about.publisher or gettext("Published tables")),
+    )
     by = [name for name, _ in variables]
-    yield _keyword("TITLE", f"{title} by {', '.join([*by, contents])}")
+    yield _keyword("TITLE", gettext("%(title)s by %(axes)s", title=title, axes=", ".join([*by, contents])))
     yield from (_keyword("CONTENTS", title), _keyword("UNITS", counted))
     yield from (_keyword("STUB", *by), _keyword("HEADING", contents), _keyword("CONTVARIABLE", contents))
     for name, values in variables:
         yield _keyword("VALUES", *(label for _, label in values), of=(name,))
-    yield _keyword("VALUES", *CONTENTS.values(), of=(contents,))
+    yield _keyword("VALUES", *named.values(), of=(contents,))
     if time := _time_list([one.audit for one in exported.publications]):
         kind, codes = time
         yield _keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
@@ -109,28 +115,32 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield _keyword("CODES", *(code for code, _ in values), of=(name,))
     yield _keyword("CODES", *CONTENTS, of=(contents,))
     if decimals < _MOST_SHOWN:
-        yield f"PRECISION({_quoted(contents)},{_quoted(CONTENTS['standard_error'])})={decimals + 1};"
-    for label in CONTENTS.values():
+        yield f"PRECISION({_quoted(contents)},{_quoted(named['standard_error'])})={decimals + 1};"
+    for label in named.values():
         yield _keyword("UNITS", counted, of=(label,))
         if made:
             yield _keyword("LAST-UPDATED", made, of=(label,))
         if about.contact:
             yield _keyword("CONTACT", about.contact, of=(label,))
-    yield from _notes(exported, contents)
+    yield from _notes(exported, contents, named)
 
 
-def _notes(exported: Exported, contents: str) -> Iterator[str]:
-    """Where the figures are from, what dots stand for, and the footnotes."""
+def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Iterator[str]:
+    """Where the figures are from, what dots stand for, and the footnotes.
+
+    Args:
+        named: what the contents are called, by their columns.
+    """
     if exported.about.publisher:
         yield _keyword("SOURCE", exported.about.publisher)
-    yield _keyword("DATASYMBOL2", "not available or not shown")
+    yield _keyword("DATASYMBOL2", gettext("not available or not shown"))
     limits = limits_of(exported)
     if limits:
-        yield _keyword("DATASYMBOL3", " or ".join(map(words_for, limits)))
+        yield _keyword("DATASYMBOL3", gettext(" or ").join(map(words_for, limits)))
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]
     yield _long("NOTEX", "#".join(_plain(fact) for fact in facts))
-    for column, label in CONTENTS.items():
-        yield _long("VALUENOTE", _plain(COLUMNS[column]), of=(contents, label))
+    for column, label in named.items():
+        yield _long("VALUENOTE", _plain(translated(COLUMNS[column])), of=(contents, label))
 
 
 def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -148,7 +158,7 @@ def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
     if exported.audit["period"] != "all":
         days = [(str(one.audit["period"]), _days(one.audit)) for one in exported.publications]
-        found = [(free_name("period", axes), days), *found]
+        found = [(free_name(gettext("period"), axes), days), *found]
     return [(name, _apart(values)) for name, values in found]
 
 
@@ -166,7 +176,10 @@ def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _days(audit: Mapping[str, Any]) -> str:
     ends = days_of(audit)
-    return str(audit["period"]) if ends is None else f"{ends[0]} to {ends[1] - timedelta(days=1)}"
+    if ends is None:
+        return str(audit["period"])
+    first, last = (days_text(day.isoformat()) for day in (ends[0], ends[1] - timedelta(days=1)))
+    return f"{first}{pgettext('days', ' to ')}{last}"
 
 
 def _time_list(audits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]] | None:

@@ -23,15 +23,16 @@ from dphist_pipeline.answering._export_sdmx import (
 )
 from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, charged_at, title_of
 from dphist_pipeline.estimates.reliability import LEGEND
+from dphist_pipeline.languages.texts import gettext, language, marked, translated
 from dphist_pipeline.publishing.formatting import visible
 
 _PLACE = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
 _NAMES = {"mes": f"{_PLACE}/message", "str": f"{_PLACE}/structure", "com": f"{_PLACE}/common"}
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATUS = {
-    NORMAL: "Normal value",
-    UNRELIABLE: "Low reliability: the error is large beside the count",
-    HIDDEN: "Suppressed: below the least figure that the publisher shows",
+    NORMAL: marked("Normal value"),
+    UNRELIABLE: marked("Low reliability: the error is large beside the count"),
+    HIDDEN: marked("Suppressed: below the least figure that the publisher shows"),
 }
 _KINDS = {"REVISION": "Integer", "NOTE": "String", "RELIABILITY": "String"}  # every other one is a Double
 
@@ -70,8 +71,8 @@ class _Structure:
         lists = _below(structures, "str:Codelists")
         for identifier, axis in self._axes.items():
             codes = code_list(self._exported.publications, axis).values()
-            self._code_list(lists, f"CL_{identifier}", f"Values of {axis}", codes)
-        self._code_list(lists, "CL_OBS_STATUS", "Status of a value", _codes(_STATUS))
+            self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
+        self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), _codes(_STATUS))
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
         ET.indent(root)
@@ -100,25 +101,31 @@ class _Structure:
             _named(_below(made, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
-        scheme = self._maintained(concepts, "str:ConceptScheme", self._scheme, f"Concepts of {self._title}")
-        about = {identifier: (axis, f"axis {axis}: its bins or categories") for identifier, axis in self._axes.items()}
-        if has_periods(self._exported):
-            about[TIME] = ("period", f"{COLUMNS['period']}, and its length in days")
-        about |= {
-            VALUE: ("estimate", COLUMNS["estimate"]),
-            STATUS: ("status", "whether the value is reliable and shown"),
+        title = gettext("Concepts of %(title)s", title=self._title)
+        scheme = self._maintained(concepts, "str:ConceptScheme", self._scheme, title)
+        about = {
+            identifier: (axis, gettext("axis %(axis)s: its bins or categories", axis=axis))
+            for identifier, axis in self._axes.items()
         }
-        about |= {"REVISION": ("revision", COLUMNS["revision"])}
+        if has_periods(self._exported):
+            about[TIME] = ("period", gettext("first day of the period, and its length in days"))
+        about |= {
+            VALUE: ("estimate", translated(COLUMNS["estimate"])),
+            STATUS: ("status", gettext("whether the value is reliable and shown")),
+        }
+        about |= {"REVISION": ("revision", translated(COLUMNS["revision"]))}
         about |= {identifier: (column, self._meaning(column)) for identifier, column in ATTRIBUTES.items()}
         for identifier, (name, meaning) in about.items():
             _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
     def _meaning(self, column: str) -> str:
-        words = "; ".join(f"{word or '(empty)'}: {text}" for word, text in LEGEND.items())
-        return f"{COLUMNS[column]} {words}" if column == "reliability" else COLUMNS[column]
+        meaning = translated(COLUMNS[column])
+        words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in LEGEND.items())
+        return f"{meaning} {words}" if column == "reliability" else meaning
 
     def _data_structure(self, structures: ET.Element) -> None:
-        made = self._maintained(structures, "str:DataStructure", self._structure, f"Structure of {self._title}")
+        title = gettext("Structure of %(title)s", title=self._title)
+        made = self._maintained(structures, "str:DataStructure", self._structure, title)
         components = _below(made, "str:DataStructureComponents")
         dimensions = _below(components, "str:DimensionList", id="DimensionDescriptor")
         for place, identifier in enumerate(self._axes, 1):
@@ -164,7 +171,7 @@ class _Structure:
 
 
 def _codes(told: Mapping[str, str]) -> list[Code]:
-    return [Code(code, text, code) for code, text in told.items()]
+    return [Code(code, translated(text), code) for code, text in told.items()]
 
 
 def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
@@ -172,7 +179,7 @@ def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
     for tag, text in (("com:Name", name), ("com:Description", about)):
         if text:
             made = _below(element, tag)
-            made.set(_LANGUAGE, "en")
+            made.set(_LANGUAGE, language().code)
             made.text = text
     return element
 

@@ -16,6 +16,7 @@ import base64
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,21 +34,25 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
 from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.languages.texts import in_language, pgettext
+from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
+from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 2  # of all these files
+FORM = 3  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
+LEAST_COMPRESSED = 1000  # numbers in a column
+MOST_SPANS = 400  # bins of an axis whose ranges have words of their own
 MOST_WORDS = 400_000  # bytes about the axes of a table, and about better tables of a family
 _HEAD = 4096  # bytes, in which a file says what it was made from
 _PLACES = Places()
@@ -259,6 +264,7 @@ def _table(
     audit = newest.audit(release)
     with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
+        counted = str(audit.get("counted") or gettext("rows"))
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
         axes, better = None, {}
@@ -274,6 +280,7 @@ def _table(
         "name": newest.release,
         "table": newest.table,
         "cells": newest.cells,
+        "counted": counted,
         "axes": axes,
         "periods": periods,
         "better": [json.loads(names) for names in places],
@@ -298,20 +305,50 @@ def _better(
 def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The axes of a publication in declared order: what their positions are called, and what a question calls them."""
     domain, found = domain_of(audit["axes"]), []
-    for axis, stride in zip(domain.axes, domain.strides, strict=True):
+    called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
+    for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
         labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
         if labels[-1] == OTHER and axis.other_cell is not None:
             labels[-1] = pgettext("category", "other")
-        told: dict[str, Any] = {"name": axis.name, "stride": stride, "size": axis.size, "labels": labels}
+        told: dict[str, Any] = {
+            "name": axis.name,
+            "called": name,
+            "stride": stride,
+            "size": axis.size,
+            "labels": labels,
+        }
         if isinstance(axis, BinnedAxis):
             told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}
-            told |= {name: _ends(axis, end) for name, end in zip(("lower", "upper"), axis.bounds, strict=True)}
+            told |= {side: _ends(axis, end) for side, end in zip(("lower", "upper"), axis.bounds, strict=True)}
+            told |= {"spans": _spans(axis, closed=audit.get("model") == "local")}
         else:
             none = [None] * (axis.other_cell is not None)
             told |= {"binned": False, "values": [*axis.values, *none]}
-            told["levels"] = [[name, [*groups, *none]] for name, groups in axis.levels.items()]
+            told["levels"] = [[level, [*groups, *none]] for level, groups in axis.levels.items()]
         found.append(told)
     return found
+
+
+def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
+    """The words of ranges of several bins, by their first and their last bin; None for days, which the script words.
+
+    `form` has a place for each end; `closed` is that of ranges that hold the upper end of the last bin.
+    """
+    if isinstance(axis, CalendarAxis) or axis.size > MOST_SPANS:
+        return None
+    plain = translated("%(low)s to %(high)s")
+    within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
+    form = plain if axis.whole else within
+    bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
+    held = [axis.values_between(low, high, closed) for low, high in bins]
+    return {
+        "form": form,
+        "closed": plain if closed else form,
+        "low": [written_end(axis, low) if math.isfinite(low) else None for low, _ in held],
+        "high": [written_end(axis, high) if math.isfinite(high) else None for _, high in held],
+        "below": [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins],
+        "above": [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins],
+    }
 
 
 def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | None]:
@@ -399,7 +436,7 @@ def _beside(estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> str
 
 
 def _column(values: NDArray[np.float64]) -> str:
-    """Numbers as a script has them: a list, or doubles in base 64 where that is shorter; null if all are."""
+    """Numbers as a script has them: a list, or doubles in base 64, compressed or not: the shortest; null if all are."""
     if np.isnan(values).all():
         return "null" if values.size else "[]"
     whole = np.isfinite(values) & (values == np.trunc(values))
@@ -408,5 +445,10 @@ def _column(values: NDArray[np.float64]) -> str:
         for value, is_whole in zip(values.tolist(), whole.tolist(), strict=True)
     ]
     listed = f"[{','.join(numbers)}]"
-    packed = f'"{base64.b64encode(values.astype("<f8").tobytes()).decode()}"'
-    return min(listed, packed, key=len)
+    doubles = values.astype("<f8")
+    forms = [listed, f'"{base64.b64encode(doubles.tobytes()).decode()}"']
+    if values.size >= LEAST_COMPRESSED:
+        # First bytes of doubles are much alike, last ones are not.
+        apart = doubles.view(np.uint8).reshape(-1, 8).T.tobytes()
+        forms.append(f'"~{base64.b64encode(zlib.compress(apart, 9)).decode()}"')
+    return min(forms, key=len)

@@ -57,6 +57,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
         public: the store's public folder, with `current.json` as it shall be.
     """
     # Loaded here: the process that releases starts this one, and needs none of it.
+    from dphist_pipeline.answering._downloads import write_downloads
     from dphist_pipeline.answering._picker_files import write_picker
     from dphist_pipeline.publishing import index_pages
     from dphist_pipeline.publishing.latest_cells import write_latest_cells
@@ -66,6 +67,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     mark_superseded(public, scratch)
     build_catalogue(public, scratch)
     write_picker(public, scratch)
+    write_downloads(public, scratch)
     index_pages.write_index(public, scratch, anew)
 
 
@@ -82,7 +84,8 @@ def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
-    for name in ("answering._picker_files", "publishing.index_pages"):  # loaded while the release still counts
+    # Loaded while the release still counts.
+    for name in ("answering._downloads", "answering._picker_files", "publishing.index_pages"):
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.answering._views import Described
 from dphist_pipeline.files import replace_public
+from dphist_pipeline.languages.texts import ENGLISH
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.parquet_tables import axis_columns
@@ -61,12 +63,15 @@ def write_croissant(public: Path, scratch: Path) -> None:
         PublishedFilesDamaged: a file of a latest publication is missing or altered.
     """
     before, distribution, record_sets = _described(public / CROISSANT), list[Any](), list[Any]()
-    dates = set[str]()
+    dates, covered, spoken, about = set[str](), set[str](), set[str](), About.of(public)
     for path in sorted(public.glob(f"*/{CURRENT}")):
         content = path.read_bytes()
         periods = json.loads(content)["periods"]
         if periods:
-            dates |= _charged_on(path.parent, periods[-1])
+            first, last = (_audit(path.parent, one) for one in (periods[0], periods[-1]))
+            dates |= {day for day in (str((last.get("ledger") or {}).get("charged_at", ""))[:10],) if day}
+            covered |= _days(first) | _days(last)
+            spoken.add(about.language_of(last) or ENGLISH.code)
             digest = hashlib.sha256(content).hexdigest()
             for name, inside in _named(path.parent, periods[-1]):
                 files, records = before.get((name, digest)) or _release(path.parent, periods, digest, name, inside)
@@ -79,7 +84,9 @@ def write_croissant(public: Path, scratch: Path) -> None:
         "name": "published_counts",
         "description": DESCRIPTION,
         "version": SCHEMA_VERSION,
-        **_whose(About.of(public), max(dates, default=""), [str(one["name"]) for one in record_sets]),
+        **_whose(about, max(dates, default=""), [str(one["name"]) for one in record_sets]),
+        **_coverage(about, covered),
+        **({"inLanguage": sorted(spoken)} if spoken else {}),
         "distribution": distribution,
         "recordSet": record_sets,
     }
@@ -88,12 +95,30 @@ def write_croissant(public: Path, scratch: Path) -> None:
         replace_public(public / CROISSANT, text, scratch)
 
 
-def _charged_on(folder: Path, latest: Mapping[str, Any]) -> set[str]:
-    """The day on which the ledger charged the latest publication of a release; none without a ledger."""
-    place = folder / f"period={latest['period']}" / f"revision={latest['revision']}"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return {str(json.loads((place / "audit.json").read_bytes())["ledger"]["charged_at"])[:10]}
+def _audit(folder: Path, listed: Mapping[str, Any]) -> dict[str, Any]:
+    """The audit of a publication that a list of current files names; empty if it cannot be read."""
+    place = folder / f"period={listed['period']}" / f"revision={listed['revision']}"
+    with suppress(OSError, ValueError, RecursionError):
+        read = json.loads((place / "audit.json").read_bytes())
+        return read if isinstance(read, dict) else {}
+    return {}
+
+
+def _days(audit: Mapping[str, Any]) -> set[str]:
+    """The first and the last day of a publication; none without a period."""
+    with suppress(ValueError, TypeError):
+        start, end = (date.fromisoformat(str(audit.get(f"period_{name}"))[:10]) for name in ("start", "end"))
+        return {start.isoformat(), (end - timedelta(days=1)).isoformat()}
     return set()
+
+
+def _coverage(about: About, days: set[str]) -> dict[str, Any]:
+    """Where the records are from, as the office says it, and when: from the first day to the last of all periods."""
+    when = f"{min(days)}/{max(days)}" if days else about.temporal
+    return {
+        **({"spatialCoverage": about.spatial} if about.spatial else {}),
+        **({"temporalCoverage": when} if when else {}),
+    }
 
 
 def _whose(about: About, day: str, releases: list[str]) -> dict[str, Any]:

@@ -20,24 +20,25 @@ from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_values
-from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
+from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import release_folder
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
 COLUMNS = {
-    "period": "first day of the period",
-    "revision": "from 1; only the latest revision of a period is exported, unless another one is asked for",
+    "period": marked("first day of the period"),
+    "revision": marked("from 1; only the latest revision of a period is exported, unless another one is asked for"),
     "estimate": _MEANINGS["estimate"],
     "unbiased": _MEANINGS["unbiased_estimate"],
-    "standard_error": "standard deviation of the noise in `unbiased`",
+    "standard_error": marked("standard deviation of the noise in `unbiased`"),
     "ci_lower": _MEANINGS["ci_lower"],
     "ci_upper": _MEANINGS["ci_upper"],
-    "reliability": "a word for the error, see below",
-    "note": "what to know about the estimate",
+    "reliability": marked("a word for the error, see below"),
+    "note": marked("what to know about the estimate, in English"),
     "period_start": "first day of the period, as a date; empty without periods",
     "period_end": "day after the last day of the period, as a date; empty without periods",
 }
@@ -106,6 +107,12 @@ class Exported:
     def audit(self) -> Mapping[str, Any]:
         """Of the last publication."""
         return self.publications[-1].audit
+
+    @property
+    def language(self) -> str:
+        """The code of the language of its pages, in which titles and labels are taken to be."""
+        spoken = self.about.language_of(self.audit)
+        return spoken if spoken in LANGUAGES else ENGLISH.code
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -180,12 +187,15 @@ def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
 
 
 def in_places(value: Any, places: int | None) -> Any:
-    """A number as text with some decimals and no commas, for a file; everything else as it is.
+    """A number as text with some decimals and no commas, for a file; 0 never has a sign; everything else as it is.
 
     Args:
         places: see `places_of`; None for a column that holds no numbers with noise.
     """
-    return in_decimals(value, places).replace(",", "") if isinstance(value, float) and places is not None else value
+    if not isinstance(value, float) or places is None:
+        return value
+    text = f"{value:.{places}f}"  # in every language with a point
+    return text if text.strip("-0.") else text.removeprefix("-")
 
 
 def _axis_rows(publication: Publication) -> dict[str, Any]:
@@ -245,14 +255,14 @@ def is_local(exported: Exported) -> bool:
 
 def counted_of(exported: Exported) -> str:
     """What the figures are numbers of."""
-    return str(exported.audit.get("counted") or ("values" if is_local(exported) else "rows"))
+    return str(exported.audit.get("counted") or (gettext("values") if is_local(exported) else gettext("rows")))
 
 
 def _epsilon_of(exported: Exported) -> str:
     """What the epsilon of an audit is called: a release without periods has one for all records."""
     if exported.audit["period"] == "all":
         return "epsilon"
-    return "epsilon of a round" if is_local(exported) else "epsilon of a period"
+    return gettext("epsilon of a round") if is_local(exported) else gettext("epsilon of a period")
 
 
 def limits_of(exported: Exported) -> list[int]:
@@ -266,21 +276,43 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
     periods = [str(audit["period"]) for audit in audits]
     limits = limits_of(exported)
     about = exported.about
-    told = [("publisher", about.publisher), ("contact", about.contact), ("licence", about.license)]
+    told = [
+        (gettext("publisher"), about.publisher),
+        (gettext("contact"), about.contact),
+        (gettext("licence"), about.license),
+    ]
+    number, between = len(periods), pgettext("days", " to ")
+    epsilons = sorted({str(audit["epsilon"]) for audit in audits})
     return [
-        ("release", str(last["release"])),
-        ("title", title_of(exported)),
+        (gettext("release"), str(last["release"])),
+        (gettext("title"), title_of(exported)),
         *((name, text) for name, text in told if text),
-        ("periods", periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]} ({len(periods)})"),
-        *([("withdrawn", f"{', '.join(exported.withdrawn)}: do not use copies")] if exported.withdrawn else []),
-        ("protected", f"every {last['privacy_unit']}, by differential privacy: {last['neighbours']}"),
-        (_epsilon_of(exported), " and ".join(sorted({str(audit["epsilon"]) for audit in audits}))),
+        (gettext("periods"), periods[0] if number == 1 else f"{periods[0]}{between}{periods[-1]} ({number})"),
+        *(
+            [(gettext("withdrawn"), gettext("%(periods)s: do not use copies", periods=", ".join(exported.withdrawn)))]
+            if exported.withdrawn
+            else []
+        ),
         (
-            "values of a contributor that are reported" if is_local(exported) else "rows of a unit that count",
+            gettext("protected"),
+            gettext(
+                "every %(unit)s, by differential privacy: %(neighbours)s",
+                unit=last.get("unit_label") or last["privacy_unit"],
+                neighbours=last["neighbours"],
+            ),
+        ),
+        (_epsilon_of(exported), gettext(" and ").join(epsilons)),
+        (
+            gettext("values of a contributor that are reported")
+            if is_local(exported)
+            else gettext("rows of a unit that count"),
             str(last["max_rows_per_unit"]),
         ),
-        ("mechanism", str(last["mechanism"])),
-        ("sums", "Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
+        (gettext("mechanism"), str(last["mechanism"])),
+        (
+            gettext("sums"),
+            gettext("Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
+        ),
         *[(words_for(limit), hidden_in_words(limit)) for limit in limits],
-        ("audit", str(last["audit_digest"])),
+        (gettext("audit"), str(last["audit_digest"])),
     ]

@@ -17,7 +17,8 @@ from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering._export_structure import sdmx_structure
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of, with_words
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.publishing.formatting import FORMULA
+from dphist_pipeline.languages.texts import in_language
+from dphist_pipeline.publishing.formatting import is_formula
 
 Format = Literal["csv", "xlsx", "sdmx-csv", "px", "dcat-ap", "healthdcat-ap"]
 ENDINGS: dict[Format, str] = {
@@ -52,9 +53,10 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
         raise cannot_export(there, "it is there already; choose another --output, or say --overwrite")
     drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in files]
     try:
-        _WRITERS[to](exported, drafts[0])
-        for draft in drafts[1:]:
-            draft.write_text(_BESIDE[to][1](exported, file.name, drafts[0]), encoding="utf-8", newline="")
+        with in_language(exported.language if to in TAGGED else ""):
+            _WRITERS[to](exported, drafts[0])
+            for draft in drafts[1:]:
+                draft.write_text(_BESIDE[to][1](exported, file.name, drafts[0]), encoding="utf-8", newline="")
         for draft, path in zip(drafts, files, strict=True):
             draft.replace(path)
     except OSError as error:
@@ -94,7 +96,7 @@ def csv_lines(exported: Exported) -> Iterator[list[Any]]:
 def _harmless(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and is_formula(value) else value
 
 
 def _write_xlsx(exported: Exported, file: Path) -> None:
@@ -119,6 +121,8 @@ def _as_text(pieces: Callable[[Exported], Iterable[str]]) -> Callable[[Exported,
     return write
 
 
+# Formats that say in which language their texts are.
+TAGGED: tuple[Format, ...] = ("px", "sdmx-csv")
 _WRITERS: dict[Format, Callable[[Exported, Path], None]] = {
     "csv": _as_csv(csv_lines),
     "xlsx": _write_xlsx,

@@ -1,4 +1,5 @@
-// The picker on a release's page: the sum of some cells in some periods with its 95 % interval, as dph_box and dph_over tell it.
+// The picker on a release's page: the sum of some cells in some periods with its 95 % interval, as dph_box and dph_over tell it, and
+// its change from one period to another, as dph_compare does.
 // It reads the files of its own release, and no other address. What it works out stands in the macros in sql/answering/: sums
 // that do not depend on the order of cells, variances of nested nodes, and widths that are looked up in published tables.
 "use strict";
@@ -13,10 +14,17 @@ const dphPicker = (() => {
     return (page.texts[text] || text).replace(/%\((\w+)\)s/g, (_, name) => values[name]).replaceAll("%%", "%");
   }
 
-  const dayText = (day) => {
-    const [year, month, date] = day.split("-");
-    return page.day ? page.day.replace("%d", date).replace("%m", month).replace("%Y", year) : day;
-  };
+  const spoken = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang; // the day before the month
+  const dayForm = new Intl.DateTimeFormat(spoken, { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  const atNoon = (day) => new Date(`${day}T12:00:00Z`);
+
+  // Days in words, from the first one to the one before `after`; in one month and year, these stand once.
+  function daysBetween(first, after) {
+    const last = new Date(atNoon(after).getTime() - 86400000);
+    return last <= atNoon(first) ? dayForm.format(atNoon(first)) : dayForm.formatRange(atNoon(first), last);
+  }
+
+  const capital = (text) => text.charAt(0).toLocaleUpperCase(spoken) + text.slice(1);
 
   // -- numbers ---------------------------------------------------------------------------------------------------------------
 
@@ -81,8 +89,14 @@ const dphPicker = (() => {
     let number = isBelow(value) ? said("below %(limit)s", { limit: answer.below }) : text(value);
     if (!isEstimate && ends && Math.abs(below - above) <= 1) number += `\u00a0±\u00a0${text(Math.max(below, above))}`;
     else if (ends) number += ` (${ends})`;
-    return { number, ends, estimate: isHidden ? "" : text(answer.estimate), isEstimate };
+    const hasInside = ends && below >= 0 && above >= 0;
+    const between = { number: text(value), low: text(answer.ci_lower), high: text(answer.ci_upper) };
+    const sentence = hasInside ? said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", between) : number;
+    return { number, sentence: kept(sentence), ends, estimate: isHidden ? "" : text(answer.estimate), isEstimate, isHidden };
   }
+
+  // No line breaks before a percent sign.
+  const kept = (text) => text.replaceAll(" %", "\u00a0%");
 
   // -- what is looked up -----------------------------------------------------------------------------------------------------
 
@@ -294,18 +308,60 @@ const dphPicker = (() => {
     };
   }
 
+  // The answer of dph_compare for two periods, from their rows: the later less the earlier one, by noise alone and with chance.
+  function changeOf([one, two]) {
+    const both = (test) => test(one) && test(two), isLinear = (row) => known(row.linear_variance);
+    const hasOneScale = both((row) => known(row.noise_scale)) && one.noise_scale === two.noise_scale && isLinear(one) === isLinear(two);
+    const apart = [one, two].map(reachOf), halfApart = apart[0] && apart[1] ? apart[0].two + apart[1].two : null;
+    const isReport = both((row) => known(row.step));
+    const together = {
+      has_bars: both((row) => row.has_bars), cells: one.cells + two.cells, noise_scale: one.noise_scale, noise_variance: one.noise_variance,
+      step: isReport ? Math.max(one.step, two.step) : null, slope: Math.max(one.slope, two.slope),
+      linear_variance: both(isLinear) ? one.linear_variance + two.linear_variance : null,
+    };
+    const reach = hasOneScale || isReport ? reachOf(together) : null, half = reach ? reach.one : halfApart;
+    const variances = [one, two].map((row) => row.linear_variance ?? (known(row.noise_variance) ? row.cells * row.noise_variance : null));
+    const hasBoth = both((row) => known(row.unbiased)), unbiased = hasBoth ? two.unbiased - one.unbiased : null;
+    const chance = hasBoth ? Math.max(0, one.unbiased) + Math.max(0, two.unbiased) + 2 : null;
+    const halfWithChance = known(half) ? Math.sqrt(half ** 2 + release.normal[0] ** 2 * chance) : null;
+    const estimate = two.estimate - one.estimate, texts = release.notes;
+    const ends = (reached) => (known(reached) && hasBoth ? [unbiased - reached, unbiased + reached] : [null, null]);
+    const [lower, upper] = ends(half), [lowerWithChance, upperWithChance] = ends(halfWithChance);
+    return {
+      estimate, unbiased, cells: together.cells, noise_error: variances.every(known) ? Math.sqrt(variances[0] + variances[1]) : null,
+      ci_lower: lower, ci_upper: upper, with_chance: [lowerWithChance, upperWithChance],
+      basis: !known(halfApart) ? "noise_only" : isLinear(one) || isLinear(two) ? "linear" : "unbiased",
+      note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
+      reliability: null, below: null,
+    };
+  }
+
   // -- files -----------------------------------------------------------------------------------------------------------------
 
-  function unpacked(column) {
+  // A list, or doubles in base 64; behind ~ the first bytes of all doubles stand before the second ones, and are compressed.
+  async function unpacked(column) {
     if (typeof column !== "string") return column;
-    const text = atob(column), bytes = new DataView(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
-    return Array.from({ length: text.length / 8 }, (_, at) => bytes.getFloat64(8 * at, true));
+    const isSmall = column.startsWith("~"), text = atob(isSmall ? column.slice(1) : column);
+    let bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    if (isSmall) {
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+      const apart = new Uint8Array(await new Response(stream).arrayBuffer()), many = apart.length / 8;
+      bytes = new Uint8Array(apart.length);
+      for (let byte = 0; byte < 8; byte += 1) for (let at = 0; at < many; at += 1) bytes[8 * at + byte] = apart[byte * many + at];
+    }
+    const view = new DataView(bytes.buffer);
+    return Array.from({ length: bytes.length / 8 }, (_, at) => view.getFloat64(8 * at, true));
+  }
+
+  async function opened(cells) {
+    const unbiased = await unpacked(cells.unbiased), estimate = await besides(cells.estimate, unbiased);
+    return { ...cells, unbiased, estimate, groups: await unpacked(cells.groups), isOpened: true };
   }
 
   // Estimates stand by themselves, or by those places where they are not the unbiased ones.
-  function besides(estimate, unbiased) {
+  async function besides(estimate, unbiased) {
     if (estimate === null || estimate.are === undefined) return unpacked(estimate);
-    const found = unbiased.slice(), are = unpacked(estimate.are);
+    const found = unbiased.slice(), are = await unpacked(estimate.are);
     estimate.at.forEach((place, number) => {
       found[place] = are[number];
     });
@@ -317,7 +373,7 @@ const dphPicker = (() => {
 
   function load(table, [period, , , , mark]) {
     const there = loaded.get(keyOf(table.name, period));
-    if (there && there.mark === mark) return Promise.resolve(there);
+    if (there && there.mark === mark && there.isOpened) return Promise.resolve(there);
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
       const fail = () => reject(new Refused(said("The numbers have changed since this page was opened. Load the page again.")));
@@ -325,8 +381,8 @@ const dphPicker = (() => {
       script.onload = () => {
         const cells = loaded.get(keyOf(table.name, period));
         script.remove();
-        if (cells && cells.mark === mark) resolve(cells);
-        else fail();
+        if (!cells || cells.mark !== mark) fail();
+        else opened(cells).then((made) => { loaded.set(keyOf(table.name, period), made); resolve(made); }, reject);
       };
       script.onerror = () => reject(new Refused(said("A file of this page is missing. Copy the whole folder of the release, with all that lies in it.")));
       document.head.append(script);
@@ -351,16 +407,16 @@ const dphPicker = (() => {
     return `FROM r.dph_over(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions});`;
   }
 
-  function changeCall(table, box, first, last) {
+  function compareCall(table, box, first, last) {
     const [name, conditions] = argumentsFor(table, box);
     return `FROM r.dph_compare(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions}, with_chance := true);`;
   }
 
-  // The sum of a box over all periods from the first to the last, and of each period.
-  async function ask(name, box, first, last) {
+  // The sum of a box over all periods from the first to the last, and of each period; or its change from the first to the last.
+  async function ask(name, box, first, last, isChange = false) {
     const table = release.tables.find((one) => one.name === name);
-    const periods = table.periods.filter(([key]) => key >= first && key <= last);
-    const call = callFor(table, box, first, last, periods.length === 1), change = periods.length > 1 ? changeCall(table, box, first, last) : "";
+    const periods = table.periods.filter(([key]) => (isChange ? key === first || key === last : key >= first && key <= last));
+    const call = isChange ? compareCall(table, box, first, last) : callFor(table, box, first, last, periods.length === 1);
     const unanswered = (why) => ({ call, why });
     if (table.cells > release.most.cells) return unanswered(said("this table has %(number)s cells", { number: shown(table.cells, 0) }));
     if (table.axes === null) return unanswered(said("the axes of this table have too many values"));
@@ -378,8 +434,8 @@ const dphPicker = (() => {
     const rows = cells.map((one, at) => summed(parts[at][0], one, box));
     if (rows.some((row) => row === null)) throw new Refused(said("No cell has all that you chose."));
     const answers = rows.map(answerOf);
-    const sum = rows.length === 1 ? answers[0] : answerOver(rows, periods);
-    return { call, change, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
+    const sum = isChange ? changeOf(rows) : rows.length === 1 ? answers[0] : answerOver(rows, periods);
+    return { call, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
   }
 
   // -- the page --------------------------------------------------------------------------------------------------------------
@@ -391,15 +447,26 @@ const dphPicker = (() => {
   }
 
   const daysOf = ([key, first, after]) => {
-    if (!first) return key === "all" ? said("all records") : dayText(key);
-    const last = new Date(Date.parse(after) - 86400000).toISOString().slice(0, 10);
-    return last <= first ? dayText(first) : said("%(low)s to %(high)s", { low: dayText(first), high: dayText(last) });
+    if (first) return daysBetween(first, after);
+    return key === "all" ? said("all records") : dayForm.format(atNoon(key));
   };
 
   function select(label, options, chosen, id) {
     const made = element("select", { id });
     options.forEach((text, at) => made.append(element("option", { value: at, selected: at === chosen }, text)));
     return [element("label", {}, element("span", {}, label), made), made];
+  }
+
+  // Bins from one to another as one range in words.
+  function rangeWords(axis, first, last) {
+    const isDays = typeof (axis.lower[first] ?? axis.upper[last]) === "string";
+    if (first === last || (isDays && !(axis.lower[first] && axis.upper[last]))) return axis.labels[first];
+    if (isDays) return daysBetween(axis.lower[first], axis.upper[last]);
+    if (!axis.spans) return said("%(first)s, up to %(last)s", { first: axis.labels[first], last: axis.labels[last] });
+    const { form, closed, low, high, below, above } = axis.spans, isLast = axis.upper[last] === axis.upper[axis.labels.length - 1 - axis.other];
+    if (axis.lower[first] === null) return axis.upper[last] === null ? said("all") : below[last];
+    if (axis.upper[last] === null) return above[first];
+    return (isLast ? closed : form).replace("%(low)s", low[first]).replace("%(high)s", high[last]);
   }
 
   // Two lists of bins; the function gives the condition, null for none, and its words.
@@ -415,19 +482,18 @@ const dphPicker = (() => {
     to.addEventListener("change", () => {
       if (Number(to.value) < Number(from.value) - 1) from.value = String(Number(to.value) + 1);
     });
-    const field = element("fieldset", {}, element("legend", {}, axis.name), element("div", { className: "pair" }, fromLabel, toLabel));
+    const field = element("fieldset", {}, element("legend", {}, axis.called), element("div", { className: "pair" }, fromLabel, toLabel));
     return [field, () => {
       if (from.value === "0") return null;
       const first = Number(from.value) - 1, last = Number(to.value);
-      const words = first === last ? bins[first] : said("%(first)s, up to %(last)s", { first: bins[first], last: bins[last] });
-      return { name: axis.name, condition: [axis.lower[first], axis.upper[last]], words };
+      return { name: axis.name, called: axis.called, condition: [axis.lower[first], axis.upper[last]], words: rangeWords(axis, first, last) };
     }];
   }
 
   const MOST_LISTED = 200, FEW = 12;
 
   // A list of boxes to tick; of many values those that hold what was typed.
-  function choiceField(name, values, labels, id) {
+  function choiceField(name, called, values, labels, id) {
     const chosen = new Set(), list = element("div", { className: "ticks" }), many = values.length > FEW;
     const state = element("p", { className: "note" });
     const find = element("input", { type: "search", id: `${id}-find`, autocomplete: "off" });
@@ -450,14 +516,15 @@ const dphPicker = (() => {
     find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
     if (many) list.classList.add("long");
     show();
-    const field = element("fieldset", {}, element("legend", {}, name));
+    const field = element("fieldset", {}, element("legend", {}, called));
     if (many) field.append(element("label", {}, element("span", {}, said("find")), find));
     field.append(list, state);
     return [field, () => {
       if (!chosen.size) return null;
       const places = [...chosen].sort((one, other) => one - other), few = places.slice(0, FEW).map((at) => labels[at]);
-      const words = few.join(", ") + (places.length > FEW ? said(" and %(number)s more", { number: places.length - FEW }) : "");
-      return { name, condition: places.map((at) => values[at]), words };
+      const isAll = places.length <= FEW && few.length > 1, end = isAll ? said(" or ") + few.pop() : "";
+      const words = few.join(", ") + end + (places.length > FEW ? said(" and %(number)s more", { number: places.length - FEW }) : "");
+      return { name, called, condition: places.map((at) => values[at]), words };
     }];
   }
 
@@ -468,32 +535,53 @@ const dphPicker = (() => {
         fields.push(rangeField(axis, `axis-${number}`));
         return;
       }
-      fields.push(choiceField(axis.name, axis.values, axis.labels, `axis-${number}`));
+      fields.push(choiceField(axis.name, axis.called, axis.values, axis.labels, `axis-${number}`));
       axis.levels.forEach(([name, values], level) => {
         const groups = [...new Set(values)];
-        fields.push(choiceField(name, groups, groups.map((one) => one ?? said("other")), `axis-${number}-${level}`));
+        fields.push(choiceField(name, name, groups, groups.map((one) => one ?? said("other")), `axis-${number}-${level}`));
       });
     });
     return fields;
   }
 
+  // The periods of a question, and whether they are to be added up or compared.
   function periodField(table) {
     const periods = table.periods, last = periods.length - 1;
-    if (periods.length === 1 && !periods[0][1]) return [null, () => [periods[0], periods[0]]];
+    if (periods.length === 1) return [[], () => [periods[0], periods[0], false]];
     const words = periods.map(daysOf);
-    const [fromLabel, from] = select(said("first"), words, last, "period-from"), [toLabel, to] = select(said("last"), words, last, "period-to");
-    from.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) to.value = from.value; });
-    to.addEventListener("change", () => { if (Number(to.value) < Number(from.value)) from.value = to.value; });
+    const [fromLabel, from] = select("", words, last, "period-from"), [toLabel, to] = select("", words, last, "period-to");
+    const compare = element("input", { type: "radio", name: "question", id: "question-change" });
+    const sum = element("input", { type: "radio", name: "question", id: "question-sum", checked: true });
+    const tick = (input, text) => element("label", {}, input, element("span", {}, text));
+    const kind = element("fieldset", {}, element("legend", {}, said("What do you want to know?")),
+      tick(sum, said("a sum, of one or more periods")), tick(compare, said("whether two periods differ, and by how much")));
+    function relabel() {
+      const isChange = compare.checked;
+      fromLabel.firstChild.textContent = isChange ? said("earlier") : said("first");
+      toLabel.firstChild.textContent = isChange ? said("later") : said("last");
+      if (isChange && Number(to.value) <= Number(from.value)) [from.value, to.value] = to.value === "0" ? ["0", "1"] : [String(Number(to.value) - 1), to.value];
+    }
+    const step = () => (compare.checked ? 1 : 0);
+    from.addEventListener("change", () => {
+      if (Number(to.value) < Number(from.value) + step()) to.value = String(Math.min(last, Number(from.value) + step()));
+      relabel();
+    });
+    to.addEventListener("change", () => {
+      if (Number(to.value) < Number(from.value) + step()) from.value = String(Math.max(0, Number(to.value) - step()));
+      relabel();
+    });
+    for (const one of [sum, compare]) one.addEventListener("change", relabel);
+    relabel();
     const field = element("fieldset", {}, element("legend", {}, said("Period")), element("div", { className: "pair" }, fromLabel, toLabel));
-    return [field, () => [periods[Number(from.value)], periods[Number(to.value)]]];
+    return [[kind, field], () => [periods[Number(from.value)], periods[Number(to.value)], compare.checked]];
   }
 
   function factList(answer, numbers, isOverPeriods) {
     const facts = element("dl", { className: "facts" });
     const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
     if (isOverPeriods) add(said("Periods"), said("whoever was counted in several of them counts in each"));
-    if (numbers.ends) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
-    if (!numbers.isEstimate && numbers.estimate) add(said("Estimate of the mechanism"), numbers.estimate);
+    if (numbers.ends && numbers.sentence === numbers.number) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
+    if (!numbers.isEstimate && numbers.estimate && numbers.estimate !== numbers.number.split("\u00a0")[0]) add(said("Estimate of the mechanism"), numbers.estimate);
     add(said("Cells"), shown(answer.cells, 0));
     if (answer.reliability) add(said("Reliability"), said(answer.reliability));
     if (answer.note) add(said("Note"), answer.note);
@@ -519,16 +607,61 @@ const dphPicker = (() => {
     return text;
   }
 
-  function result(found, words) {
-    const about = element("p", { className: "kind" }, words);
+  // What was asked, in words that stand by themselves.
+  function inWords(table, conditions, when) {
+    const all = conditions.length ? conditions.map((one) => `${one.called} ${one.words}`) : [said("all")];
+    return `${capital(table.counted)}${said("%(what)s: %(rest)s", { what: "", rest: all.join("; ") })}; ${when}`;
+  }
+
+  function whenOf(table, first, last, isChange) {
+    if (first === last) return daysOf(first);
+    if (isChange) return said("%(later)s compared with %(earlier)s", { later: daysOf(last), earlier: daysOf(first) });
+    const many = table.periods.indexOf(last) - table.periods.indexOf(first) + 1;
+    const days = first[1] && last[2] ? daysBetween(first[1], last[2]) : `${daysOf(first)} – ${daysOf(last)}`;
+    return said("%(days)s (%(number)s periods)", { days, number: shown(many, 0) });
+  }
+
+  // The change in words: whether noise, or noise and chance, can explain it.
+  function changeParts(found) {
+    const [[, one], [, two]] = found.periods, change = found.sum, hidden = [one, two].find((answer) => told(answer).isHidden);
+    if (hidden) return [element("p", { className: "answer" }, said("No change is told beside a figure below %(limit)s.", { limit: hidden.below }))];
+    if (!known(change.ci_lower)) return [element("p", { className: "answer" }, signed(change, change.estimate)), element("p", {}, change.note)];
+    const [low, high] = change.with_chance, isOut = (from, to) => from > 0 || to < 0;
+    const verdict = isOut(low, high)
+      ? said("Yes, they differ: by more than noise and chance explain, if people come independently of each other.")
+      : isOut(change.ci_lower, change.ci_upper)
+        ? said("The counts differ, but chance alone can explain that much: such counts vary from one period to the next.")
+        : said("No clear difference: the noise alone can explain it.");
+    const number = said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", {
+      number: signed(change, change.unbiased), low: signed(change, change.ci_lower), high: signed(change, change.ci_upper),
+    });
+    const facts = element("dl", { className: "facts" });
+    const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
+    add(said("Change, 95 %% by noise alone").replace(" %", "\u00a0%"), `${signed(change, change.ci_lower)} ${said("to")} ${signed(change, change.ci_upper)}`);
+    add(said("Change, 95 %% by noise and chance").replace(" %", "\u00a0%"), `${signed(change, low)} ${said("to")} ${signed(change, high)}`);
+    if (change.note) add(said("Note"), change.note);
+    return [element("p", { className: "answer" }, kept(number)), element("p", { className: "verdict" }, element("strong", {}, verdict)), facts];
+  }
+
+  // A change with its sign.
+  function signed(change, value) {
+    const text = shown(value, decimalsOf(change.noise_error));
+    return value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
+  }
+
+  function result(found, words, isChange) {
+    const about = element("p", { className: "asked" }, words);
     if (!found.sum) {
       const why = element("p", {}, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
       return [about, why, callText(found.call)];
     }
-    const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
-    if (found.change) sql.append(element("p", {}, said("Intervals side by side do not tell whether two periods differ. This does, with chance, for the first and the last:")), callText(found.change, said("The change in SQL")));
-    return [about, element("p", { className: "told" }, numbers.number), factList(found.sum, numbers, more.length > 0), ...more, sql];
+    if (isChange) {
+      const [answer, ...rest] = changeParts(found);
+      return [answer, about, ...rest, periodTable(found.periods), sql];
+    }
+    const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
+    return [element("p", { className: "answer" }, numbers.sentence), about, factList(found.sum, numbers, more.length > 0), ...more, sql];
   }
 
   // The form of one table; the first field, if there are several tables, chooses another.
@@ -539,28 +672,34 @@ const dphPicker = (() => {
       const [label, tables] = select(said("Table"), names, at, "table");
       tables.addEventListener("change", () => {
         output.replaceChildren();
+        output.classList.remove("stale");
         build(form, output, release.tables[Number(tables.value)]);
         document.getElementById("table").focus();
       });
       before.push(element("div", { className: "pair" }, label));
     }
     const axes = element("div", { className: "axes" }, ...fields.map(([field]) => field));
-    const button = element("button", { type: "submit" }, said("Show the sum"));
-    form.replaceChildren(...before, ...(periods ? [periods] : []), axes, button);
+    const button = element("button", { type: "submit" }, said("Show the answer"));
+    form.replaceChildren(...before, ...periods, axes, button);
+    form.oninput = (event) => {
+      if (!output.firstChild || event.target.type === "search" || output.classList.contains("stale")) return;
+      output.classList.add("stale");
+      output.prepend(element("p", { className: "changed" }, said("You have changed the question: this is still the answer to the one before.")));
+    };
     form.onsubmit = async (event) => {
       event.preventDefault();
       const conditions = fields.map(([, read]) => read()).filter((one) => one !== null), number = (asked += 1);
-      const [first, last] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
-      const when = first === last ? daysOf(first) : said("%(first)s, up to %(last)s", { first: daysOf(first), last: daysOf(last) });
-      const words = [when, ...conditions.map((one) => `${one.name}: ${one.words}`)].join("; ");
+      const [first, last, isChange] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
+      const words = inWords(table, conditions, whenOf(table, first, last, isChange));
       output.setAttribute("aria-busy", "true");
       let shownNow;
       try {
-        shownNow = result(await ask(table.name, box, first[0], last[0]), words);
+        shownNow = result(await ask(table.name, box, first[0], last[0], isChange), words, isChange);
       } catch (error) {
         shownNow = [element("p", {}, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
       }
       if (number !== asked) return;
+      output.classList.remove("stale");
       output.replaceChildren(...shownNow);
       output.setAttribute("aria-busy", "false");
     };
@@ -577,10 +716,9 @@ const dphPicker = (() => {
     },
     cells(head, content) {
       if (!head.made_from) return;
-      const unbiased = unpacked(content.unbiased), estimate = besides(content.estimate, unbiased);
-      loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12), unbiased, estimate, groups: unpacked(content.groups) });
+      loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12) });
     },
-    ask: (name, conditions, first, last) => ask(name, new Map(conditions), first, last),
+    ask: (name, conditions, first, last, isChange) => ask(name, new Map(conditions), first, last, isChange),
     told,
   };
 })();

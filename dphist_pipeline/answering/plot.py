@@ -19,9 +19,10 @@ from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods
+from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods, told_as
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
 
 ENDINGS = (".svg", ".png", ".html")
@@ -89,7 +90,11 @@ def _over_periods(
     if audit["period"] == "all":
         raise Refused(f"{audit['release']} has no periods to draw: leave out --over", code="picture_refused")
     rows = Publication.read(folder).by_period(box).to_pylist()
-    return picture_of_periods(rows, audit.get("model") == "local"), _title(audit, "", where)
+    # One scale for all periods: the strictest rule of any holds for the whole picture.
+    release = folder.parents[1]
+    audits = [read_audit(release / f"period={row['period']}" / f"revision={row['revision']}") for row in rows]
+    strictest = max([audit, *audits], key=lambda one: limit_of(one) or 0)
+    return told_as(picture_of_periods(rows, audit.get("model") == "local"), strictest), _title(audit, "", where)
 
 
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:
@@ -132,9 +137,14 @@ def _picture_of(
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
-    grid = Grid(domain, values, published_unbiased(audit, noisy), tuple(chosen_cells(domain, box)))
+    grid = Grid(
+        domain.called(audit.get("axis_labels")),
+        values,
+        published_unbiased(audit, noisy),
+        tuple(chosen_cells(domain, box)),
+    )
     period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
-    return main_picture(grid), _title(audit, period, where)
+    return told_as(main_picture(grid), audit), _title(audit, period, where)
 
 
 def _title(audit: Mapping[str, Any], period: str, where: str) -> str:

@@ -21,7 +21,7 @@ LEGEND = {
     "good": marked("the standard deviation of the noise is at most 10 % of the count"),
     "fair": marked("the standard deviation of the noise is between 10 and 25 % of the count"),
     "poor": marked("the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0"),
-    "": "nothing is known of the error of this estimate",
+    "": marked("nothing is known of the error of this estimate"),
 }
 
 

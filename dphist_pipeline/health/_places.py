@@ -7,8 +7,20 @@ import stat
 import tempfile
 from pathlib import Path
 
+from dphist_pipeline.about_publisher import NAME, faults
 from dphist_pipeline.files import may
-from dphist_pipeline.health.finding import Examined, Finding, fault, name_of, not_looked_at, ok, quoted, told, warning
+from dphist_pipeline.health.finding import (
+    NAMED,
+    Examined,
+    Finding,
+    fault,
+    name_of,
+    not_looked_at,
+    ok,
+    quoted,
+    told,
+    warning,
+)
 from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
 
@@ -40,6 +52,20 @@ def store(seen: Examined) -> Finding:
             check, f"this user cannot publish into {seen.store.public}", f"chmod u+w {quoted(seen.store.public)}"
         )
     return ok(check, f"{seen.root}, id {seen.store.id}")
+
+
+def about(seen: Examined) -> Finding:
+    """What the office says of itself in `about.json`: a field that says nothing is not told on any page.
+
+    Args:
+        seen: its store may be None.
+    """
+    check = "about"
+    if seen.store is None:
+        return not_looked_at(check, "there is no store")
+    if found := faults(seen.store.public):
+        return warning(check, "; ".join(found[:NAMED]), f"Mend {seen.root / NAME}; pages say nothing of these fields.")
+    return ok(check, f"every field of {NAME} is read" if (seen.root / NAME).exists() else f"there is no {NAME}")
 
 
 def user(seen: Examined) -> Finding:

@@ -23,6 +23,7 @@ from dphist_pipeline.releasing.store import Store, store_unusable
 SCHEMA_VERSION = 1
 CHECKS = (
     places.store,
+    places.about,
     places.user,
     places.confidential,
     places.operator_key,

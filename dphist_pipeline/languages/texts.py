@@ -58,7 +58,7 @@ LANGUAGES = {
     for made in (
         ENGLISH,
         Language("de", ",", ".", "; ", "{:%d.%m.%Y}", "{:%m.%Y}", _but_one),
-        Language("fr", ",", "\u202f", "\u00a0; ", "{:%d/%m/%Y}", "{:%m/%Y}", _from_two),
+        Language("fr", ",", "\u202f", "\u202f; ", "{:%d/%m/%Y}", "{:%m/%Y}", _from_two),
     )
 }
 _SPOKEN: ContextVar[Language] = ContextVar("language", default=ENGLISH)

@@ -25,7 +25,7 @@ from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumer
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
 from dphist_pipeline.spec import sources, words
 from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag, whole
+from dphist_pipeline.spec.fields import Flag, ShowBelow, whole
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Edge, digits, exact
@@ -135,6 +135,7 @@ class CollectionSpec(BaseModel):
     ]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
     language: Annotated[Code | None, NOT_IN_DIGEST] = None
+    show_below: ShowBelow = None
     value: Annotated[
         PublishedName,
         AfterValidator(_no_column_of_ours),

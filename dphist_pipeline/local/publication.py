@@ -229,6 +229,7 @@ def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason
         "release": key.release,
         **({"title": str(spec.title)} if spec.title else {}),
         **({"language": spec.language} if spec.language else {}),
+        **({"show_below": spec.show_below} if spec.show_below is not None else {}),
         "period": key.period,
         "period_start": None,
         "period_end": None,

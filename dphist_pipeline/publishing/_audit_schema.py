@@ -122,6 +122,7 @@ class _Audit(TypedDict):
     title: NotRequired[_Text]
     counted: NotRequired[_Text]
     unit_label: NotRequired[_Text]
+    axis_labels: NotRequired[dict[str, _Text]]
     language: NotRequired[_Text]
     show_below: NotRequired[_Count]
     reason: NotRequired[_Text]

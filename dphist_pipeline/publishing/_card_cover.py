@@ -25,7 +25,7 @@ NOBODY = About()
 
 @dataclass(frozen=True)
 class Before:
-    """The publication of the period before, in its latest revision that stands.
+    """The publication of the period before, or after, in its latest revision that stands.
 
     Attributes:
         days: its first and last one, in words.
@@ -51,12 +51,15 @@ class Surroundings:
     Attributes:
         about: the publisher.
         before: the publication of the period that ends where this one begins, in its latest revision that stands.
-        is_alike: whether the two count the same: same unit, bound, axes and number of days.
+        after: the publication of the period that begins where this one ends. A card that was made before it names none
+            until its pages are rendered anew: its digest is in the audit.
+        is_alike: whether this period and the one before count the same: same unit, bound, axes and number of days.
     """
 
     about: About = NOBODY
     before: Before | None = None
     is_alike: bool = False
+    after: Before | None = None
 
 
 def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
@@ -84,7 +87,9 @@ def cover_facts(
         "counted": str(audit.get("counted") or gettext("rows")),
         "when": when_in_words(audit),
         "compared": compared,
-        "before": None if before is None else {"days": before.days, "place": f"../../{before.place}/card.html"},
+        "before": None if before is None else {"days": before.days, "place": _card_of(before)},
+        "after": None if around.after is None else {"days": around.after.days, "place": _card_of(around.after)},
+        "anchor": str(audit.get("period") or ""),
         "before_total": before.number if before is not None and compared else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
         "next_release": str(audit.get("next_release") or ""),
@@ -92,6 +97,10 @@ def cover_facts(
         "license_link": link_of(about.license),
         "contact_link": link_of(about.contact),
     }
+
+
+def _card_of(other: Before) -> str:
+    return f"../../{other.place}/card.html"
 
 
 def when_in_words(audit: Mapping[str, Any]) -> str:

@@ -42,13 +42,25 @@ TEXTS = (
     marked("Table"),
     marked("Table of the chosen periods"),
     marked("The same question in SQL"),
-    marked("The change in SQL"),
     marked("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:"),
-    marked(
-        "Intervals side by side do not tell whether two periods differ. "
-        "This does, with chance, for the first and the last:"
-    ),
-    marked("Show the sum"),
+    marked("Show the answer"),
+    marked("What do you want to know?"),
+    marked("a sum, of one or more periods"),
+    marked("whether two periods differ, and by how much"),
+    marked("earlier"),
+    marked("later"),
+    marked(" or "),
+    marked("%(number)s, between %(low)s and %(high)s with 95 %% confidence"),
+    marked("%(what)s: %(rest)s"),
+    marked("%(later)s compared with %(earlier)s"),
+    marked("%(days)s (%(number)s periods)"),
+    marked("No change is told beside a figure below %(limit)s."),
+    marked("Yes, they differ: by more than noise and chance explain, if people come independently of each other."),
+    marked("The counts differ, but chance alone can explain that much: such counts vary from one period to the next."),
+    marked("No clear difference: the noise alone can explain it."),
+    marked("Change, 95 %% by noise alone"),
+    marked("Change, 95 %% by noise and chance"),
+    marked("You have changed the question: this is still the answer to the one before."),
     marked("The sum could not be worked out (%(why)s)."),
     marked("%(number)s day between them is in no published period, and not in this sum"),
     marked("%(number)s days between them are in no published period, and not in this sum"),
@@ -62,11 +74,10 @@ IN_CONTEXT = {
 
 
 def picker_words() -> dict[str, Any]:
-    """What the script takes from the page: its texts in the language of the page, and the signs of numbers and days."""
+    """What the script takes from the page: its texts in the language of the page, and the signs of numbers."""
     spoken = language()
     if spoken is LANGUAGES["en"]:
         return {"texts": {}}
-    day = spoken.day.removeprefix("{:").removesuffix("}")
     texts = {text: translated(text) for text in TEXTS}
     texts |= {text: translated(text, context) for text, context in IN_CONTEXT.items()}
-    return {"texts": texts, "thousands": spoken.thousands, "decimal": spoken.decimal, "day": day}
+    return {"texts": texts, "thousands": spoken.thousands, "decimal": spoken.decimal}

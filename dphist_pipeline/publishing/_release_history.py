@@ -28,6 +28,7 @@ from dphist_pipeline.publishing.published_files import (
 )
 from dphist_pipeline.publishing.published_pages import CARD
 from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.shown_below import limit_of, words_for
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±
 MOST_LETTERS = 500  # of a reason
@@ -50,10 +51,12 @@ class Told:
         withdrawn_for: why it was withdrawn.
         damaged: its files are not those that were published.
         page: whether it has a card.
-        total: of all cells, as `told_number` tells it; None if nothing tells.
+        total: of all cells, as `told_number` tells it; None if nothing tells, or words stand in its place.
         lower: lower end of its 95 % interval; None without one.
         upper: upper end.
         decimals: that its noise justifies.
+        limit: figures below it are told as words, see `shown_below`; 0 where all are shown.
+        below: whether the total is one of them.
     """
 
     period: str
@@ -71,6 +74,8 @@ class Told:
     lower: float | None = None
     upper: float | None = None
     decimals: int = 0
+    limit: int = 0
+    below: bool = False
 
     @property
     def place(self) -> str:
@@ -92,7 +97,9 @@ def days_in_words(told: Told) -> str:
 
 
 def number_in_words(told: Told) -> str:
-    """The total with ± or the ends of its interval; empty if nothing tells it."""
+    """The total with ± or the ends of its interval, or the words in its place; empty if nothing tells it."""
+    if told.below:
+        return words_for(told.limit)
     if told.total is None:
         return ""
     number = shown_number(told.total, told.decimals)
@@ -152,15 +159,35 @@ def told_before(release: Path, first: str) -> Told | None:
         release: its public folder, which need not be there.
         first: the first day of the other period, as ISO text; empty for a release without periods.
     """
-    earlier = [folder for folder in revisions(release) if folder.parent.name.removeprefix("period=") < first]
-    nearest = max((folder.parent for folder in earlier), default=None)
-    made = [_revision(folder) for folder in earlier if folder.parent == nearest]
-    for number in sorted(made, reverse=True):
-        folder = release / f"{nearest.name if nearest else ''}/revision={number}"
-        told = _told(folder, folder.parent.name.removeprefix("period="), number, stated_digest(folder))
-        if told.stands and told.after == first:
+    earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
+    told = _standing(max(earlier)) if earlier else None
+    return told if told is not None and told.after == first else None
+
+
+def told_after(release: Path, after: str) -> Told | None:
+    """The publication of the period that begins where another ends, in its latest revision that stands; None without.
+
+    Args:
+        release: its public folder, which need not be there.
+        after: the first day after the other period, as ISO text; empty for a release without periods.
+    """
+    later = [folder.parent for folder in revisions(release) if after and _period(folder) >= after]
+    told = _standing(min(later)) if later else None
+    return told if told is not None and told.first == after else None
+
+
+def _standing(period: Path) -> Told | None:
+    """The latest revision of a period that stands."""
+    made = [folder for folder in revisions(period.parent) if folder.parent == period]
+    for folder in sorted(made, key=_revision, reverse=True):
+        told = _told(folder, _period(folder), _revision(folder), stated_digest(folder))
+        if told.stands:
             return told
     return None
+
+
+def _period(folder: Path) -> str:
+    return folder.parent.name.removeprefix("period=")
 
 
 def _revision(folder: Path) -> int:
@@ -223,9 +250,13 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
         if "tables" in audit:
             place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
             folder, audit = place, read_audit(place)
-        told = told_number(vars(answer_box(published_estimate(folder, audit), {})))
-        numbers = {"total": told.value, "lower": told.lower, "upper": told.upper}
-        return {name: _number(value) for name, value in numbers.items()} | {"decimals": told.decimals}
+        told = told_number(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
+        ends = (told.lower, told.upper) if told.has_ends else (math.nan, math.nan)
+        below = told.limit is not None and told.value < told.limit
+        # A page that shows no figure holds none in what it says to the next run either.
+        numbers = dict(zip(("total", "lower", "upper"), (math.nan if below else told.value, *ends), strict=True))
+        said = {name: _number(value) for name, value in numbers.items()} | {"decimals": told.decimals}
+        return said | {"limit": told.limit or 0, "below": below}
     return {}
 
 

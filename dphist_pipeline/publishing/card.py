@@ -37,6 +37,7 @@ from dphist_pipeline.languages.texts import (
     whole,
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
+from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
@@ -48,9 +49,9 @@ from dphist_pipeline.publishing.formatting import (
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
-from dphist_pipeline.publishing.pictures import all_pictures, hiding
+from dphist_pipeline.publishing.pictures import all_pictures, told_as
 from dphist_pipeline.publishing.told_numbers import told_number
-from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
+from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[dict[str, Any]]
@@ -84,13 +85,14 @@ def release_card(
 
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
-    pictures = [hiding(one, audit) for one in all_pictures(Grid.of_all(domain, estimate.values, estimate.unbiased))]
+    shown = domain.called(audit.get("axis_labels"))
+    pictures = [told_as(one, audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
-        axes=[axis_facts(axis) for axis in domain.axes],
+        axes=[axis_facts(axis, audit) for axis in domain.axes],
         cells=domain.cells,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
@@ -108,7 +110,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         },
         rendered=rendered,
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
-        compared=compared_in_words(audit),
+        **comparison_facts(audit),
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
@@ -173,13 +175,14 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
     }
 
 
-def axis_facts(axis: Axis) -> dict[str, Any]:
+def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     """What the card says of an axis; long lists of categories and bins are cut.
 
     Args:
         axis: as declared, or a level of one in a family.
     """
-    facts: dict[str, Any] = {"name": axis.name, "size": axis.size, "other": axis.other}
+    facts: dict[str, Any] = {"name": _called(axis.name, audit), "size": axis.size, "other": axis.other}
+    facts["column"] = axis.name if facts["name"] != axis.name else ""
     if isinstance(axis, CategoricalAxis):
         named = zip(axis.values, axis.labels or axis.values, strict=True)
         return facts | {
@@ -200,6 +203,10 @@ def axis_facts(axis: Axis) -> dict[str, Any]:
         "equal": axis.bins > 1 and bool(np.allclose(widths, widths[0])),
         **{"closed": axis.closed, "below": axis.below, "above": axis.above},
     }
+
+
+def _called(name: str, audit: Mapping[str, Any]) -> str:
+    return str((audit.get("axis_labels") or {}).get(name) or name)
 
 
 def example_box(domain: Domain) -> str:
@@ -243,7 +250,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "ten_times": shown_number(math.ceil(10 * reach)),
         "reaches": [
             (what, whole(cells), str(facts["total_reach"]) if cells == of_groups else shown_number(width))
-            for what, cells, width in _reaches(unbiased, estimate.domain)
+            for what, cells, width in _reaches(unbiased, estimate.domain.called(audit.get("axis_labels")))
             if cells < estimate.domain.cells or cells == 1 or facts["total_reach"]  # else sums of groups tell it, too
         ],
     }
@@ -306,7 +313,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
-            "axis": axis,
+            "axis": _called(axis, audit),
             "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in shown[:MOST_NAMED]],
             "more": max(0, len(shown) - MOST_NAMED),
         }

@@ -14,11 +14,12 @@ from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, hiding, main_picture
-from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of
+from dphist_pipeline.publishing.pictures import Picture, main_picture, told_as
+from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
@@ -56,13 +57,13 @@ def _page(
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
         days=card.days_of(audit),
-        tables=[_listed(table, made) for table, made in list(family.tables.items())[:MOST_LISTED]],
+        tables=[_listed(table, made, audit) for table, made in list(family.tables.items())[:MOST_LISTED]],
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(hiding(_picture(table, made), audit)) for table, made in drawn.items()],
+        pictures=[picture_facts(told_as(_picture(table, made, audit), audit)) for table, made in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
-        compared=compared_in_words(audit),
+        **comparison_facts(audit),
         left_out=0,
         rendered=rendered,
         cover=card.cover_of(audit, around, total),
@@ -77,7 +78,7 @@ def _page(
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
         **{"mechanism": what, "fields": fields},
         charges=card.charges_in_words(audit),
-        axes=[card.axis_facts(axis) for axis in _axes_of(family)],
+        axes=[card.axis_facts(axis, audit) for axis in _axes_of(family)],
         sql={
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),
@@ -110,7 +111,7 @@ def pages_of_tables(
         title = f"{audit.get('title') or audit['release']}{when}"
         return {
             name: picture_page(
-                hiding(_picture(name, family.tables[name]), audit),
+                told_as(_picture(name, family.tables[name], audit), audit),
                 f"{title}: {name}",
                 back="../../card.html",
                 rendered=rendered,
@@ -119,10 +120,12 @@ def pages_of_tables(
         }
 
 
-def _picture(name: str, made: Estimate) -> Picture:
+def _picture(name: str, made: Estimate, audit: Mapping[str, Any]) -> Picture:
     """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
-    picture = main_picture(Grid.of_all(made.domain, made.values, made.unbiased), is_fitted=True)
+    picture = main_picture(
+        Grid.of_all(made.domain.called(audit.get("axis_labels")), made.values, made.unbiased), is_fitted=True
+    )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
 
@@ -132,9 +135,9 @@ def _axes_of(family: FamilyEstimate) -> list[Any]:
     return list(found.values())
 
 
-def _listed(name: str, made: Estimate) -> tuple[str, str, str, str, str]:
+def _listed(name: str, made: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert made.unbiased is not None
-    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.axes)
+    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.called(audit.get("axis_labels")).axes)
     poor = cells_by_reliability(made.unbiased)["poor"]
     return name, axes, whole(made.domain.cells), shown_number(made.unbiased.half_width_of_cell()), whole(poor)

@@ -36,10 +36,11 @@ from dphist_pipeline.publishing._release_history import (
 )
 from dphist_pipeline.publishing._total_picture import Point, TotalPicture, total_picture
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path
+from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
+from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
-FORM = 2  # of what a page says for the next run that writes it
+FORM = 3  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_SHOWN = 1200  # publications on the page of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
@@ -100,6 +101,7 @@ class Summary:
         superseded: publications that a later revision replaced.
         points: of the picture.
         files: with every cell, if there is one as CSV and one as Parquet.
+        picker: whether its page has one.
     """
 
     made_from: str
@@ -112,6 +114,7 @@ class Summary:
     superseded: int
     points: list[Point]
     files: list[str]
+    picker: bool
 
 
 def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
@@ -159,7 +162,7 @@ def _mark(release: Path, about: About) -> str:
     listed = hashlib.sha256(current.read_bytes()).hexdigest() if current.is_file() else ""
     audits = [f"{path.parent.name}/{path.name}/{(path / 'audit.json').stat().st_size}" for path in revisions(release)]
     said = {name: text for name, text in asdict(about).items() if text or name != "language"}
-    told = [FORM, version("dphist-pipeline"), said, listed, sorted(audits), _picker(release)]
+    told = [FORM, version("dphist-pipeline"), said, listed, sorted(audits), _picker(release), _downloads(release)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
@@ -171,6 +174,16 @@ def _picker(release: Path) -> dict[str, Any]:
             made_from = _MADE_FROM.search(file.readline(_HEAD))
         return {"mark": made_from[1].decode(), "weight": weight} if made_from else {}
     return {}
+
+
+def _downloads(release: Path) -> dict[str, list[str]]:
+    """The files to download of each publication that has some, by its place below the folder of the release."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
+        path = file.relative_to(release).as_posix()
+        if is_path(f"{release.name}/{path}") and file.stat().st_size:
+            found.setdefault(file.parent.relative_to(release / DOWNLOADS).as_posix(), []).append(path)
+    return found
 
 
 def _marked(release: Path) -> str:
@@ -194,7 +207,11 @@ def _summary(release: Path) -> Summary | None:
         counted = Counted(*told.pop("counted"))
         texts = [*(told[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
-        if all(type(count) is int for count in counts) and all(isinstance(text, str) for text in texts):
+        if (
+            type(told["picker"]) is bool
+            and all(type(count) is int for count in counts)
+            and all(isinstance(text, str) for text in texts)
+        ):
             return Summary(**told, points=points, counted=counted) if told["release"] == release.name else None
     return None
 
@@ -250,8 +267,10 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         superseded=sum(one.stands and current[one.period] != one for one in told),
         points=_points(standing, MOST_POINTS),
         files=files if len(files) == EACH else [],
+        picker=bool(_picker(folder)) and newest is not None,
     )
-    shown = told[:most]
+    shown, downloads = told[:most], _downloads(folder)
+    limit = next((one.limit for one in told if one.limit), 0)
     return render(
         "release_index.html.j2",
         summary=summary,
@@ -264,8 +283,11 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         picker=_picker(folder) if newest is not None else {},
         picker_words=json_in_page(picker_words()),
         promise=_promise(audit),
-        rows=[_row(one, current.get(one.period)) for one in shown],
+        rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],
+        downloads=downloads.get(newest.place, []) if newest is not None else [],
         left_out=len(told) - len(shown),
+        hidden=hidden_in_words(limit) if limit else "",
+        not_drawn=not_drawn(limit) if any(one.below for one in standing[:most]) else "",
         alarming=_alarm(told, newest),
         revised=[_shown(one) for one in told if one.stands and one.reason and current[one.period] == one][:5],
         picture=total_picture(_points(standing[:most], most)),

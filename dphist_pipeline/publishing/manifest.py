@@ -27,6 +27,7 @@ LAST_GENERATION = 10**18
 LARGEST_OBJECT = 50 << 40  # bytes, as Amazon's S3 takes them
 VERSIONS = "_versions"
 CATALOGUE, CROISSANT, CURRENT, INDEX = "catalog.duckdb", "croissant.json", "current.json", "index.html"
+DOWNLOADS = "downloads"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 # No name is longer than file systems take.
@@ -35,7 +36,8 @@ _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
 _LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv)"
 _PICKER = r"picker/(?:(?:script|release)\.js|(?:[a-z0-9_]{1,200}/)?period=[a-z0-9-]{1,40}/cells\.js)"
-_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}"
+_DOWNLOADS = rf"{DOWNLOADS}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}}/(?:cells\.(?:csv|xlsx)|picture\.svg)"
+_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}|{_DOWNLOADS}"
 _DERIVED = re.compile(rf"(?:catalog\.duckdb|croissant\.json|index\.html)|{_RELEASE}/(?:{_OF_RELEASE})", re.ASCII)
 _VERSION = re.compile(rf"{VERSIONS}/[0-9]{{1,18}}/[0-9a-f]{{64}}/[a-z]{{1,40}}\.[a-z]{{1,20}}", re.ASCII)
 _PUBLISHER = re.compile(r"[0-9a-f]{0,32}", re.ASCII)

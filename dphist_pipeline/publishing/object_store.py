@@ -30,6 +30,9 @@ TYPES = {
     ".json": "application/json",
     ".parquet": "application/vnd.apache.parquet",
     ".yaml": "application/yaml",
+    ".csv": "text/csv; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _FOLDER = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*", re.ASCII)

@@ -108,8 +108,10 @@ def _isolated(text: object) -> Markup:
 
 
 def _in_english(text: str) -> str:
-    """A text that is told in English on pages of all languages, such as the card of a mechanism, marked as such."""
-    return text if language() is ENGLISH else Markup('<span lang="en">{}</span>').format(_finalized(text))
+    """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
+    if language() is ENGLISH or (told := translated(text)) == text:
+        return text if language() is ENGLISH else Markup('<span lang="en">{}</span>').format(_finalized(text))
+    return told
 
 
 def _unbroken(text: str) -> str:

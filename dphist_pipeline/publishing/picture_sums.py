@@ -94,6 +94,7 @@ class Marginal:
         reported: whether the sums are estimates from reports of contributors.
         asked_decimals: of all numbers; None for as many as they deserve.
         limit: figures below it are told as words, see `shown_below`; None where all are shown.
+        counted: what rows are called, as the spec has it; empty for rows.
     """
 
     axes: tuple[Groups, ...]
@@ -107,6 +108,7 @@ class Marginal:
     summed: Summed | None = None
     asked_decimals: int | None = None
     limit: int | None = None
+    counted: str = ""
 
     @property
     def hidden(self) -> NDArray[np.bool_]:

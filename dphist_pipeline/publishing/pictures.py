@@ -33,7 +33,7 @@ from dphist_pipeline.languages.texts import (
 from dphist_pipeline.publishing._vega import Chart, draw_chart
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
-from dphist_pipeline.shown_below import limit_of, words_for
+from dphist_pipeline.shown_below import limit_of, not_drawn, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -125,17 +125,18 @@ def all_pictures(grid: Grid) -> list[Picture]:
     return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
 
 
-def hiding(picture: Picture, audit: Mapping[str, Any]) -> Picture:
-    """The picture, with words in place of figures below the limit of the spec, if it has one.
+def told_as(picture: Picture, audit: Mapping[str, Any]) -> Picture:
+    """The picture in the words of its spec: what is counted, and words in place of figures below its limit.
 
     Args:
-        audit: of the publication; without `show_below` the picture stays the same.
+        audit: of the publication; without `counted` and `show_below` the picture stays the same.
     """
-    limit = limit_of(audit)
+    counted, limit = str(audit.get("counted") or ""), limit_of(audit)
+    if counted:
+        picture = replace(picture, sums=replace(picture.sums, counted=counted))
     if limit is None:
         return picture
-    hidden = gettext("A figure below %(limit)s is not drawn, nor is its interval.", limit=limit)
-    note = f"{picture.note} {hidden}"
+    note = f"{picture.note} {not_drawn(limit)}"
     return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
 
@@ -257,7 +258,13 @@ def _holds_zero(sums: Marginal) -> NDArray[np.bool_]:
 
 def _unit(sums: Marginal) -> str:
     """What is counted, as the title of an axis or a legend."""
-    return gettext("values of contributors") if sums.reported else gettext("rows counted")
+    if sums.reported:
+        return gettext("values of contributors")
+    return (
+        gettext("%(what)s counted", what=shortened(visible(sums.counted), 48))
+        if sums.counted
+        else gettext("rows counted")
+    )
 
 
 def _layout(sums: Marginal) -> str:

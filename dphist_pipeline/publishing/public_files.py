@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, INDEX, is_path, place_of
+from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path, place_of
 from dphist_pipeline.publishing.published_files import (
     FILES,
     TABLES_OF_FAMILY,
@@ -83,6 +83,7 @@ def derived_files(public: Path) -> Iterator[tuple[str, Path]]:
     """
     latest = [*sorted(public.glob("*/latest/**/cells.*")), *sorted(public.glob(f"*/{CURRENT}"))]
     latest += sorted(public.glob("*/picker/**/*.js"))
+    latest += sorted(public.glob(f"*/{DOWNLOADS}/period=*/revision=*/*"))
     pages = [*sorted(public.glob(f"*/{INDEX}")), public / INDEX]
     for source in [*latest, public / CROISSANT, public / CATALOGUE, *pages]:
         path = source.relative_to(public).as_posix()

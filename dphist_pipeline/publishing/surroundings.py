@@ -1,4 +1,4 @@
-"""What stands around a publication, read from public files and `about.json`: the publisher, and the period before."""
+"""What stands around a publication, from public files and `about.json`: publisher, period before, period after."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import in_language
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
-from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_before
+from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_after, told_before
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
 ALIKE = (
@@ -21,19 +21,21 @@ ALIKE = (
 
 
 def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
-    """The publisher of a publication and the period before it; nothing fails here.
+    """The publisher of a publication and the periods beside it; nothing fails here.
 
     Args:
         release: the public folder of the release, which need not be there yet.
         facts: as its audit has them, or will have.
     """
     about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
+    later = told_after(release, str(facts.get("period_end") or "")[:10])
+    after = Before(days_in_words(later), later.place) if later is not None else None
     if told is None:
-        return Surroundings(about)
+        return Surroundings(about, after=after)
     with in_language(about.language_of(facts)):
         number = number_in_words(told)
     before = Before(days_in_words(told), told.place, number, told.total, told.lower, told.upper)
-    return Surroundings(about, before, _is_alike(release / told.place, facts))
+    return Surroundings(about, before, _is_alike(release / told.place, facts), after)
 
 
 def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
+from dphist_pipeline.shown_below import words_for
 
 ERRORS_WIDE = 3.92  # so many standard deviations is an interval of a normal law wide, at 95 %
 EVEN = 1.0  # by how many records the halves of an interval may differ: ends of counts are rounded
@@ -28,6 +29,8 @@ class ToldNumber(NamedTuple):
         half: half the width of the interval, if `value` is its middle; else None, and no ± may stand beside it.
         is_unbiased: whether it is the unbiased sum, not the estimate of the mechanism.
         decimals: how many its noise justifies, or that were asked for.
+        limit: a figure below it is told as words, see `figure`; None where all are shown.
+        hides: whether the number is below the limit, or the middle of the interval: then no end is told either.
     """
 
     value: float
@@ -36,37 +39,53 @@ class ToldNumber(NamedTuple):
     half: float | None
     is_unbiased: bool
     decimals: int = 0
+    limit: int | None = None
+    hides: bool = False
 
     def __str__(self) -> str:
-        """The number as text, with ± or the ends of its interval behind it."""
+        """The number as text, with ± or the ends of its interval behind it; or words, and nothing behind them."""
+        if not self.has_ends:
+            return self.figure(self.value)
         if self.half is not None:
             return f"{self.text(self.value)} ±{self.text(self.half)}"
-        ends = "" if math.isnan(self.lower) else f" ({self.text(self.lower)} to {self.text(self.upper)})"
-        return f"{self.text(self.value)}{ends}"
+        return f"{self.text(self.value)} ({self.text(self.lower)} to {self.text(self.upper)})"
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether an interval stands beside the number."""
+        return not (math.isnan(self.lower) or self.hides)
+
+    def figure(self, number: float) -> str:
+        """A count as text, or the words in its place."""
+        return words_for(self.limit) if self.limit is not None and number < self.limit else self.text(number)
 
     def text(self, number: float) -> str:
         """A number of the same unit, with the same decimals."""
         return in_decimals(number, self.decimals)
 
 
-def told_number(answer: Mapping[str, Any], decimals: int | None = None) -> ToldNumber:
+def told_number(answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> ToldNumber:
     """The number of an answer that is told first.
 
     Args:
         answer: with the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
             `ci_upper` and `cells`; what is not known is None or nan.
         decimals: None for as many as its noise justifies; see `decimals_justified`.
+        limit: of the publication, see `shown_below`; None where all figures are shown, and for what is no count.
     """
     estimate, unbiased, lower, upper = (
         math.nan if (number := answer.get(name)) is None else float(number)
         for name in ("estimate", "unbiased", "ci_lower", "ci_upper")
     )
     places = decimals_justified(answer) if decimals is None else decimals
-    if answer["cells"] == 1 or math.isnan(unbiased):
-        return ToldNumber(estimate, lower, upper, None, False, places)
+    is_unbiased = answer["cells"] != 1 and not math.isnan(unbiased)
+    told = unbiased if is_unbiased else estimate
+    hides = limit is not None and (told < limit or unbiased < limit)
+    if not is_unbiased:
+        return ToldNumber(estimate, lower, upper, None, False, places, limit, hides)
     below, above = unbiased - lower, upper - unbiased
     half = max(below, above) if abs(below - above) <= EVEN else None
-    return ToldNumber(unbiased, lower, upper, half, True, places)
+    return ToldNumber(unbiased, lower, upper, half, True, places, limit, hides)
 
 
 def decimals_justified(answer: Mapping[str, Any]) -> int:

@@ -30,6 +30,7 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "schema_version": 2,
         "release": spec.release,
         **{name: str(text) for name in WORDS if (text := getattr(spec, name))},
+        **({"axis_labels": labels} if (labels := {axis.name: axis.label for axis in spec.axes if axis.label}) else {}),
         **({"show_below": spec.show_below} if spec.show_below is not None else {}),
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,

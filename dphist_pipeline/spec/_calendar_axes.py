@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
-from dphist_pipeline.spec.binned_axes import NamedAxis
+from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.periods import FIRST_YEAR, LAST_YEAR, MONTHS_OF
 from dphist_pipeline.spec.refusals import MistakesError, shown
 from dphist_pipeline.spec.sources import DateFormat
@@ -95,7 +95,7 @@ class CalendarAxisSpec(NamedAxis):
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; the format only where there is one."""
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True, exclude={LABEL})
 
     @cached_property
     def _edges(self) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated, Self, cast
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
-from dphist_pipeline.spec.binned_axes import NamedAxis
+from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import located
@@ -102,7 +102,7 @@ class CategoricalAxisSpec(NamedAxis):
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; those of `WHERE_ANY` only where there are any."""
-        fields = self.model_dump(mode="json")
+        fields = self.model_dump(mode="json", exclude={LABEL})
         return {name: value for name, value in fields.items() if value or name not in WHERE_ANY}
 
     def digested(self) -> dict[str, object]:

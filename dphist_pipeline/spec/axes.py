@@ -14,7 +14,7 @@ from dphist_pipeline.spec import words
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
-from dphist_pipeline.spec.binned_axes import BINNED_KEYS, MOST_CELLS, BinnedAxisSpec, NamedAxis
+from dphist_pipeline.spec.binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 
@@ -128,6 +128,10 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
                 what = f"its published column {shown(column)} clashes with the one {taken[column]}"
                 found.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
+    called = [axis.label or axis.name for axis in axes]
+    for number, axis in enumerate(axes):
+        if axis.label and (called.count(axis.label) > 1 or axis.label in {one.name for one in axes if one is not axis}):
+            found.append(((number, LABEL), "is what another axis is called; give it another word"))
     for number, axis in enumerate(axes):
         if isinstance(axis, CategoricalAxisSpec) and axis.other:
             # Not of published axes, which may be older than this rule.

@@ -16,10 +16,11 @@ from dphist_pipeline.spec import words
 from dphist_pipeline.spec.fields import Flag, listed
 from dphist_pipeline.spec.numbers import Edge, digits
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.words import PublishedName, Text
+from dphist_pipeline.spec.words import PublishedName, Text, Title
 
 MOST_CELLS = 10_000_000
 
+LABEL = "label"
 BINNED_KEYS = ("start", "stop", "width", "edges")
 
 
@@ -45,6 +46,8 @@ class NamedAxis(BaseModel):
         default_factory=lambda axis: axis["column"], validate_default=True
     )
     other: Flag = False
+    # A word like the title: it is in no digest, and stands beside the axes in an audit, not in them.
+    label: Title = Field(default="", description="what readers call the axis", examples=["household size"])
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -98,7 +101,7 @@ class BinnedAxisSpec(NamedAxis):
         bins = {key: str(number) for key, number in numbers.items() if number is not None}
         edges = {} if self.edges is None else {"edges": list(map(str, self.edges))}
         unused = set() if self.whole else {"whole"}  # digests are older than this field
-        return {**self.model_dump(exclude={*BINNED_KEYS, *unused}), **bins, **edges}
+        return {**self.model_dump(exclude={*BINNED_KEYS, *unused, LABEL}), **bins, **edges}
 
     def _broken_ends(self) -> Iterator[tuple[Location, str]]:
         """The ends that are no whole numbers, though the values are."""

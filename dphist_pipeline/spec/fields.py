@@ -8,9 +8,13 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 
+from dphist_pipeline.spec.digest import declared
 from dphist_pipeline.spec.refusals import shown
 
+LARGEST_SHOWN_BELOW = 1000
 Flag = Annotated[bool, Field(strict=True)]
+# A rule of an office about what it prints: the numbers stay as they are.
+ShowBelow = Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELOW), declared(digest=False)]
 
 
 @dataclass(frozen=True)

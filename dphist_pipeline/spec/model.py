@@ -36,7 +36,7 @@ from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.digest import declared, digested
 from dphist_pipeline.spec.engines import EngineField
-from dphist_pipeline.spec.fields import Flag
+from dphist_pipeline.spec.fields import Flag, ShowBelow
 from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
@@ -48,7 +48,6 @@ from dphist_pipeline.spec.translation import TranslationField
 from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
 LONGEST_DELAY = 36_500
-LARGEST_SHOWN_BELOW = 1000
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
@@ -95,8 +94,7 @@ class DeclaredRelease(EngineField):
     counted: Annotated[Title, NOT_IN_DIGEST] = ""
     unit_label: Annotated[Title, NOT_IN_DIGEST] = ""
     language: Annotated[Code | None, NOT_IN_DIGEST] = None
-    # A rule of an office about what it prints: the numbers stay as they are.
-    show_below: Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELOW), NOT_IN_DIGEST] = None
+    show_below: ShowBelow = None
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
     max_rows_per_unit: Annotated[
@@ -342,6 +340,7 @@ class DeclaredRelease(EngineField):
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
         found += self.registry.advised(self.build_mechanism(), self.settings)
         found += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
+        found += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
     (public.parent / "about.json").write_text('{"language": "de"}')
     made_anew(public)
     told = json.loads(page(public).partition('id="picker-words">')[2].partition("<")[0])
-    assert told["texts"]["Show the sum"] == "Summe zeigen" and told["day"] == "%d.%m.%Y"
+    assert told["texts"]["Show the answer"] == "Antwort zeigen"
     assert content_of(public, "weekly")["tables"][0]["axes"][0]["labels"] == ["surgery", "medicine", "Sonstige"]
     script = (public / "weekly/picker/script.js").read_text()
     asked = set(re.findall(r'\bsaid\("((?:[^"\\]|\\.)*)"', script))
@@ -221,8 +222,41 @@ def test_numbers_keep_every_bit(number: float) -> None:
     assert found.tobytes() == values.tobytes() or np.array_equal(found, values, equal_nan=True)
 
 
+def test_a_table_of_a_hundred_thousand_fractions_loads_less_than_two_megabytes() -> None:
+    draws = np.random.default_rng(1)
+    columns = [draws.laplace(0, 20, 100_000) / 3 + draws.gamma(0.5, 100, 100_000) for _ in range(2)]
+    texts = [picker_files._column(column) for column in columns]
+    assert sum(map(len, texts)) < picker_files.MOST_LOADED - 60_000  # of the script, the axes and the widths
+    apart = np.frombuffer(zlib.decompress(base64.b64decode(json.loads(texts[0]).removeprefix("~"))), np.uint8)
+    assert apart.reshape(8, -1).T.tobytes() == columns[0].tobytes()
+
+
 def test_estimates_that_mostly_are_the_unbiased_ones_are_told_by_their_places() -> None:
     unbiased = np.arange(40.0) + 0.25
     estimate = np.where(unbiased < 2, 0.0, unbiased)
     assert json.loads(picker_files._beside(estimate, unbiased)) == {"at": [0, 1], "are": [0, 0]}
     assert json.loads(picker_files._beside(unbiased, unbiased)) == {"at": [], "are": []}
+
+
+def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public: Path) -> None:
+    published = publish(public)
+    made_anew(public)
+    assert 'href="weekly/index.html#pick"' in (public / "index.html").read_text()
+    assert 'id="pick"' in page(public) and page(public).count(f'id="period-{WEEKS[0]}"') == 1
+    card = (published / "card.html").read_text()
+    assert 'href="../../index.html#pick"' in card and f'href="../../index.html#period-{WEEKS[0]}"' in card
+    mark_withdrawn(published, NOTE, public.parent / "scratch")
+    made_anew(public)
+    assert "#pick" not in (public / "index.html").read_text()
+
+
+def test_ranges_of_bins_have_words(public: Path) -> None:
+    axes = [AGE, {"column": "year", "start": 0, "stop": 30, "width": 10, "whole": True}]
+    by_hand.publish(public, by_hand.estimate(axes), axes, "bins", "all", counted="loans", axis_labels={"age": "years"})
+    made_anew(public)
+    (table,) = content_of(public, "bins")["tables"]
+    age, year = (axis["spans"] for axis in table["axes"])
+    assert table["counted"] == "loans" and [axis["called"] for axis in table["axes"]] == ["years", "year"]
+    assert age["form"] == "%(low)s to under %(high)s" and age["low"] == [None, "0", "18", "65"]
+    assert age["below"] == ["below 0", "below 18", "below 65", None] and age["above"][3] == "65 or more"
+    assert year["form"] == "%(low)s to %(high)s" and year["low"] == ["0", "10", "20"] and year["high"][2] == "29"

@@ -6,6 +6,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.outside  # `make outside` runs it
 Open = Callable[..., Any]
 ASK = """async (asked) => {
     const found = [];
-    for (const [name, box, first, last] of asked) {
+    for (const [name, box, first, last, isChange] of asked) {
         try {
-            const made = await dphPicker.ask(name, box, first, last);
+            const made = await dphPicker.ask(name, box, first, last, isChange);
             found.push({...made, shown: made.sum && dphPicker.told(made.sum)});
         } catch (error) { found.push({refused: error.message}); }
     }
@@ -112,6 +113,32 @@ def test_the_picker_tells_what_the_macros_tell(opened: Open, public: Path, relea
     page.close()
 
 
+@pytest.mark.parametrize("release", ["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days"])
+def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, public: Path, release: str) -> None:
+    page, asked = opened(public / release), []
+    for name, box, first, last in questions(public, release, ASKED):
+        others = [one for one in WEEKS if one != first and (public / release / f"period={one}").is_dir()]
+        asked.append([name, box, *sorted([first, last if last != first else others[0]]), True])
+    answers, told = page.evaluate(ASK, asked), 0
+    with attached(public / "catalog.duckdb") as connection:
+        for (name, box, first, last, _), found in zip(asked, answers, strict=True):
+            if "refused" in found:
+                continue
+            rows = [
+                rows_of(connection, f"FROM r.dph_compare('r.{name}', ?, ?, ?, with_chance := {chance})", *of)
+                for chance in ("false", "true")
+                for of in [(first, last, _json(dict(box)))]
+            ]
+            ((row,), (with_chance,)) = rows
+            assert rows_of(connection, found["call"].removesuffix(";")) == [with_chance]
+            assert_told(found["sum"], None, row)
+            ends = [with_chance["ci_lower"], with_chance["ci_upper"]]
+            assert found["sum"]["with_chance"] == [pytest.approx(end, rel=1e-12, abs=1e-9) for end in ends]
+            told += 1
+    assert told > len(asked) / 2
+    page.close()
+
+
 def _rows(connection: Any, question: Question) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of the macros that answer a question: of all its periods together, and of each if they are several."""
     name, box, first, last = question
@@ -139,20 +166,23 @@ def one_release(folder: Path) -> Path:
 def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, tmp_path: Path) -> None:
     public = one_release(tmp_path)
     page = opened(public / "weekly", 400)
-    page.locator("#period-from").focus()
+    page.locator("#question-sum").focus()
+    page.keyboard.press("Tab")
     page.keyboard.press("Home")
     for key in ("Tab", "Tab", "ArrowDown", "ArrowDown", "Tab", "ArrowUp", "Tab", "Space", "Tab", "Tab", "Space"):
         page.keyboard.press(key)
     page.keyboard.press("Enter")
-    page.locator("#picked .told").wait_for()
-    words = page.locator("#picked .kind").inner_text()
-    assert words.startswith("2026-03-02 to 2026-03-08, up to 2026-03-23 to 2026-03-29; ")
-    assert words.endswith("age: 0 to under 18, up to 18 to under 65; ward: surgery, other")
+    page.locator("#picked .answer").wait_for()
+    words = page.locator("#picked .asked").inner_text().replace("\u2009", " ")
+    assert words == "Rows: age 0 to under 65; ward surgery or other; 2 – 29 March 2026 (3 periods)"
     box = '{"age": [0, 65], "ward": ["surgery", null]}'
     with attached(public / "catalog.duckdb") as connection:
         (row,) = rows_of(connection, "FROM r.dph_over('r.weekly', ?, ?, ?)", WEEKS[0], WEEKS[2], box)
     shown = page.locator("#picked").inner_text()
-    assert page.locator("#picked .told").inner_text() == in_words(row)
+    number, half = in_words(row).split("\u00a0±\u00a0")
+    lower, upper = (shown_number(row[end], told_number(row).decimals) for end in ("ci_lower", "ci_upper"))
+    told = f"{number}, between {lower} and {upper} with 95\u00a0% confidence"
+    assert page.locator("#picked > :first-child").inner_text() == told and half
     assert row["note"] in shown and "7 days between them" in shown
     assert page.locator("#picked[role=status] tbody tr").count() == 3
     page.locator("#picked summary").focus()
@@ -171,7 +201,7 @@ def test_what_is_too_large_shows_the_call_to_copy(
     page = opened(public / "weekly")
     page.locator("#period-from").select_option(index=0)
     if limit != "MOST_WORDS":
-        page.locator("#picker input").first.check()
+        page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#picker button").click()
     call = page.locator("#picked pre").first.inner_text().partition("\n")[2]
     assert "This page cannot answer that: " in page.locator("#picked").inner_text()
@@ -189,7 +219,7 @@ def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, tmp
     file.write_text(file.read_text().replace('"made_from": "', '"made_from": "0', 1))
     page.locator("#picker button").click()
     page.get_by_text("Load the page again").wait_for()
-    assert page.locator("#picked .told").count() == 0
+    assert page.locator("#picked .answer").count() == 0
     page.close()
 
 
@@ -209,15 +239,65 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     assert told["surgery", *early]["ends"] and told["surgery", *early]["number"] != words
     for hidden in (("surgery", *late), ("surgery", *both)):
         assert (told[hidden]["number"], told[hidden]["ends"], told[hidden]["estimate"]) == (words, "", "")
-    assert told["medicine", *late] == {"number": "10", "ends": "", "estimate": "", "isEstimate": True}
+    assert told["medicine", *late] == {
+        **{"number": "10", "sentence": "10", "ends": "", "estimate": "", "isEstimate": True, "isHidden": True}
+    }
     assert all(told["other", *when]["ends"] and told["other", *when]["estimate"] for when in (early, late, both))
-    page.locator("#picker input").first.check()
+    page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#period-from").select_option(index=0)
     page.locator("#picker button").click()
-    page.locator("#picked .told").wait_for()
-    assert page.locator("#picked .told").inner_text() == words
+    page.locator("#picked .answer").wait_for()
+    assert page.locator("#picked .answer").inner_text() == words
     facts = page.locator("#picked dl").inner_text()
     assert "95" not in facts and page.locator("#picked tbody td.n").all_inner_texts()[1] == words
+    page.close()
+
+
+def test_a_table_of_a_hundred_thousand_fractional_cells_is_answered(opened: Open, tmp_path: Path) -> None:
+    public, draws = tmp_path / "public", np.random.default_rng(2)
+    axes = [{"column": name, "start": 0, "stop": size, "width": 1} for name, size in (("x", 400), ("y", 250))]
+    values = draws.gamma(0.5, 100, (400, 250))
+    made = by_hand.estimate(axes, values + draws.laplace(0, 20, values.shape) / 3, off=0.0)
+    made = replace(made, values=made.values * 0.9 + 1)
+    by_hand.publish(public, made, axes, "large", "all")
+    page = opened(made_anew(public) / "large")
+    box = [["x", [100, 300]], ["y", [7, 8]]]
+    asked = [["large", box, "all", "all"], ["large", [], "all", "all"]]
+    answers = page.evaluate(ASK, asked)
+    with attached(public / "catalog.duckdb") as connection:
+        for question, found in zip(asked, answers, strict=True):
+            ((row,), _) = _rows(connection, question)
+            assert_told(found["sum"], found["shown"], row)
+    loaded = sum(file.stat().st_size for file in (public / "large/picker").rglob("*.js"))
+    assert loaded < picker_files.MOST_LOADED and page.complaints == []
+    page.close()
+
+
+def test_a_reader_compares_two_periods_by_keyboard(opened: Open, tmp_path: Path) -> None:
+    public = one_release(tmp_path)
+    page = opened(public / "weekly")
+    page.locator("#question-sum").focus()
+    for key in ("ArrowDown", "Tab", "Home", "Tab", "ArrowDown"):
+        page.keyboard.press(key)
+    page.locator("#picker button").focus()
+    page.keyboard.press("Enter")
+    page.locator("#picked .answer").wait_for()
+    with attached(public / "catalog.duckdb") as connection:
+        (row,) = rows_of(connection, "FROM r.dph_compare('r.weekly', ?, ?)", WEEKS[0], WEEKS[2])
+    told = "+{}, between +{} and +{} with 95\u00a0% confidence"
+    numbers = [shown_number(row[name], told_number(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")]
+    assert page.locator("#picked .answer").inner_text() == told.format(*numbers)
+    assert "23 – 29 March 2026 compared with 2 – 8 March 2026" in page.locator("#picked .asked").inner_text().replace(
+        "\u2009", " "
+    )
+    assert page.locator("#picked .verdict").inner_text().startswith("Yes, they differ: ")
+    assert page.locator("#picked tbody tr").count() == 2 and page.locator("#picked.stale").count() == 0
+    page.locator("#picker input[type=checkbox]").first.check()
+    assert page.locator("#picked.stale").count() == 1
+    assert "still the answer to the one before" in page.locator("#picked").inner_text()
+    page.locator("#picker button").click()
+    page.locator("#picked:not(.stale) .answer").wait_for()
+    assert page.locator("#picked .changed").count() == 0
     page.close()
 
 
@@ -240,7 +320,7 @@ def test_the_page_works_from_a_web_server_and_runs_no_script_but_its_own(opened:
         root = f"http://127.0.0.1:{server.server_port}"
         page = opened(f"{root}/weekly")
         page.locator("#picker button").click()
-        page.locator("#picked .told").wait_for()
+        page.locator("#picked .answer").wait_for()
         assert page.complaints == [] and all(address.startswith(f"{root}/weekly/") for address in page.loaded)
         page.evaluate(
             """() => { const script = document.createElement('script');

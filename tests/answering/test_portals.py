@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,37 @@ def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhe
     codes = {one.get("id") for one in root.iter(f"{place}structure}}Code")}
     rows = list(csv.DictReader(files["sdmx-csv"].read_text(encoding="utf-8").splitlines()))
     assert {row[name] for row in rows for name in ("AGE", "CLASS", "OBS_STATUS")} <= codes
+
+
+def test_px_and_sdmx_name_the_language_of_their_texts_and_codes_have_none(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    public = opened(tmp_path, {**ABOUT, "language": "fr"}, language="de")
+    formats: tuple[tuple[Format, int], ...] = (("px", 6), ("sdmx-csv", 15))
+    for to, decimals in formats:
+        write_export(Exported.read(public, "weekly", decimals=decimals), to, tmp_path / f"weekly.{to}")
+    px, english = (px_reader.read(path.read_text(encoding="utf-8")) for path in (tmp_path / "weekly.px", files["px"]))
+    assert (px.keywords["LANGUAGE",], english.keywords["LANGUAGE",]) == (["de"], ["en"])
+    assert px.keywords["VALUES", "Inhalt"][:2] == ["Schätzwert", "Unverzerrter Schätzwert"]
+    assert px.keywords["VALUES", "Zeitraum"][0] == "02.03.2026 bis 08.03.2026"
+    assert px.keywords["CODES", "age"] == english.keywords["CODES", "age"]
+    assert px.keywords["VALUES", "age"][1] == "0 bis unter 18"
+    assert english.keywords["VALUES", "age"][1] == "0 to under 18"
+    assert list(px.cells.values()) == list(english.cells.values())
+    notes = " ".join(text for key, texts in px.keywords.items() if key[0] in ("NOTEX", "VALUENOTE") for text in texts)
+    assert "Grenzen von Vertrauensbereichen nicht addieren" in notes and not re.search(r"\b(the|of|for) ", notes), notes
+    assert (tmp_path / "weekly.sdmx-csv").read_bytes() == files["sdmx-csv"].read_bytes()
+    structure = (tmp_path / "weekly.xml").read_text(encoding="utf-8")
+    assert set(re.findall(r'xml:lang="(\w+)"', structure)) == {"de"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sdmx = pytest.importorskip("sdmx", reason="sdmx1 is not installed")
+        lists = sdmx.read_sdmx(tmp_path / "weekly.xml").codelist
+        assert lists["CL_OBS_STATUS"]["A"].name.localizations == {"de": "Normaler Wert"}
+        assert lists["CL_AGE"].name.localizations == {"de": "Ausprägungen von age"}
+        pyaxis = pytest.importorskip("pyaxis.pyaxis", reason="pyaxis is not installed")
+        read = pyaxis.parse(str(tmp_path / "weekly.px"), encoding="utf-8")["DATA"]
+        assert len(read) == len(px.cells) and set(read["Inhalt"]) == set(px.keywords["VALUES", "Inhalt"])
 
 
 def test_no_two_axes_have_one_id(tmp_path: Path) -> None:

@@ -19,7 +19,49 @@ GATE = f"{RUNS}::test_what_fails_the_check_is_not_published"
 WAITS = f"{RUNS}::test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person"
 REFUSED = f"{RUNS}::test_a_period_that_is_not_over_is_refused_and_spends_nothing"
 
+BUNDLE = "system/test_bundle.py"
+
 FACES = (
+    Part(
+        "bundle/files/install.sh",
+        (BUNDLE,),
+        (
+            Mutation("$($sums SHA256SUMS 2>&1) ||", "$($sums SHA256SUMS 2>&1 || :) ||", "altered files are installed"),
+            Mutation('[ -f "$wanted" ] || refuse', '[ -f "$wanted" ] || : refuse', "wheels of another machine"),
+            Mutation("install --no-index --find", "install --find", "pip asks an index where there is no network"),
+            Mutation("--require-hashes ", "", "a wheel that nobody packed"),
+            Mutation("PIP_CONFIG_FILE=/dev/null ", "", "the machine's pip adds an index of its own"),
+            Mutation('|| rm -rf "$target"\' EXIT', "|| :' EXIT", "half a program stays"),
+            Mutation("[ $# -ne 1 ] || ! grep", "! grep", "of two pips the first runs"),
+        ),
+    ),
+    Part(
+        "bundle/archive.py",
+        (BUNDLE,),
+        (
+            Mutation(
+                "0o755 if each.is_dir() or", "entry.mode if each.is_dir() or", "whoever packs decides who may read"
+            ),
+            Mutation("            entry.mtime = seconds\n", "", "the same commit gives other archives"),
+        ),
+    ),
+    Part(
+        "bundle/wheels.py",
+        (BUNDLE,),
+        (
+            Mutation(
+                "each.marker.evaluate(markers)", 'each.marker.evaluate({"extra": extra})', "this machine's wheels"
+            ),
+            Mutation("tags & target.tags", "tags", "a wheel of another machine"),
+            Mutation(" --hash=sha256:{hexes}", "", "any wheel of this name is installed"),
+            Mutation("if name not in self.pins]:", "if not name]:", "a package without a pin is a traceback"),
+        ),
+    ),
+    Part(
+        "bundle/targets.py",
+        (BUNDLE,),
+        (Mutation("if named not in known:", "if not named:", "an archive for machines that nobody knows"),),
+    ),
     Part(
         "dphist_pipeline/integrations/dagster/_periods.py",
         (PERIODS, "system/test_dagster.py"),
@@ -136,8 +178,18 @@ FACES = (
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
-            Mutation('    if found.basis != "noise_only":\n', "    if True:\n", "an interval where there is none"),
+            Mutation('    elif found.basis != "noise_only":\n', "    else:\n", "an interval where there is none"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/cli/ask/answer.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("if told.limit is not None and told.hides:", "if not vars(told):", "the end tells a hidden figure"),),
+    ),
+    Part(
+        "dphist_pipeline/cli/ask/_answer_rows.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("are_counts and asked.question in FIGURES", "False", "a table tells figures below the limit"),),
     ),
     Part(
         "dphist_pipeline/cli/ask/_answer_rows.py",
@@ -145,8 +197,8 @@ FACES = (
         (
             Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                'publication.difference(box, box_where(asked.difference or ""))',
-                'publication.difference(box_where(asked.difference or ""), box)',
+                "ask(box, box_where(written))",
+                "ask(box_where(written), box)",
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),

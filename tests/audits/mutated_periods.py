@@ -20,10 +20,15 @@ PERIODS = (
         "dphist_pipeline/publishing/told_numbers.py",
         ("answering/test_told_numbers.py",),
         (
-            Mutation('if answer["cells"] == 1 or', "if", "the noisy count of a cell, not its estimate"),
+            Mutation('= answer["cells"] != 1 and', "=", "the noisy count of a cell, not its estimate"),
             Mutation("if abs(below - above) <= EVEN else None", "", "± beside a number that is not in the middle"),
             Mutation("half = max(below, above)", "half = min(below, above)", "± that is narrower than its interval"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/told_numbers.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("(told < limit or unbiased < limit)", "told < limit", "an interval around a hidden figure"),),
     ),
     Part(
         "dphist_pipeline/answering/_period_sums.py",
@@ -152,8 +157,8 @@ PERIODS = (
                 "    if hashlib.sha256(content).hexdigest() != part.sha256:\n", "    if False:\n", "altered cells"
             ),
             Mutation(
-                'told = pc.replace_substring_regex(cells[field.name], formula, r"\'\\1")',
-                "told = cells[field.name]",
+                'quoted = pc.replace_substring_regex(texts, formula, r"\'\\1")',
+                "quoted = texts",
                 "a label is a formula of a spreadsheet",
             ),
             Mutation("<= MOST_ROWS:", "<= MOST_ROWS * 99:", "a long history is written whole each week"),

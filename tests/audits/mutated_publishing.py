@@ -214,6 +214,16 @@ PUBLISHING = (
         ),
     ),
     Part(
+        "dphist_pipeline/publishing/_release_history.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("math.nan if below else told.value", "told.value", "a page holds the figure that it hides"),),
+    ),
+    Part(
+        "dphist_pipeline/answering/plot.py",
+        ("publishing/test_shown_below.py",),
+        (Mutation("told_as(main_picture(grid), audit)", "main_picture(grid)", "a picture draws a hidden figure"),),
+    ),
+    Part(
         "dphist_pipeline/publishing/picture_sums.py",
         ("publishing/test_shown_below.py",),
         (
@@ -246,11 +256,11 @@ PUBLISHING = (
             Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
-                "listed, sorted(audits), _picker(release)]",
-                "listed, _picker(release)]",
+                "listed, sorted(audits), _picker(release),",
+                "listed, _picker(release),",
                 "a withdrawn revision that is not the latest changes no page",
             ),
-            Mutation("sorted(audits), _picker(release)]", "sorted(audits)]", "a list that changed changes no page"),
+            Mutation("sorted(audits), _picker(release),", "sorted(audits),", "a list that changed changes no page"),
         ),
     ),
     Part(

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import chromium, listened_page
 from docs.pages import FENCE, PROJECT, PageIsWrong, Reader, blocks_of
 from office import Office
 
@@ -86,6 +87,30 @@ def test_a_page_that_fetches_anything_stops_the_build_of_the_site(
         page.write_text(loaded)
         with pytest.raises(hooks.PageFetches, match=r"page\.html loads \S*example\.org"):
             hooks.on_post_build(config=site)
+
+
+@pytest.mark.soak
+def test_the_site_of_the_archive_is_searched_from_a_disk_and_fetches_nothing(tmp_path: Path) -> None:
+    for name in ("mkdocs", "material", "mkdocstrings"):
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install -e '.[docs]'")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=PROJECT,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "NO_MKDOCS_2_WARNING": "1", "OFFLINE": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    with chromium() as browser:
+        page, fetched = listened_page(browser, 1400), list[str]()
+        page.on("request", lambda request: fetched.append(request.url))
+        page.goto((tmp_path / "site" / "how-to" / "deploy.html").as_uri())
+        page.click("input[name=query]")
+        page.keyboard.type("witness")
+        page.wait_for_selector(".md-search-result__item a")
+        assert "witness" in page.get_attribute(".md-search-result__item a", "href")
+        assert not page.complaints and all(address.startswith(("file:", "data:")) for address in fetched)
 
 
 @pytest.mark.soak  # `make docs` builds it as strictly, and a hook of it stops where a page fetches anything

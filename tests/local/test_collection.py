@@ -129,6 +129,7 @@ def test_the_digest_follows_what_is_asked_and_published_and_nothing_else() -> No
     same: list[dict[str, object]] = [
         {"title": "Ages"},
         {"language": "fr"},
+        {"show_below": 10},
         {"owners": ["team:statistics"]},
         {"reports": "reports/*.parquet"},  # where they lie says nothing of what they are
         {"consumers": [{"name": "city", "epsilon": 1, "bins": 20}, STATE, SCHOOLS]},
@@ -152,6 +153,7 @@ def test_the_digest_follows_what_is_asked_and_published_and_nothing_else() -> No
     assert {field for field in CollectionSpec.model_fields if not in_digest(CollectionSpec, field)} == {
         "title",
         "language",
+        "show_below",
         "owners",
         "reports",
     }

@@ -16,6 +16,7 @@ from jinja2.ext import extract_from_ast
 
 import dphist_pipeline
 from dphist_pipeline.languages._po_files import Texts, on_one_line, read
+from dphist_pipeline.publishing.card import mechanism_card
 from dphist_pipeline.publishing.pages import _environment
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
@@ -58,6 +59,14 @@ def in_modules() -> Iterator[tuple[str, Message]]:
                 yield path.relative_to(PACKAGE).as_posix(), message(node.func.id, texts, path)
 
 
+def in_mechanisms() -> Iterator[tuple[str, Message]]:
+    """What a card says of each mechanism in words for readers: its first line, and what its intervals cover."""
+    for path in sorted((PACKAGE / "mechanisms").glob("[a-z]*.py")):
+        what, said = mechanism_card(path.stem)
+        for text in filter(None, (what, said.get("Bars"))):
+            yield path.relative_to(PACKAGE).as_posix(), message("gettext", (text,), path)
+
+
 def message(function: str, texts: tuple[str, ...], path: Path) -> Message:
     assert len(texts) == {"ngettext": 2, "pgettext": 2}.get(function, 1), f"{path}: {function} of {texts}"
     context, forms = (texts[0], texts[1:]) if function == "pgettext" else ("", texts)
@@ -68,7 +77,7 @@ def message(function: str, texts: tuple[str, ...], path: Path) -> Message:
 def collected() -> dict[Message, list[str]]:
     """Every text, with the files in which it stands; in the order of the files."""
     found: dict[Message, list[str]] = {}
-    for name, told in [*in_templates(), *in_modules()]:
+    for name, told in [*in_templates(), *in_modules(), *in_mechanisms()]:
         places = found.setdefault(told, [])
         places += [name] if name not in places else []
     return found

@@ -102,3 +102,10 @@ def test_the_period_before_is_read_from_public_files_and_must_count_the_same(tmp
     assert not surroundings_of(release, {**facts, "axes": AXES[:1]}).is_alike
     assert surroundings_of(release, {**facts, "period_start": "2026-03-09T00:00:00+01:00"}).before is None
     assert surroundings_of(tmp_path / "new", facts) == Surroundings()
+    earlier = {**facts, "period_start": "2026-02-16T00:00:00+01:00", "period_end": "2026-02-23T00:00:00+01:00"}
+    after = surroundings_of(release, earlier).after
+    assert after is not None and after.place == "period=2026-02-23/revision=1"
+    assert surroundings_of(release, {**earlier, "period_end": "2026-02-22T00:00:00+01:00"}).after is None
+    told = cover(9_000.0, Surroundings(after=after))
+    assert "Period after: 2026-02-23 to 2026-03-01" in words(told)
+    assert 'href="../../period=2026-02-23/revision=1/card.html"' in told

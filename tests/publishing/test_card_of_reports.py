@@ -62,7 +62,8 @@ def test_it_is_a_page_like_every_card(release: Release, changes: dict[str, Any])
     assert_can_be_read_without_eyes_and_mouse(page)
     assert "\ufffd" not in page
     central = Read(card([AGE]))
-    assert [link["href"] for link in Read(page).named("a")] == [link["href"] for link in central.named("a")]
+    links = [[link["href"].partition("#period-")[0] for link in one.named("a")] for one in (Read(page), central)]
+    assert links[0] == links[1]
 
 
 @pytest.mark.parametrize("changes", WAYS.values(), ids=WAYS)

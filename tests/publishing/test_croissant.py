@@ -97,6 +97,26 @@ def test_only_an_address_of_mail_is_one(public: Path, contact: str, told: str | 
     )
 
 
+def test_the_description_says_where_and_when_the_records_are_from(public: Path) -> None:
+    def told() -> list[Any]:
+        content = json.loads((written(public) / "croissant.json").read_bytes())
+        return [content.get(name) for name in ("spatialCoverage", "temporalCoverage", "inLanguage")]
+
+    assert told() == [None, None, ["en"]]
+    (public.parent / "about.json").write_text(
+        json.dumps({"spatial": "DEU", "temporal": "2026-01-01/2026-12-31", "language": "de"})
+    )
+    assert told() == ["DEU", "2026-01-01/2026-12-31", ["de"]]
+    for week, after in ((WEEKS[0], "2026-03-09"), (WEEKS[1], "2026-03-16")):
+        days = {"period_start": f"{week}T00:00:00+01:00", "period_end": f"{after}T00:00:00+01:00"}
+        publish(public, [WARD], week, release="visits", language="fr", **days)
+    assert told() == ["DEU", "2026-03-02/2026-03-15", ["de", "fr"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
+        assert not mlcroissant.Dataset(jsonld=str(public / "croissant.json")).metadata.ctx.issues.errors
+
+
 def test_every_published_column_is_a_field_with_its_meaning(public: Path) -> None:
     content = json.loads((public / "croissant.json").read_bytes())
     for records in content["recordSet"]:

@@ -145,7 +145,7 @@ def test_a_release_without_a_publication_that_stands_says_so(public: Path) -> No
 
 
 def test_texts_from_outside_stay_texts(public: Path) -> None:
-    (public.parent / "about.json").write_text(json.dumps(dict.fromkeys(ABOUT, HOSTILE) | {"citation": HOSTILE}))
+    (public.parent / "about.json").write_text(json.dumps(dict.fromkeys([*ABOUT, "citation", "notice"], HOSTILE)))
     publish(public, title=HOSTILE, privacy_unit=HOSTILE)
     mark_withdrawn(publish(public, WEEKS[1], title=HOSTILE), {**NOTE, "reason": HOSTILE}, public.parent / "scratch")
     publish(public, revision=2, title=HOSTILE, reason=HOSTILE, privacy_unit=HOSTILE)
@@ -158,6 +158,14 @@ def test_texts_from_outside_stay_texts(public: Path) -> None:
         assert not set("\u2028\u2029\u202e") & set(text) and "<!--" not in text
         assert all(json.loads(data) for _, data in read.scripts)
         assert HOSTILE.partition("<!")[0] in json.dumps([json.loads(data) for _, data in read.scripts])
+
+
+def test_the_publishers_notice_stands_on_top_of_every_page(public: Path) -> None:
+    publish(public)
+    (public.parent / "about.json").write_text(json.dumps({"notice": "These people are invented."}))
+    written(public)
+    for text in (page(public), page(public, "weekly")):
+        assert "invented" in text.partition("</header>")[0]
 
 
 def test_a_page_runs_no_script_and_loads_nothing(public: Path) -> None:
@@ -228,7 +236,7 @@ def test_pages_that_grew_have_the_bytes_of_those_made_anew(public: Path) -> None
 def test_a_page_that_somebody_damaged_is_made_anew(public: Path, damage: str) -> None:
     published = publish(public)
     right = page(written(public), "weekly")
-    broken = right.replace('"form":2', '"form":1', 1) if damage == '{"form":1}' else damage
+    broken = right.replace('"form":3', '"form":1', 1) if damage == '{"form":1}' else damage
     (public / "weekly/index.html").write_text(broken)
     assert not tells(public, published)
     assert page(written(public), "weekly") == right

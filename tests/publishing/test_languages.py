@@ -236,6 +236,39 @@ def test_numbers_days_and_plurals_are_those_of_the_language(
     assert gettext("Axes") == "Axes"
 
 
+SAID = {
+    "the total rose from about 1,900 to about 3,800: was anything delivered twice?": (
+        "die Gesamtzahl ist von etwa 1.900 auf etwa 3.800 gestiegen: Wurde etwas doppelt geliefert?"
+    ),
+    "the total fell: are all records there?": "die Gesamtzahl ist gefallen: Sind alle Datensätze da?",
+    "north fell from about 80 to about 9 while other rose by as much: was a code renamed?": (
+        "north ist von etwa 80 auf etwa 9 gefallen, während Sonstige um ebenso viel gestiegen ist: "
+        "Wurde ein Code umbenannt?"
+    ),
+    "north fell from about 80 to about 9 (and 2 more of county), and the total by as much: was a code renamed?"
+    "; values of sex and of ward changed, too": (
+        "north ist von etwa 80 auf etwa 9 gefallen (und 2 weitere von county), und die Gesamtzahl um ebenso viel: "
+        "Wurde ein Code umbenannt?; auch Werte von sex und ward haben sich verändert"
+    ),
+    "other of county rose from about 0 to about 50: is there a new code, or a wrong one?": (
+        "Sonstige von county ist von etwa 0 auf etwa 50 gestiegen: Gibt es einen neuen Code oder einen falschen?"
+    ),
+}
+
+
+def test_what_rings_is_said_in_the_language_of_the_card_or_marked_as_english() -> None:
+    changes = [
+        {"axis": axis, "value": value, "before": 80.0, "now": 9.0}
+        for axis, value in (("", ""), ("county", "north"), ("county", "other"), ("county", "north fell"))
+    ]
+    for says, told in SAID.items():
+        page = german([AGE], compared={"periods": [], "changes": changes, "says": says})
+        assert f"{told}</bdi></strong>" in html.unescape(page), told
+    for odd in ("north fell from about 80 to about 9: who knows?", "south fell: was a code renamed?"):
+        page = german([AGE], compared={"periods": [], "changes": changes, "says": odd})
+        assert f'<span lang="en"><bdi>{odd}' in html.unescape(page)
+
+
 def test_a_page_in_english_is_the_one_without_a_language() -> None:
     assert german([AGE, WARD], code="en") == german([AGE, WARD], code="") == german([AGE, WARD], code="xx")
 

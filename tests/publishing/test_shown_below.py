@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import by_hand
+import carded_reports
 import families_by_hand
 import numpy as np
 import px_reader
@@ -17,17 +19,24 @@ import pyarrow.parquet as pq
 import pytest
 from carded import FACTS
 from office import Office
+from typer.testing import CliRunner
 
+from dphist_pipeline.answering import plot
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import Format, write_export
+from dphist_pipeline.cli.app import app
+from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.publishing import card as cards
+from dphist_pipeline.publishing import index_pages
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.family_card import family_card
 from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import all_pictures, chart, described, hiding
+from dphist_pipeline.publishing.pictures import all_pictures, chart, described, told_as
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
 
 pytestmark = pytest.mark.stand_in("pictures", why="what charts are given is read here; drawing is tried elsewhere")
@@ -126,7 +135,7 @@ def test_a_card_tells_words_and_says_which_numbers_stay() -> None:
     assert "minimum frequency" in text and "adds no protection" in text
     estimate = made()
     (bars,) = all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased))
-    (table,) = picture_facts(hiding(bars, CARD_FACTS))["tables"]
+    (table,) = picture_facts(told_as(bars, CARD_FACTS))["tables"]
     cells = {row[0]: tuple(row[1:4]) for row in table["rows"]}
     assert cells["a"] == cells["b"] == cells["c"] == ("below 10", "", "") and cells["d"] == ("10", "", "")
     assert cells["e"][0] == "58" and all(cells["e"])
@@ -159,7 +168,7 @@ def test_no_chart_holds_a_figure_below_the_limit() -> None:
     estimate = by_hand.estimate([CLASS, WIDE], np.stack([NOISY, NOISY + 1.25], axis=1), off=0.5)
     hides = 0
     for picture in all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased)):
-        drawn, facts = hiding(picture, {"show_below": 10}), picture_facts(hiding(picture, {"show_below": 10}))
+        drawn, facts = told_as(picture, {"show_below": 10}), picture_facts(told_as(picture, {"show_below": 10}))
         told = json.dumps(chart(drawn))
         figures = {float(number) for number in re.findall(r'"estimate": (-?[\d.]+)', told)}
         assert {figure for figure in figures if figure < 10} <= {0.0}
@@ -174,11 +183,11 @@ def test_no_chart_holds_a_figure_below_the_limit() -> None:
             picture.title
         )
         hides += bool(low)
-        assert hiding(picture, {}) is picture
+        assert told_as(picture, {}) is picture
     assert hides == 2
     low = by_hand.estimate([CLASS], NOISY - 60)
     (bars,) = all_pictures(Grid.of_all(low.domain, low.values, low.unbiased))
-    assert described(hiding(bars, {"show_below": 10})).endswith("Every figure is below 10.")
+    assert described(told_as(bars, {"show_below": 10})).endswith("Every figure is below 10.")
 
 
 def test_a_family_hides_figures_on_its_card_and_on_the_pages_of_its_tables() -> None:
@@ -188,6 +197,118 @@ def test_a_family_hides_figures_on_its_card_and_on_the_pages_of_its_tables() -> 
     page = family_card(family, facts)
     assert page.count("below 1000000") > 4 and "adds no protection" in page
     assert "below 1000000" not in family_card(family, {**facts, "show_below": None})
+
+
+def days_of(week: str) -> dict[str, str]:
+    """The period of a week, and its days."""
+    after = date.fromisoformat(week) + timedelta(days=7)
+    return {"period": week, "period_start": f"{week}T00:00:00Z", "period_end": f"{after}T00:00:00Z"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two weeks of cells by class and ward; the later one's spec has the rule."""
+    opened = Store.create(tmp_path_factory.mktemp("project") / "store")
+    values = np.stack([NOISY, NOISY + 1], axis=1)
+    for week, rule in (("2026-03-02", {}), ("2026-03-09", {"show_below": 10})):
+        estimate = by_hand.estimate([CLASS, WIDE], values, Fraction(6), off=0.5)
+        by_hand.publish(opened.public, estimate, [CLASS, WIDE], epsilon="1/6", **days_of(week), **rule)
+    (opened.root / "scratch").mkdir()
+    write_current_files(opened.public, opened.root / "scratch")
+    return opened
+
+
+def answered(store: Store, *words: str) -> str:
+    done = CliRunner().invoke(app, ["answer", "weekly", *words, "--store", str(store.root)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+HIDES = "Figures below 10 are told as words"
+
+
+@pytest.mark.parametrize(
+    ("words", "tells", "tells_not"),
+    [
+        (
+            ("--where", "class = b and ward = x"),
+            ["below 10 records", HIDES],
+            ["3.5", "3.0", "interval of"],
+        ),
+        (("--where", "class = d and ward = x"), ["10.0 records", HIDES], ["9.5", "interval of the true"]),
+        (("--where", "class = b"), ["below 10 records", HIDES], ["7.0", "8.0"]),
+        (("--where", "class = d"), ["20.0 records", "95 % interval of the true", "add up to 21.0"], [HIDES]),
+        (("--by", "class"), ["below 10", "20.0", "115.0", HIDES], ["-15.0", "7.0 ", "8.0"]),
+        (("--by", "class", "--pivot", "ward"), ["below 10", "57.5", "115.0 ±", HIDES], ["3.5", "4.5", "9.5"]),
+        (("--ranks", "class"), ["below 10", "115.0", HIDES], ["-15.0", "7.0 "]),
+        (("--over", "2026-03-02,2026-03-09", "--where", "class = a"), ["below 10", HIDES], ["-30.0"]),
+        # A difference is no count.
+        (("--where", "class = c", "--difference", "class = b"), ["12.0"], ["below 10", HIDES]),
+        (("--period", "2026-03-02", "--by", "class"), ["-15.0", "7.0"], ["below 10", HIDES]),
+    ],
+)
+def test_an_answer_tells_people_words_and_programs_the_numbers(
+    store: Store, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], tells: list[str], tells_not: list[str]
+) -> None:
+    monkeypatch.setattr(out, "_width", 200)
+    said = answered(store, *words, "--decimals", "1")
+    missing = [text for text in tells if text not in " ".join(said.split())]
+    assert not missing and not [text for text in tells_not if text in said.replace("95 %", "")], said
+    assert "below 10" not in answered(store, *words, "--json")
+
+
+def test_a_picture_of_a_command_draws_no_figure_below_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+
+    def draw(picture: Any, title: str = "") -> str:
+        drawn.append(picture)
+        return title
+
+    monkeypatch.setattr(plot, "draw", draw)
+    week = store.public / "weekly" / "period=2026-03-09" / "revision=1"
+    before = store.public / "weekly" / "period=2026-03-02" / "revision=1"
+    low = {"class": ["a"]}
+    file = store.root.parent / "x.svg"
+    for folder, over in ((week, False), (week, True), (before, True), (before, False)):
+        plot.write_picture(folder, low, "", file, overwrite=True, over_periods=over)
+    plot.release_svg(week)
+    assert [picture.sums.limit for picture in drawn] == [10, 10, 10, None, 10]
+    assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.hidden.all()
+
+
+def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    (tmp_path / "scratch").mkdir()
+    totals = {"2026-03-02": 80.25, "2026-03-09": 4.3125, "2026-03-16": 73.25, "2026-03-23": 6.8125}
+    for week, total in totals.items():
+        few = by_hand.estimate([CLASS], np.array([total, 0.0, 0, 0, 0]), Fraction(6))
+        by_hand.publish(public, few, [CLASS], epsilon="1/6", show_below=10, **days_of(week))
+    write_index(public, tmp_path / "scratch")
+    page, of_all = ((path / "index.html").read_text(encoding="utf-8") for path in (public / "weekly", public))
+    assert page.count("below 10</td>") == 2 and '<p class="told">below 10</p>' in page
+    assert '<p class="told">below 10</p>' in of_all and "with the 95 % interval" not in of_all
+    assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
+    assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
+    assert "Totals of 2 periods" in page
+    known = dict(index_pages._known(public / "weekly"))
+    assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
+    write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
+    assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page
+
+
+def test_a_local_collection_tells_words_where_its_spec_has_the_rule(tmp_path: Path) -> None:
+    plain, ruled = (
+        carded_reports.made(Store.create(tmp_path / name).root, show_below=rule)
+        for name, rule in (("plain", None), ("ruled", 1000))
+    )
+    page, before = (
+        re.sub(r"<[^>]*>", " ", (one.folder / "card.html").read_text(encoding="utf-8")) for one in (ruled, plain)
+    )
+    assert "below 1000" not in before and page.count("below 1000") > 4 and "adds no protection" in page
+    assert ruled.audit["show_below"] == 1000 and "show_below" not in plain.audit
+    for name in ("histogram.parquet", "groups.parquet"):
+        if (plain.folder / name).exists():
+            assert pq.read_table(plain.folder / name).equals(pq.read_table(ruled.folder / name)), name
 
 
 def test_a_spec_with_the_rule_publishes_the_same_numbers_and_asks_for_no_revision(office: Office) -> None:

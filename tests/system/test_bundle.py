@@ -164,6 +164,31 @@ def test_a_half_made_installation_is_taken_away(unpacked: Path) -> None:
     assert not (unpacked.parent / "program").exists()
 
 
+def test_pip_is_asked_for_nothing_but_the_wheels_of_the_folder_by_their_digests(unpacked: Path) -> None:
+    (unpacked / "wheels" / "pip-6-py3-none-any.whl").unlink()
+    with zipfile.ZipFile(unpacked / "wheels" / "pip-6-py3-none-any.whl", "w") as archive:
+        told = "import os, sys; print(sys.argv[1:], os.environ['PIP_CONFIG_FILE'], file=sys.stderr); sys.exit(1)"
+        archive.writestr("pip/__main__.py", told)
+    write_sums(unpacked)
+    done = installing(unpacked, "program")
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("["))
+    words = ("--isolated", "--no-index", "--find-links", "wheels", "--no-deps", "--require-hashes", "--only-binary")
+    assert not [word for word in words if f"'{word}'" not in said], said
+    assert said.endswith("] /dev/null") and f"requirements/{Target.here()}/office.txt" in said
+
+
+def test_a_pip_that_was_not_packed_runs_nothing(unpacked: Path) -> None:
+    wheel(unpacked / "wheels", "pip", "7")
+    done = installing(unpacked, "program")
+    assert done.returncode == 1 and "another pip than was packed" in done.stderr, done.stderr
+    (unpacked / "wheels" / "pip-6-py3-none-any.whl").unlink()
+    sums = unpacked / "SHA256SUMS"
+    sums.write_text("".join(line for line in sums.read_text().splitlines(True) if "wheels/pip" not in line))
+    done = installing(unpacked, "program")
+    assert done.returncode == 1 and "another pip than was packed" in done.stderr, done.stderr
+    assert not (unpacked.parent / "program").exists()
+
+
 def test_the_scripts_are_plain_shell() -> None:
     program = shutil.which("shellcheck")
     if program is None:

@@ -230,6 +230,12 @@ FAULTS: dict[str, tuple[Callable[[Office, pytest.MonkeyPatch], None], str, str, 
         entered_at(timedelta(), timedelta(hours=-2)),
         *("clock", "warning", "was set back between entries", "timedatectl"),
     ),
+    "an unknown language": (
+        lambda office, patch: (
+            (office.store / "about.json").write_text('{"language": "de-AT", "publisher": "A"}') and None
+        ),
+        *("about", "warning", "there is no language 'de-AT'; the languages are de, en, fr", "about.json"),
+    ),
     "full disk": (full_disk, "disk", "fault", "less than", "Free room"),
     "little disk": (little_disk, "disk", "warning", "less than", "Free room"),
     "an old DuckDB": (too_old, "versions", "fault", "duckdb is 0.9.1, needed is", "pip install"),

@@ -38,6 +38,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "source": [("data/*.csv", {})],
     "csv_delimiter": [(";", {}), ("\t", {})],
     "csv_quote": [('"', {})],
+    "csv_encoding": [("windows-1252", {}), ("latin-1", {})],
     "source_table": [("clinic.visits", {"source": "data/visits.duckdb"}), (None, {})],
     "hive": [(True, {})],
     "decimal_comma": [(True, {})],
@@ -86,7 +87,7 @@ BINNED = {"column": "age", "start": 0, "stop": 90, "width": 1}
 CALENDAR = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "2026-01-12"}
 BANDED = {"column": "age", "bands": {"0-9": 0, "10 or more": 10}}
 LISTED = {"column": "ward", "values_from": "codes.csv", "values_column": "code"}
-SHARED = {"column": ["other_column"], "name": ["another"], "other": [True]}
+SHARED = {"column": ["other_column"], "name": ["another"], "other": [True], "label": ["a word"]}
 # The same of axes, on top of the axis that stands first.
 AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
     (

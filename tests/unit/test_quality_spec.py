@@ -63,6 +63,19 @@ def test_only_where_a_quality_table_can_be_bought_is_one_recommended() -> None:
     assert UNSEEN_CUT.startswith(remark) and "quality" not in remark
 
 
+def test_letters_beyond_ascii_in_a_csv_file_are_said_to_be_read_as_utf_8() -> None:
+    axes = [{"column": "genus", "values": ["Historia", "Poësis"]}]
+    said = [remark for remark in spec(source="loans.csv", axes=axes).remarks if "UTF-8" in remark]
+    assert len(said) == 1 and "'genus'" in said[0] and "csv_encoding: windows-1252" in said[0]
+    plain = [{"column": "genus", "values": ["Historia"]}]
+    for fields in (
+        {"source": "loans.parquet", "axes": axes},
+        {"source": "loans.csv", "axes": plain},
+        {"source": "loans.csv", "axes": axes, "csv_encoding": "latin-1"},
+    ):
+        assert not [remark for remark in spec(**fields).remarks if "UTF-8" in remark]
+
+
 def test_the_mechanism_gets_what_quality_leaves_exactly() -> None:
     made = spec(epsilon="1/3", quality={"share": "1/7"})
     assert made.mechanism_epsilon == Fraction(2, 7)

@@ -19,6 +19,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
 )
 from dphist_pipeline.cli.terminal import out, print_table
 from dphist_pipeline.domain import with_words
+from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Box, Publication
@@ -60,7 +61,10 @@ def print_pivot(
     names = list(rows[0])
     keys = [tuple(cell_text(key, name, []) for name in names) for key in rows]
     keys.append(("total", *[""] * (len(names) - 1)))
-    columns = [[_told(cells.get(head), decimals) for cells in (*found.answers, found.totals)] for head in found.heads]
+    limit = limit_of(publication.audit)
+    columns = [
+        [_told(cells.get(head), decimals, limit) for cells in (*found.answers, found.totals)] for head in found.heads
+    ]
     words = _words_of(publication, str(facts["pivot"]))
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
@@ -78,6 +82,8 @@ def print_pivot(
         )
     if any(" to " in text for text in told):
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
+    if limit is not None and any(words_for(limit) in text for text in told):
+        out.print(commands_hide(limit))
     if shift := shift_of_shares(publication.folder, publication.audit):
         out.print(escape(shift))
 
@@ -87,9 +93,9 @@ def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
     return next((with_words(axis) for axis in publication.domain.axes if axis.name == pivot), {})
 
 
-def _told(answer: Mapping[str, Any] | None, decimals: int | None) -> str:
+def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
     if answer is None:
         return ""
     from dphist_pipeline.publishing.told_numbers import told_number
 
-    return f"{told_number(answer, decimals)}{mark_of(answer, 'estimate')}"
+    return f"{told_number(answer, decimals, limit)}{mark_of(answer, 'estimate')}"

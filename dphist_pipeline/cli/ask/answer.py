@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from dphist_pipeline.cli.ask._answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.ask._answer_rows import (
@@ -24,7 +25,19 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
+    from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.estimates.answers import Answer
+
+
+class ChangesOfPeriods(TyperCommand):
+    """A command whose `--changes` may stand alone: two periods follow it, or none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Gives `--changes` an empty value where no period follows; a release's name begins with a letter."""
+        found = []
+        for arg, after in zip(args, [*args[1:], ""], strict=True):
+            found += [arg, ""] if arg == "--changes" and not after[:1].isdigit() else [arg]
+        return super().parse_args(ctx, found)
 
 
 def answer(
@@ -35,16 +48,17 @@ def answer(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, and "
-            "`or` on one axis. All cells without it.",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, <, >=, "
+            "`in ('a', 'b')`, and `or` on one axis. [60, 80) is from 60 to below 80: a square bracket takes the end "
+            'in, a round one leaves it out. Days: "day in [2026-03-02, 2026-03-09)". All cells without it.',
         ),
     ] = "",
     by: Annotated[
         str,
         typer.Option(
             metavar="AXIS,AXIS",
-            help="A table by these axes or levels, instead of one number; with --ratio, --changes or --compare a row "
-            "for each value, with its own 95 % interval.",
+            help="A table by these axes or levels, instead of one number; with --share, --ratio, --changes or "
+            "--compare a row for each value, with its own 95 % interval.",
         ),
     ] = "",
     pivot: Annotated[
@@ -70,8 +84,16 @@ def answer(
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="Divided by the count where this holds; conditions as in --where. A share of surgery among the old: "
-            '--where "ward = \'surgery\' and age >= 60" --ratio "age >= 60".',
+            help="Divided by the count where this holds, which may lie apart; conditions as in --where. Surgery for "
+            "each row of medicine: --where \"ward = 'surgery'\" --ratio \"ward = 'medicine'\".",
+        ),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The share of the rows where this holds that --where holds for, too, from 0 to 1. Of surgery among "
+            'the old: --where "ward = \'surgery\'" --share "age >= 60"; of all rows: --share "".',
         ),
     ] = None,
     compare: Annotated[
@@ -82,7 +104,14 @@ def answer(
             "(`dphist compare` compares mechanisms.)",
         ),
     ] = "",
-    changes: Annotated[bool, typer.Option("--changes", help="The change from each period to the next one.")] = False,
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            "--changes",
+            metavar="[DAY,DAY]",
+            help="The change from each period to the next one; with two periods, from the first to the second.",
+        ),
+    ] = None,
     over: Annotated[
         str,
         typer.Option(
@@ -94,7 +123,7 @@ def answer(
         typer.Option(
             "--with-chance",
             help="Intervals cover chance, too, as if each count varied as Poisson's do. For --difference, --ratio, "
-            "--mean, --sum, --ranks, --changes and --population.",
+            "--share, --mean, --sum, --ranks, --changes and --population.",
         ),
     ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,
@@ -119,7 +148,6 @@ def answer(
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.best_table import best_of_folder
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.publishing.told_numbers import told_number
 
     box = box_where(where)
     public = public_folder(store)
@@ -131,8 +159,10 @@ def answer(
         ranks=ranks,
         difference=difference,
         ratio=ratio,
+        share=share,
         over=over,
-        changes=changes,
+        changes=changes is not None,
+        periods=changes or "",
         low=low,
         high=high,
         per=per,
@@ -148,12 +178,18 @@ def answer(
     publication = best_of_folder(folder, asked.axes, asked.boxes(box)) if one_period else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
+    other: Publication | None
+    if changes:
+        first, second = _two_periods(changes)
+        publication = Publication.read(latest_revision(public, release, second))
+        other = Publication.read(latest_revision(public, release, first))
+    else:
+        other = Publication.read(latest_revision(public, compare, period)) if compare else None
     if asked.pivot:
         print_pivot(publication, {**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json, decimals)
         return
     if asked.question:
         publication = replace(publication, with_chance=with_chance)
-        other = Publication.read(latest_revision(public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)
@@ -164,14 +200,24 @@ def answer(
     if as_json:
         print_json({**facts, **answer_as_json(found), "reliability": found.reliability or None})
         return
-    counted, true = _unit_in_words(publication.audit)
+    which = f"{release}, period {facts['period']}, revision {facts['revision']}"
+    _print_count(publication.audit, found, which, decimals)
+
+
+def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
+    """Prints the count in a box, with its interval and what to know of it."""
+    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.shown_below import commands_hide, limit_of
+
+    counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    which = f"{release}, period {period}, revision {facts['revision']}"
-    told = told_number(vars(found), decimals)
-    out.print(f"[bold]{told.text(told.value)}[/] {counted}, estimated over {cells}: {which}")
-    if found.basis != "noise_only":
+    told = told_number(vars(found), decimals, limit_of(audit))
+    out.print(f"[bold]{told.figure(told.value)}[/] {counted}, estimated over {cells}: {which}")
+    if told.limit is not None and told.hides:
+        out.print(f"  {commands_hide(told.limit)}")
+    elif found.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {told.text(found.ci_lower)} to {told.text(found.ci_upper)}")
-        estimate, unbiased = told.text(found.estimate), told.text(found.unbiased)
+        estimate, unbiased = told.figure(found.estimate), told.figure(found.unbiased)
         if estimate != unbiased and told.is_unbiased:
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
@@ -180,9 +226,17 @@ def answer(
         out.print(f"  Reliability: {found.reliability}, the {by} is {_share_of(found)} of the count")
     if found.note:
         out.print(f"  {escape(found.note)}")
-    if "reports" in publication.audit:
-        accepted = publication.audit["reports"]["accepted"]
+    if "reports" in audit:
+        accepted = audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
+
+
+def _two_periods(written: str) -> tuple[str, str]:
+    """Both periods of `--changes`."""
+    days = [day.strip() for day in written.split(",")]
+    if len(days) != 2 or not all(days):
+        raise typer.BadParameter("takes two periods, as in 2026-03-02,2026-03-09, or none", param_hint="--changes")
+    return days[0], days[1]
 
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:

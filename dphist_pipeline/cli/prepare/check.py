@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.about_publisher import faults
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
+from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import WhichSpec
 
 MOST_NAMED = 10
@@ -52,10 +54,12 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
 
     types = {**checked.declared_types, **compared.types}
+    encoding = encoding_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
+    warnings = [*([warning] if warning else []), *faults(store_folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -64,7 +68,8 @@ def check(
             print_json(explanation)
         else:
             print_explanation(checked, explanation)
-            print_warning(warning)
+            for one in warnings:
+                print_warning(one)
         return
     from dphist_pipeline.cli.prepare._explaining import (
         quality_in_words,
@@ -94,8 +99,9 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
+        **({"encoding_read": encoding} if encoding else {}),
         **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
-        **({"warnings": [warning]} if warning else {}),
+        **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
         **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
     }
@@ -103,7 +109,8 @@ def check(
         print_json(facts)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
-    print_warning(warning)
+    for one in warnings:
+        print_warning(one)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
     made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
@@ -120,7 +127,10 @@ def check(
         }
     )
     print_lines(
-        [*(["How columns are read, by their types:"] if readings else []), *(f"  {one.says}" for one in readings)]
+        [
+            *(["How columns are read, by their types:"] if readings else []),
+            *(f"  {one}" for one in [encoding, *(one.says for one in readings)] if one),
+        ]
     )
     print_lines(remarks)
 

@@ -28,6 +28,7 @@ from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster
 from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.planning.expected_quality import notes_on_quality
+from dphist_pipeline.planning.serving import LONG_LINE
 from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -285,12 +286,18 @@ class Forecast:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return lines
 
+    def _without_workload(self) -> bool:
+        plan = self.plan
+        slow = Contender("workload", "workload")
+        return not plan.every and _is_slow(slow, plan.spec.domain.shape) and slow not in plan.contenders
+
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
         plan = self.plan
         left = len(plan.contenders) - len(self.shown)
         more = [
             *([f"{left} more mechanisms that were compared"] if left else []),
+            *(["workload, whose weights take long here"] if self._without_workload() else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
             *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),
@@ -383,6 +390,8 @@ def prepare(
     counted = spec.mechanism_epsilon / spec.epsilon
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
+    if not (whole or mechanisms):
+        contenders = tuple(one for one in contenders if one == own or not _is_slow(one, shape))
     public, assumed = folder_if_any(store), False
     if stand_in is not None:
         basis, only = read_stand_in(stand_in, spec, public)
@@ -416,6 +425,11 @@ def enough_repeats(cells: int, tables: int) -> int:
     averages over many cells.
     """
     return 1 if tables > 1 else max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
+
+
+def _is_slow(contender: Contender, shape: tuple[int, ...]) -> bool:
+    """Whether a mechanism takes a minute for its weights; the rule of `serving` does not name it there, either."""
+    return contender.mechanism == "workload" and max(shape) > LONG_LINE
 
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:

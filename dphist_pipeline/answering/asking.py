@@ -128,6 +128,20 @@ class Publication:
         (row,) = self._rows("dph_share", self._whole_bins(part), self._whole_bins(whole))
         return found_in_row(Answer, row)
 
+    def share_by(self, by: Sequence[str], part: Box, whole: Box) -> pa.Table:
+        """The share of a box that lies in a part of it for each value of some axes or levels: `dph_share`.
+
+        Returns:
+            One row per combination in which part and whole have cells in common: the columns of the axes, both counts,
+            then the columns of an answer.
+
+        Raises:
+            QuestionRefused: an axis or level is unknown, or see `share`.
+        """
+        columns = ("part_estimate", "whole_estimate", *ANSWER_COLUMNS, "capped", "chance")
+        boxes = (self._whole_bins(part), self._whole_bins(whole))
+        return self._table("dph_share", by, columns, *boxes, rows_by=by)
+
     def quantiles(self, axis: str, shares: Sequence[float], box: Box) -> list[Quantile]:
         """The bins of an axis that contain some quantiles: `dph_quantile`. Their intervals hold together.
 

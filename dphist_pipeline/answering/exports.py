@@ -18,7 +18,7 @@ from dphist_pipeline.answering._export_structure import sdmx_structure
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of, with_words
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.languages.texts import in_language
-from dphist_pipeline.publishing.formatting import FORMULA
+from dphist_pipeline.publishing.formatting import is_formula
 
 Format = Literal["csv", "xlsx", "sdmx-csv", "px", "dcat-ap", "healthdcat-ap"]
 ENDINGS: dict[Format, str] = {
@@ -96,7 +96,7 @@ def csv_lines(exported: Exported) -> Iterator[list[Any]]:
 def _harmless(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and is_formula(value) else value
 
 
 def _write_xlsx(exported: Exported, file: Path) -> None:

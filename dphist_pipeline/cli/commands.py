@@ -146,10 +146,10 @@ def load(name: str) -> Any:
         made.name = name
         return made
     one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-    kind = (
-        import_module("dphist_pipeline.cli.prepare.compare").SeveralEpsilons
-        if name in SEVERAL_EPSILONS
-        else TyperCommand
-    )
+    kind = TyperCommand
+    if name in SEVERAL_EPSILONS:
+        kind = import_module("dphist_pipeline.cli.prepare.compare").SeveralEpsilons
+    elif name == "answer":
+        kind = import_module("dphist_pipeline.cli.ask.answer").ChangesOfPeriods
     one.command(name, cls=kind)(found)
     return typer.main.get_command(one)

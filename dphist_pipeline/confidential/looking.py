@@ -23,12 +23,14 @@ from dphist_pipeline.confidential.reading._shown_rows import SeenRows, seen_rows
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import engine_settings, withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.csv_text import LOST
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.sql_files import literal
 
 MOST_ROWS = 1_000_000  # of a unit that are looked at
 MOST_LINES = 5
+REPLACEMENT = "\ufffd"  # what people know as the sign for bytes that are no text
 UNTOLD = "not told: the engine failed on what a row holds, and the release reads each row alone"
 
 
@@ -96,16 +98,18 @@ def _lines(
     if seen is None:
         yield f"rows of the source: {UNTOLD}"
     else:
-        whole, within, unparsed = seen.rows
+        whole, within, unparsed, broken = seen.rows
         yield f"rows of the source: {whole:,}"
         if plan.period_column is not None:
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
         yield f"  in the period {plan.period.key}: {within:,}"
-        # A line of CSV is dropped whole where a byte of it is no UTF-8.
-        without = "without a privacy unit (or in lines of CSV that are not UTF-8)"
-        lost = "in lines of CSV that are not UTF-8" if plan.privacy_unit == "row" else without
-        yield f"  of these {lost}: {max(within - rows, 0):,}"
+        if plan.privacy_unit != "row":
+            yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
+        if broken:
+            encoding = plan.source.csv_encoding
+            yield f"rows with bytes that are no text in {encoding}: {broken:,} (the values that hold them are lost)"
+            yield "  windows-1252 is what spreadsheets on Windows write: `csv_encoding: windows-1252`"
     yield f"rows in the period, of a known unit: {rows:,}"
     yield from _axis_lines(plan, seen, rows, observed)
     yield from _unit_lines(plan, observed)
@@ -120,7 +124,7 @@ def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: 
         if common is None:
             yield f"  commonest undeclared: {UNTOLD}"
         for spelling, times in common or ():
-            yield f"  undeclared: {spelling!r} {times:,}"
+            yield f"  undeclared: {spelling.replace(LOST, REPLACEMENT)!r} {times:,}"
 
 
 def _unit_lines(plan: CountingPlan, observed: ObservedRows) -> Iterator[str]:

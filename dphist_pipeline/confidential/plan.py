@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from dphist_pipeline.csv_text import Encoding
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.row_queries import RowQuery
@@ -27,6 +28,7 @@ class SourcePlan:
     table: str | None = None  # of a database
     csv_delimiter: str = ","  # between the fields of a CSV file
     csv_quote: str = ""  # around some fields, or nothing
+    csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
     hive: bool = False  # whether folders called `column=value` give columns of text
     decimal_comma: bool = False  # whether text numbers are written 3,5
     query: RowQuery | None = None  # gives the rows, instead of the source's rows as they are

@@ -230,7 +230,6 @@ def rest_in_words(
     """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
 
     Args:
-        found: see `cuts`.
         least: no smaller number is told; see `shown_below`.
         labels: what readers call the axes, by name.
     """

@@ -33,6 +33,7 @@ class SourceReading:
     table: str | None = None  # of a database
     csv_delimiter: str = ","  # between fields
     csv_quote: str = ""  # around some fields, or nothing
+    csv_encoding: str = "utf-8"  # of CSV; a later field, which entries hold where it is another
     hive: bool = False  # whether folders called `column=value` give columns
     decimal_comma: bool = False  # whether text numbers are written 3,5
     unit: tuple[str, ...] = ("row",)  # the columns that name a privacy unit, or `row`
@@ -42,7 +43,8 @@ class SourceReading:
 
     def facts(self) -> dict[str, Any]:
         """As an entry holds it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        facts = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {name: value for name, value in facts.items() if (name, value) != ("csv_encoding", "utf-8")}
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> SourceReading:

@@ -21,6 +21,7 @@ def options_of(reading: SourceReading) -> str:
     if reading.format == "csv":
         given += [f"--csv-delimiter {quote(reading.csv_delimiter)}"] * (reading.csv_delimiter != ",")
         given += [f"--csv-quote {quote(reading.csv_quote)}"] * (reading.csv_quote != "")
+        given += [f"--csv-encoding {reading.csv_encoding}"] * (reading.csv_encoding != "utf-8")
     given += ["--hive"] * reading.hive + ["--decimal-comma"] * reading.decimal_comma
     given += [f"--unit-normalise {quote(','.join(reading.unit_normalise))}"] * bool(reading.unit_normalise)
     return " ".join(given)

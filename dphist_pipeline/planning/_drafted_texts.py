@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.spec import sources, words
@@ -48,17 +49,22 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
     else:
         lines = [f"  source: {yaml_text(written)}"]
         if layout.delimiter:
-            lines.append(
-                "  # Read as UTF-8: a line with other bytes (Latin-1, Windows-1252) is left out. iconv converts it."
-            )
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
             lines.append(
                 field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
             )
+        if layout.encoding != UTF_8 or not layout.says_encoding:
+            lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
         if layout.delimiter == ";":
             lines.append(field("decimal_comma", OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
+
+
+def _of_encoding(layout: Layout) -> str:
+    if layout.encoding != UTF_8:
+        return "by the bytes of the header line; see that its names are right below"
+    return "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
 
 
 def _quote_text(quote: str) -> str:

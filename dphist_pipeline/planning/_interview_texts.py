@@ -17,7 +17,8 @@ MOST_TEXTS = 4
 LONGEST_FLOW = 110  # signs of an axis on one line
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BEFORE_AXES = (
-    *("title", "source", "csv_delimiter", "csv_quote", "decimal_comma", "privacy_unit", "max_rows_per_unit"),
+    *("title", "language", "source", "csv_delimiter", "csv_quote", "csv_encoding", "decimal_comma"),
+    *("privacy_unit", "max_rows_per_unit"),
     *("neighbours", "epsilon", "account", "quality", "mechanism", "settings", "tables"),
 )
 _AFTER_AXES = ("period", "period_column", "period_format", "time_zone")
@@ -57,10 +58,30 @@ WHY_COLUMNS = (
 )
 WHY_AXIS = (
     "Take bins, bounds and categories from a code book, a law or a map, never from the records: a bound that is taken "
-    "from them tells of the person at the bound.",
-    '  `0 100 5`: bins from 0 to 100 by 5        `book, film`: categories ("a, b" in quotes holds a comma)',
+    "from them tells of the person at the bound."
+)
+_BINS = "  `0 100 5`: numbers, in bins from 0 to 100 by 5"
+_CATEGORIES = '  `book, film`: categories ("a, b" in quotes holds a comma)'
+_OTHER_FORMS = (
     "  `0-17=0, 18-64=18, 65+=65`: bands that are text in the file, with their lower ends",
     "  `2026-01-01 2027-01-01 month`: days       `-`: no axis",
+)
+NUMBERS_FIRST, TEXTS_FIRST = (_BINS, _CATEGORIES, *_OTHER_FORMS), (_CATEGORIES, _BINS, *_OTHER_FORMS)
+ENCODING = "In which encoding is the file: utf-8, windows-1252 or latin-1?"
+WHY_ENCODING = (
+    "The header line has no letter that tells. In the wrong one, a value with a letter such as ä or é is undeclared.",
+    "Rule of thumb: windows-1252 for `CSV` of a spreadsheet on Windows; utf-8 for its `CSV UTF-8`, and else.",
+)
+WHY_SPELLINGS = (
+    "`tidy`: case, blanks at the ends and forms of accents do not count. `exact`: every letter counts.",
+    "`tidy, Romane=Novel, novels=Novel`: other spellings with the category that they count in.",
+    "Take them from a code book, not from the records: the list is public. All others fall to `other`.",
+)
+TITLE = "What is the table called on cards and pages?"
+WHY_TITLE = ("It is for readers, in no digest, and may change at any time.", "Rule of thumb: what is counted, by what.")
+WHY_LANGUAGE = (
+    "Sentences, days and numbers of cards, pages and pictures; it may change at any time.",
+    "Rule of thumb: that of the readers; the words of your columns and categories stay as you wrote them.",
 )
 DECIMALS = "Are numbers written 3,5? yes or no"
 WHY_DECIMALS = ("Fields are parted by semicolons, as by spreadsheets where 3,5 is a number; 3.5 would then be none.",)

@@ -98,7 +98,8 @@ def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) ->
         special = any(sign in text for sign in (spec.csv_delimiter, quote) if sign)
         return f"{quote}{text.replace(quote, quote * 2)}{quote}" if quote and special else text
 
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    # A category that the encoding has no letters for stands in no such file, either.
+    with path.open("w", encoding=spec.csv_encoding, errors="replace", newline="\n") as file:
         file.write(spec.csv_delimiter.join(map(field, invented.columns)) + "\n")
         for row in zip(*invented.columns.values(), strict=True):
             file.write(spec.csv_delimiter.join(map(field, row)) + "\n")

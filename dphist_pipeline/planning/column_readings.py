@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
@@ -53,6 +54,18 @@ def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnR
         ColumnReading(column, use, "text" if types[column] in sources.TEXT else types[column], read)
         for column, use, read in _read(spec, types)
     ]
+
+
+def encoding_in_words(spec: ReleaseSpec) -> str:
+    """How the bytes of a CSV file become text, and what becomes of others; empty for other sources."""
+    if spec.source_format != "csv":
+        return ""
+    mend = ""
+    if spec.csv_encoding == UTF_8:
+        mend = " (if a spreadsheet on Windows wrote the file, perhaps `csv_encoding: windows-1252`)"
+    broken = "a value with other bytes is read as undeclared, and a row with such a unit is left out"
+    alone = "every byte is read as a letter, a wrong one where the file is written otherwise"
+    return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding == UTF_8 else alone}{mend}"
 
 
 def example_of(written: str) -> str:

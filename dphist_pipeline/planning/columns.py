@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import glob
 import re
 from contextlib import closing
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from dphist_pipeline.csv_text import (
+    UTF_8,
+    WRITE_ANEW,
+    Encoding,
+    decoded,
+    header_names,
+    likely_encoding,
+    opened_csv,
+    says_encoding,
+)
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.spec.refusals import shortened
 from dphist_pipeline.spec.sources import FORMATS, ending_of
@@ -22,7 +31,6 @@ Kind = Literal["number", "date", "text", "boolean", "useless"]
 
 LONGEST_HEADER = 1 << 20
 DELIMITERS = (",", ";", "\t", "|")
-COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
 # Numbers, dates and times. A first line with one of them is a record, and its values must not be written anywhere.
 _VALUE = re.compile(
     r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d\d:\d\d.*", re.ASCII
@@ -61,12 +69,16 @@ class Layout:
         delimiter: between fields of a CSV file; empty for Parquet.
         quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a
             spreadsheet seems to have written the file.
+        encoding: that the bytes of a CSV file's header line look like.
+        says_encoding: whether they tell it; plain ASCII is written alike in most.
     """
 
     file: Path
     columns: tuple[Column, ...]
     delimiter: str = ""
     quote: str = ""
+    encoding: Encoding = UTF_8
+    says_encoding: bool = True
 
 
 def read_layout(named: str) -> Layout:
@@ -132,48 +144,47 @@ def _kind(kind: pa.DataType) -> Kind:
 
 
 def _csv(file: Path) -> Layout:
-    line, marked = _header_line(file)
+    start = _first_bytes(file)
+    encoding = likely_encoding(start)
+    if encoding is None:
+        raise columns_unknown(str(file), f"its bytes look like UTF-16, which is not read; {WRITE_ANEW}")
+    text = "".join(decoded(BytesIO(start), encoding))
+    line, problem = text.partition("\n")[0].removeprefix("\ufeff").rstrip("\r"), ""
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)
     delimiter = max(DELIMITERS, key=(bare if any(sign in bare for sign in DELIMITERS) else line).count)
     # Spreadsheets begin a file with a mark of its encoding, or part fields by semicolons, and quote where they must.
-    quote = '"' if '"' in line or marked or delimiter == ";" else ""
-    quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    names = next(csv.reader([line], delimiter=delimiter, **quoting), [])
-    if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
-        raise columns_unknown(str(file), "its first line must name every column once, in UTF-8")
-    if any(_VALUE.fullmatch(name.strip()) for name in names):
-        raise columns_unknown(str(file), "its first line holds numbers or dates, so it is a record; add a header line")
-    return Layout(file, tuple(Column(name, "text") for name in names), delimiter, quote)
-
-
-def _header_line(file: Path) -> tuple[str, bool]:
-    """The first line, and whether a mark of the encoding stands before it.
-
-    Uses no buffer, so that no byte after this line is read of a file that is not compressed.
-    """
-    problem = "its first line is no header line in UTF-8"
+    quote = '"' if '"' in line or text.startswith("\ufeff") or delimiter == ";" else ""
     try:
-        with closing(_opened(file)) as stream:
-            line = stream.readline(LONGEST_HEADER)
-        text = line.decode("utf-8-sig").rstrip("\r\n")
-        if text and "\0" not in text and len(line) < LONGEST_HEADER:
-            return text, line.startswith(codecs.BOM_UTF8)
-    except UnicodeDecodeError:
-        pass
+        names = header_names(line, delimiter, quote)
+        # A column whose name is blanks alone can be named by no spec.
+        problem = "" if all(name.strip() for name in names) else "its first line names a column by blanks alone"
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        raise columns_unknown(
+            str(file),
+            f"{problem}. The first line names every column once, as in card{delimiter}age{delimiter}kind: write such a "
+            "line above the records",
+        )
+    if any(_VALUE.fullmatch(name.strip()) for name in names):
+        raise columns_unknown(
+            str(file),
+            "its first line holds numbers or dates, so it seems to be a record, and none of it is shown; write a line "
+            f"with the names of the columns above it, as in card{delimiter}age{delimiter}kind",
+        )
+    columns = tuple(Column(name, "text") for name in names)
+    return Layout(file, columns, delimiter, quote, encoding, says_encoding(start))
+
+
+def _first_bytes(file: Path) -> bytes:
+    """The bytes of the first line with its end; no byte after it is read of a file that is not compressed."""
+    problem = "its first line is longer than a megabyte, and no header line"
+    try:
+        with closing(opened_csv(file)) as stream:
+            start = stream.readline(LONGEST_HEADER)
+        if len(start) < LONGEST_HEADER:
+            return start
     except OSError as error:
         problem = f"cannot be read: {error.strerror or 'is no archive of its kind'}"
     raise columns_unknown(str(file), problem)
-
-
-def _opened(file: Path) -> IO[bytes]:
-    compression = COMPRESSIONS.get(ending_of(file.name) or "")
-    if compression is None:
-        stream: IO[bytes] = file.open("rb", buffering=0)
-        return stream
-    import io
-
-    import pyarrow as pa
-
-    unpacked: IO[bytes] = io.BufferedReader(pa.input_stream(str(file), compression=compression))
-    return unpacked

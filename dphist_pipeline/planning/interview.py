@@ -15,8 +15,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
+from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.laws import noise_law
+from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
 from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
@@ -33,8 +35,10 @@ from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 from dphist_pipeline.spec.words import OPEN
 from dphist_pipeline.spec.yaml_rules import read_yaml
+from dphist_pipeline.tidying import STEPS
 
-NONE, LEFT_OUT = "none", "-"
+NONE, LEFT_OUT, EXACT, TIDY = "none", "-", "exact", "tidy"
+WEEKLY_EPSILON = "0.1"  # a year of weeks takes 53 times as much
 USUAL_CAP, USUAL_EPSILON, USUAL_ROWS_SEEN = 3, "0.5", 10
 TRIED_CAPS, TRIED_EPSILONS = (1, 3, 10), ("0.1", "0.5", "1", "2")
 QUALITY_SHARE = Fraction(1, 20)
@@ -109,6 +113,8 @@ def interview(
     yield from talk.ask_cap()
     yield from talk.ask_account()
     yield from talk.ask_epsilon()
+    yield from talk.ask_spellings()
+    yield from talk.ask_words()
     return talk.decided()
 
 
@@ -185,6 +191,10 @@ class _Interview:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
                 self.said.append("No axis is left: a table needs at least one.")
+        if self.layout.delimiter == ";" and not self.layout.says_encoding:
+            yield from self._ask(
+                Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}
+            )
         if self.layout.delimiter == ";" and any("start" in axis for axis in self._axes):
             yield from self._ask(Question(texts.DECIMALS, texts.WHY_DECIMALS, "no"), _decimal_comma)
         axes = self._spec({}).domain.axes
@@ -213,7 +223,8 @@ class _Interview:
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
-        because: tuple[str, ...] = (*texts.WHY_AXIS, f"  public lists: {'; '.join(offered)}")
+        forms = texts.NUMBERS_FIRST if column.kind == "number" or fitting == "ages" else texts.TEXTS_FIRST
+        because: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
         if near and not fitting:
             because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
 
@@ -288,6 +299,7 @@ class _Interview:
         cap, tried = self._spec({}).sensitivity, [parse_epsilon(text) for text in TRIED_EPSILONS]
         means = (
             f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds about a unit change {odds(one)}"
+            f"{self._year(one)}"
             for one in tried
         )
         because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
@@ -297,7 +309,28 @@ class _Interview:
             return {"epsilon": answer}
 
         asks = f"How much epsilon{self._each or ' for the table'}?"
-        yield from self._ask(Question(asks, because, USUAL_EPSILON), read)
+        default = WEEKLY_EPSILON if self.answers["period"] == "week" else USUAL_EPSILON
+        yield from self._ask(Question(asks, because, default), read)
+
+    def ask_spellings(self) -> Talk:
+        for place, axis in enumerate(self._axes):
+            if "values" not in axis or axis["values"] == LISTS["yes-no"]["values"]:
+                continue
+
+            def read(answer: str, place: int = place) -> Answers:
+                axes = self._axes
+                axes[place] = {**axes[place], **_spellings(answer)}
+                return {"axes": axes}
+
+            asks = f"Which other spellings count in {comment_text(axis['column'])}?"
+            yield from self._ask(Question(asks, texts.WHY_SPELLINGS, TIDY), read)
+
+    def ask_words(self) -> Talk:
+        title = self.release.replace("_", " ").capitalize()
+        yield from self._ask(Question(texts.TITLE, texts.WHY_TITLE, title), lambda answer: {"title": answer})
+        asked = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
+        # English is the default, and stays unsaid: the office may have another one.
+        yield from self._ask(asked, lambda answer: {} if answer == "en" else {"language": answer})
 
     def decided(self) -> Decided:
         """The spec that the answers make."""
@@ -377,6 +410,11 @@ class _Interview:
             raise ValueError(f"{comment_text(part)} is no column of the list; give its number or its name")
         return (by_number or by_name)[0]
 
+    def _year(self, epsilon: Fraction) -> str:
+        """What a year of periods costs at an epsilon each; empty for one table."""
+        releases = MOST_IN_A_YEAR.get(str(self.answers["period"]), 1)
+        return f"; a year of {self.answers['period']}s {as_text(epsilon * releases)}" if releases > 1 else ""
+
     @property
     def _units(self) -> list[object]:
         unit = self.answers.get("privacy_unit", [])
@@ -410,6 +448,16 @@ def _listed(answer: str) -> list[str]:
     """The parts of an answer; a part with a comma stands in double quotes."""
     parts = [part.strip() for part in next(csv.reader([answer], skipinitialspace=True, strict=True), [])]
     return [part for part in parts if part]
+
+
+def _spellings(answer: str) -> dict[str, object]:
+    """The fields of an axis that say which other texts count."""
+    parts = [part for part in _listed(answer) if part != EXACT]
+    pairs = [part.rpartition("=") for part in parts if part != TIDY]
+    if not all(text.strip() and value.strip() for text, _, value in pairs):
+        raise ValueError(f"is {EXACT}, {TIDY}, or spellings with their categories, as in Romane=Novel, novels=Novel")
+    tidy: dict[str, object] = {"tidy": list(STEPS)} if TIDY in parts else {}
+    return tidy | ({"spellings": {text.strip(): value.strip() for text, _, value in pairs}} if pairs else {})
 
 
 def _decimal_comma(answer: str) -> Answers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,10 +13,18 @@ import numpy as np
 from dphist_pipeline.languages.texts import gettext, number_text
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
+# Numbers, and bins in words (-5 to 0), begin alike and are no formulas; for the engines of Python and of Arrow.
+_NUMBER, _WORD = r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?", "[A-Za-zÀ-ÿ]+"
+NO_FORMULA = f"{_NUMBER}( {_WORD} ({_WORD}|{_NUMBER}))?"
 MOST_DECIMALS = 15  # a double has no more
 HIDDEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
 TURNS_TEXT = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would take a text for a formula."""
+    return text.startswith(FORMULA) and re.fullmatch(NO_FORMULA, text) is None
 
 
 def visible(text: str) -> str:

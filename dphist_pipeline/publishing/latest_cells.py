@@ -29,7 +29,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
-from dphist_pipeline.publishing.formatting import FORMULA
+from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
 from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.shown_below import limit_of, masks, words_for
@@ -222,7 +222,9 @@ def _for_spreadsheets(cells: pa.Table) -> pa.Table:
     formula = f"^([{re.escape(''.join(FORMULA))}])"
     for place, field in enumerate(cells.schema):
         if field.type == pa.string() and field.name not in KINDS_OF_VALUES:
-            told = pc.replace_substring_regex(cells[field.name], formula, r"'\1")
+            texts = cells[field.name]
+            quoted = pc.replace_substring_regex(texts, formula, r"'\1")
+            told = pc.if_else(pc.match_substring_regex(texts, f"^({NO_FORMULA})$"), texts, quoted)
             cells = cells.set_column(place, field.name, told)
         elif pa.types.is_floating(field.type):
             finite = pc.if_else(pc.is_finite(cells[field.name]), cells[field.name], pa.scalar(None, field.type))

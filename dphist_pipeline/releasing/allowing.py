@@ -262,7 +262,11 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
     try:
         opened = Store.open(store_folder(store))
         period = spec.latest_period(now) if named is None else spec.period_named(named)
-        decisions = opened.ledger().allowed(request_of(spec, opened.id, period.key))
+        ledger = opened.ledger()
+        if spec.account not in [account.name for account in ledger.accounts()]:
+            how = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
+            return Compared(f"account {spec.account} is not open yet: {how}")
+        decisions = ledger.allowed(request_of(spec, opened.id, period.key))
         plan = plan_of(spec, period, decisions[0].reading)
         with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
             return Compared(types=engines.check(plan, decisions, Path(scratch)))

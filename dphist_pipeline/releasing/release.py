@@ -20,6 +20,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline import about_publisher
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
@@ -75,6 +76,15 @@ def upstream_unchecked(release: str, deps: Sequence[str], checks: Sequence[str] 
         f"(`require: {'checks' if checks else 'partitions'}`), and only Dagster knows that. Run it in Dagster, or "
         "look yourself and say so: --upstream-checked REASON, which the audit keeps. Nothing was read or spent.",
         code="upstream_unchecked",
+    )
+
+
+def about_refused(faults: Sequence[str]) -> Refused:
+    """What the office wrote about the publisher cannot be read as it meant it: cards would go without."""
+    return Refused(
+        f"{'; '.join(faults)}. Cards and pages are written by that file, which lies in the store's folder: mend it "
+        "first. Nothing was read or spent.",
+        code="about_refused",
     )
 
 
@@ -233,6 +243,8 @@ def begin(
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
     else:
+        if wrong := about_publisher.faults(store.public):
+            raise about_refused(wrong)
         refuse_other_length(store, spec)
     tables = spec.family.names if spec.family is not None else ()
     publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)

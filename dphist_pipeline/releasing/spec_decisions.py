@@ -222,7 +222,8 @@ def in_words(reading: SourceReading) -> str:
     if reading.format == "csv":
         sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
         quoted = f"{reading.csv_quote} around some" if reading.csv_quote else "none quoted"
-        told.append(f"CSV with {sign} between fields, {quoted}")
+        encoding = f" in {reading.csv_encoding}" if reading.csv_encoding != "utf-8" else ""
+        told.append(f"CSV{encoding} with {sign} between fields, {quoted}")
     told += ["columns of folders called column=value"] if reading.hive else []
     told += ["numbers written 3,5"] if reading.decimal_comma else []
     told += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []

@@ -340,7 +340,7 @@ class DeclaredRelease(EngineField):
         found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
         found += self.registry.advised(self.build_mechanism(), self.settings)
         found += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
-        found += sources.remarks_of_letters(self.source, self.domain)
+        found += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
         # Other engines buy no quality table.

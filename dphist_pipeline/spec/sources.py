@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.spec._row_functions import is_time_format
 from dphist_pipeline.spec.digest import declared
@@ -43,6 +44,11 @@ SERVER = "postgres:"
 STORE = "s3://"
 FRAME = "frame:"
 ISO = "iso"
+_PLAIN_NAMES = {
+    **{"utf8": "utf-8", "cp1252": "windows-1252"},
+    **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
+}
+_OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
 # As DuckDB and Spark call text.
 TEXT = ("VARCHAR", "ENUM", "STRING", "string")
@@ -207,16 +213,15 @@ def ending_of(name: str) -> str | None:
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
 
 
-def remarks_of_letters(source: str | None, domain: Domain) -> list[str]:
+def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -> list[str]:
     """What to know of the encoding of CSV files; nothing unless a category has letters beyond ASCII."""
-    if source is None or FORMATS.get(ending_of(source) or "") != "csv":
+    if encoding != UTF_8 or source is None or FORMATS.get(ending_of(source) or "") != "csv":
         return []
     axes = [axis for axis in domain.axes if isinstance(axis, CategoricalAxis)]
     named = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
     return [
-        f"Categories of '{name}' have letters beyond ASCII. CSV is read as UTF-8: a line with other bytes, as in "
-        "a file in Latin-1 or Windows-1252, is in no cell, and nothing tells. Mend it first: "
-        "`iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`."
+        f"Categories of '{name}' have letters beyond ASCII. CSV is read as UTF-8: in a file in Latin-1 or Windows-1252 "
+        "they are undeclared, and nothing but `dphist look` tells. Write `csv_encoding: windows-1252` for such a file."
         for name in named[:1]
     ]
 
@@ -242,6 +247,19 @@ def period_format(value: str) -> str:
     except ValueError as error:
         problem = f"{error}; or iso, for dates such as 2026-03-02"
     raise ValueError(problem)
+
+
+def _encoding_named(value: object) -> Encoding:
+    """How CSV files are written, by a usual name of the encoding.
+
+    Args:
+        value: such as windows-1252, cp1252 or Latin-1, as the spec has it.
+    """
+    name = _PLAIN_NAMES.get(value.lower(), value.lower()) if isinstance(value, str) else value
+    for encoding in ENCODINGS:
+        if name == encoding:
+            return encoding
+    raise ValueError(f"is one of {', '.join(ENCODINGS)}, not {shown(value)}")
 
 
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -302,6 +320,9 @@ class RecordSource(BaseModel):
         Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
         IN_DIGEST,
     ] = ""
+    csv_encoding: Annotated[
+        Encoding, BeforeValidator(_encoding_named), declared(digest=True, later=True, description=_OF_ENCODINGS)
+    ] = UTF_8
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False
     decimal_comma: Annotated[Flag, LATER] = False

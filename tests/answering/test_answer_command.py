@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
-from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased
+from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased, told_once
 from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
@@ -75,7 +75,7 @@ def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
         assert line.endswith(row["capped"].partition("this ratio would be ")[2]) and "at most" in line
     assert sum("this ratio would be what the column capped says." in line for line in shown) == 1
     for wrong, message in {
-        ("--by", "agee", "--ratio", ""): "there is no such axis",
+        ("--by", "agee", "--ratio", "region = 'S'"): "there is no such axis",
         ("--by", "age", "--difference", ""): "--by and --difference are two questions",
     }.items():
         refused = answered(store, "tree", *wrong)
@@ -160,7 +160,12 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
         assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     whole = facts(store, "cells")["estimate"]
-    assert facts(store, "cells", "--where", first, "--ratio", "")["rows"][0]["estimate"] == pytest.approx(one / whole)
+    share = facts(store, "cells", "--where", first, "--share", "")
+    assert share["share"] == "" and share["rows"][0]["estimate"] == pytest.approx(one / whole)
+    assert 0 <= share["rows"][0]["ci_lower"] < share["rows"][0]["ci_upper"] <= 1
+    for blank in ("", "  "):
+        refusal = str(answered(store, "cells", "--where", first, "--ratio", blank).exception)
+        assert "--ratio takes the conditions of the count below the line" in refusal and '--share ""' in refusal
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
@@ -227,7 +232,7 @@ def test_chance_is_refused_where_no_interval_would_cover_it(store: Store, questi
     refused = answered(store, "cells", *question, "--with-chance")
     assert (
         refused.exit_code != 0
-        and "--with-chance is for --changes, --difference, --mean, --ranks, --ratio, --sum and"
+        and "--with-chance is for --changes, --difference, --mean, --ranks, --ratio, --share, --sum and"
         in str(refused.exception)
     )
 
@@ -421,6 +426,7 @@ OF_PERIODS = {
     "changes": ["--changes"],
     "compare": ["--compare", "two"],
     "ratio": ["--ratio", "state = A"],
+    "share": ["--share", "state = A"],
     "over": ["--over", "2026-01-12,"],
 }
 
@@ -455,6 +461,64 @@ def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path:
         assert [line[:4] for line in said] == ["(1) ", "(2) ", "(3) "]
         assert said[0].startswith(f"(1) 7{MISSING_DAYS}") and SMOOTHED not in said[0]
         assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_change_between_two_periods_is_asked_by_both(weeks: Store) -> None:
+    days = [row["second_period"] for row in facts(weeks, "one", "--changes")["rows"]]
+    first, last = facts(weeks, "one", "--changes")["rows"][0]["first_period"], days[-1]
+    (row,) = facts(weeks, "one", "--changes", f"{first},{last}")["rows"]
+    ends = [facts(weeks, "one", "--period", day)["unbiased"] for day in (first, last)]
+    assert (row["first_period"], row["second_period"], row["estimate"]) == (
+        first,
+        last,
+        pytest.approx(ends[1] - ends[0]),
+    )
+    by_age = facts(weeks, "one", "--changes", f"{last},{first}", "--by", "age")["rows"]
+    assert sum(one["unbiased"] for one in by_age) == pytest.approx(ends[0] - ends[1])
+    assert {(one["first_period"], one["second_period"]) for one in by_age} == {(last, first)}
+    shown = answered(weeks, "one", "--changes", f"{first},{last}").stdout
+    assert shown.split()[0] == "change" and f"one, period {last}, revision 1, less one, period {first}" in shown
+    for wrong, says in (("2026-01-05", "takes two periods"), (f"{first},", "takes two periods"), ("2031-01-01,1", "")):
+        assert answered(weeks, "one", "--changes", wrong).exit_code != 0, says
+    assert facts(weeks, "--changes", "one")["rows"] == facts(weeks, "one", "--changes")["rows"], "a name is no period"
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(
+    ("asked", "head"),
+    [
+        (["--ratio", "region = 'S'"], "ratio"),
+        (["--share", "region = 'S'"], "share"),
+        (["--difference", "region = 'S'"], "difference"),
+        (["--mean", "age", "--low", "-5", "--high", "120"], "mean"),
+    ],
+)
+def test_numbers_of_a_table_are_called_what_they_are(store: Store, asked: list[str], head: str) -> None:
+    shown = answered(store, "cells", "--where", "region = 'S'", *asked).stdout
+    assert shown.split()[0] == head and "unbiased" not in shown.splitlines()[0]
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_note_of_all_rows_stands_below_them_and_in_none(store: Store) -> None:
+    head, *lines = answered(store, "cells", "--ranks", "age").stdout.splitlines()
+    assert "note" not in head.split() and "(1)" not in " ".join(lines)
+    assert "All intervals of counts and of ranks hold together with 95 %." in lines
+
+
+def test_what_the_bound_cut_in_two_periods_is_said_once() -> None:
+    seen = "among the first 9 rows of each unit (rows beyond these are not seen, and the 95 % is of noise alone)"
+    rest = "no interval covers them"
+    both = [f"{seen}, the bound cut about {rows} rows (95 %: 0 to 9); {rest}" for rows in (1, 2)]
+    cut = "the bound cut about 1 rows (95 %: 0 to 9) in the first period and about 2 rows (95 %: 0 to 9) in the second"
+    assert told_once(f"in the first period {both[0]}. In the second one {both[1]}") == f"{seen}, {cut} one; {rest}"
+    for other in ("", "the bound cut nothing", f"in the first period {both[0]}. In the second one the count is biased"):
+        assert told_once(other) == other
+
+
+def test_two_questions_by_an_axis_say_which_go_together(store: Store) -> None:
+    refusal = str(answered(store, "cells", "--by", "age", "--mean", "age").exception)
+    assert "--by goes with --changes, --compare, --ratio, --share or alone. Ask --mean of each value" in refusal
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

@@ -23,6 +23,7 @@ from dphist_pipeline.answering.exports import Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.reliability import LEGEND, reliability
+from dphist_pipeline.publishing.formatting import is_formula
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
 pytestmark = pytest.mark.stand_in("pictures", why="exports are numbers; cards are tried in publishing/")
@@ -101,9 +102,29 @@ def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay_numbers(public: P
         for name, value in zip(header, row, strict=True):
             if name in numbers:
                 float(value)
-            else:
+            elif value not in ("+65", "-5 to 0"):
                 assert not value.startswith(("=", "+", "-", "@")), (name, value)
-    assert {row[header.index("class")] for row in rows} == {"'=1+1", "'+65", "'-5 to 0", "'@home", *ODD[4:], ""}
+    assert {row[header.index("class")] for row in rows} == {"'=1+1", "+65", "-5 to 0", "'@home", *ODD[4:], ""}
+
+
+def test_a_number_is_no_formula_and_what_may_run_is_one() -> None:
+    numbers = ["-2", "+65", "-0.5", "-2,5", "-.5", "-1e-9", "-5 to 0", "-5 bis unter +5", "-5 or more", "−2"]
+    formulas = [
+        "-2+3",
+        "-A1",
+        "=-2",
+        "-2|x",
+        "+cmd|' /C calc'!A0",
+        "-2 A1!B2",
+        "-2(3)",
+        "@a",
+        "\t-2",
+        "-",
+        "--2",
+        "-2\n",
+    ]
+    assert [text for text in numbers if is_formula(text)] == ["-5 bis unter +5"]
+    assert [text for text in formulas if not is_formula(text)] == []
 
 
 def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_path: Path) -> None:

@@ -446,6 +446,14 @@ ANSWERS = (
         (Mutation("gamma * greatest(0, {{ count }})", "gamma * {{ count }}", "negative estimates lower the variance"),),
     ),
     Part(
+        "dphist_pipeline/answering/_downloads.py",
+        ("answering/test_downloads.py",),
+        (
+            Mutation("file.parent not in wanted and ", "", "files of what stands are emptied"),
+            Mutation('replace_public(file, "", scratch)', "pass", "what was withdrawn stays to be downloaded"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/answering/_picker_files.py",
         ("answering/test_picker_files.py",),
         (

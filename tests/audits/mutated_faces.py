@@ -197,8 +197,8 @@ FACES = (
         (
             Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                'publication.difference(box, box_where(asked.difference or ""))',
-                'publication.difference(box_where(asked.difference or ""), box)',
+                "ask(box, box_where(written))",
+                "ask(box_where(written), box)",
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),

@@ -157,8 +157,8 @@ PERIODS = (
                 "    if hashlib.sha256(content).hexdigest() != part.sha256:\n", "    if False:\n", "altered cells"
             ),
             Mutation(
-                'told = pc.replace_substring_regex(cells[field.name], formula, r"\'\\1")',
-                "told = cells[field.name]",
+                'quoted = pc.replace_substring_regex(texts, formula, r"\'\\1")',
+                "quoted = texts",
                 "a label is a formula of a spreadsheet",
             ),
             Mutation("<= MOST_ROWS:", "<= MOST_ROWS * 99:", "a long history is written whole each week"),

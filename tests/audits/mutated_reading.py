@@ -38,7 +38,11 @@ READING = (
         "dphist_pipeline/confidential/reading/_units.py",
         ("unit/test_source_formats.py", "unit/test_ingest.py", "attacks/test_values_of_any_size.py"),
         (
-            Mutation("WHEN contains({text}, '?') THEN", "WHEN false THEN", "people with broken names are one person"),
+            Mutation(
+                "WHEN contains({text}, {literal(sign)}) THEN",
+                "WHEN false THEN",
+                "people with broken names are one person",
+            ),
             Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
             Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
             Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
@@ -60,7 +64,19 @@ READING = (
             Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
             Mutation("hive_types_autocast = false", "hive_types_autocast = true", "folders' types depend on others"),
-            Mutation("len({name.lower() for name in names}) < len(names)", "False", "columns that DuckDB mixes up"),
+            Mutation("not all(map(_is_utf8, files))", "False", "a byte of another encoding costs a whole line"),
+            Mutation("replaced=csv_text.LOST", 'replaced=""', "names that differ in broken bytes are one person"),
+            Mutation("if part.find", "if not part.find", "copies lose the columns of their folders"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/csv_text.py",
+        ("unit/test_source_formats.py", "system/test_sources_released.py"),
+        (
+            Mutation(
+                "lowered.index(name) + 1) < place", "lowered.index(name) + 1) < 0", "columns that DuckDB mixes up"
+            ),
+            Mutation('"ignore") or chr(byte)', '"replace") or chr(byte)', "two bytes of windows-1252 are one sign"),
         ),
     ),
     Part(

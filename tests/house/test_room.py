@@ -192,7 +192,7 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
     assert changing_books(ast.parse(line))
 
 
-MOST_LINES = 8_100
+MOST_LINES = 8_120
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
 WORDS = {"errors.py", "amounts.py", "readings.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.

@@ -33,10 +33,17 @@ KINDS: dict[str, dict[str, Any]] = {
     "csv": {"source": "x/*.csv", **BY_MONTH, "axes": [AGE, WARD, {**DAYS, "other": True}]},
     "csv of one column": {"source": "x.csv", "privacy_unit": "row", "max_rows_per_unit": ..., "axes": [WARD]},
     "csv as written in France": {
-        **{"source": "x.csv.gz", "csv_delimiter": ";", "csv_quote": '"', "decimal_comma": True, **BY_MONTH},
+        **{
+            "source": "x.csv.gz",
+            "csv_delimiter": ";",
+            "csv_quote": '"',
+            "decimal_comma": True,
+            "csv_encoding": "windows-1252",
+            **BY_MONTH,
+        },
         **{
             "period_format": "%d/%m/%Y",
-            "axes": [{**DOSE, "other": False}, {"column": "a;b", "name": "town", "values": ["x;y", "z"]}],
+            "axes": [{**DOSE, "other": False}, {"column": "a;b", "name": "town", "values": ["Évry;y", "Orléans"]}],
         },
     },
     "parquet with dates as text": {**BY_MONTH, "period_format": "%d.%m.%y %H:%M"},

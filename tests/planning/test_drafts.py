@@ -145,13 +145,13 @@ def test_a_csv_file_gives_its_header_line_and_its_delimiter(office: Office) -> N
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("7,34,surgery", "it is a record; add a header line"),
-        ("ann,2026-01-05", "it is a record; add a header line"),
-        ("ann,12:30:01", "it is a record; add a header line"),
-        ("a,,b", "must name every column once"),
-        ("a,A", "must name every column once"),
-        ("", "is no header line"),
-        ("a\0b", "is no header line"),
+        ("7,34,surgery", "it seems to be a record, and none of it is shown"),
+        ("ann,2026-01-05", "it seems to be a record, and none of it is shown"),
+        ("ann,12:30:01", "it seems to be a record, and none of it is shown"),
+        ("a,,b", "its first line has no name for column 2 of 3"),
+        ("a,A", "its first line gives columns 1 and 2 the same name"),
+        ("", "its first line is empty"),
+        ("a\0b", "its first line is empty, or no text"),
     ],
 )
 def test_a_file_without_a_header_line_is_refused_and_none_of_it_repeated(office: Office, line: str, says: str) -> None:
@@ -159,6 +159,24 @@ def test_a_file_without_a_header_line_is_refused_and_none_of_it_repeated(office:
     asked = ["new", "wards", "--from", "people.csv"]
     check_changes_nothing(office, lambda: office.run(*asked), says)
     assert not any(word in office.run(*asked).err for word in ("surgery", "ann", "2026"))
+
+
+@pytest.mark.parametrize(
+    ("header", "encoding"),
+    [
+        ("card;Größe\n".encode("cp1252"), "windows-1252"),
+        ("card;Größe\n".encode(), None),
+        ("\ufeffcard;size\n".encode(), None),
+        (b"card;size\n", "utf-8"),
+    ],
+)
+def test_the_header_line_s_bytes_give_the_encoding(office: Office, header: bytes, encoding: str | None) -> None:
+    Path("loans.csv").write_bytes(header + b"1;secr\xe9t\n")
+    assert office.run("new", "loans", "--from", "loans.csv").code == 0
+    told = attributes("loans.yaml")
+    assert (told.get("csv_encoding"), told["csv_delimiter"]) == (encoding, ";")
+    assert told["axes"][0]["column"] in ("card", "Größe", "size")
+    assert [axis["column"] for axis in told["axes"]][-1] in ("Größe", "size")
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])

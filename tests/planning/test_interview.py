@@ -30,6 +30,8 @@ LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 # Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
 COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
+LAST = {"Which other spellings": "exact", "What is the table called": "", "In which language": ""}
+WHOLE = [*ANSWERS, *LAST.values()]
 USUAL = ["", "", "", "", "", "", "Novel, Film", "", "", "", "", ""]
 
 
@@ -40,16 +42,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(
-    answers: Sequence[str], header: str = LOANS, mechanism: str = "", name: str = "loans.csv"
+    answers: Sequence[str], header: str = LOANS, mechanism: str = "", name: str = "loans.csv", last: bool = True
 ) -> tuple[Decided | None, list[Question]]:
-    """What the answers make, None where they end too early; and every question, those that were asked again, too."""
+    """What the answers make, None where they end too early; and every question, those that were asked again, too.
+
+    Args:
+        last: answers the last questions, of spellings and words, by `LAST`.
+    """
     if header:
         Path(name).write_text(header, encoding="utf-8")
     talk = interview("loans", Path("loans.yaml"), name, read_layout(name), _with_advice, mechanism)
     questions, left = [next(talk)], iter(answers)
     try:
         for answer in left:
-            questions.append(talk.send(answer))
+            question = talk.send(answer)
+            while last and (known := [end for start, end in LAST.items() if question.asks.startswith(start)]):
+                question = talk.send(known[0])
+            questions.append(question)
     except StopIteration as end:
         assert list(left) == [], "more answers than questions"
         return end.value, questions
@@ -246,6 +255,65 @@ def test_a_spreadsheet_s_numbers_are_asked_for(office: Office) -> None:
     assert (decided.spec.csv_delimiter, decided.spec.csv_quote) == (";", '"')
 
 
+def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
+    header = LOANS.replace(",", ";")
+    decided, questions = asked([*ANSWERS[:7], "ebcdic", "windows-1252", "no", *ANSWERS[7:]], header)
+    assert decided is not None and decided.spec.csv_encoding == "windows-1252"
+    assert "In which encoding" in questions[7].asks and "is one of utf-8, windows-1252" in questions[8].problem
+    assert 'csv_encoding: "windows-1252"' in decided.text
+    decided, _ = asked([*ANSWERS[:7], "", "", *ANSWERS[7:]], header)
+    assert decided is not None and decided.spec.csv_encoding == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields"),
+    [
+        ("exact", {}),
+        ("", {"tidy": ["trim", "lower", "nfc"]}),
+        ("tidy, Romane=Novel", {"tidy": ["trim", "lower", "nfc"], "spellings": {"Romane": "Novel"}}),
+        ("Romane=Novel, movie = Film", {"spellings": {"Romane": "Novel", "movie": "Film"}}),
+    ],
+)
+def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields: dict[str, Any]) -> None:
+    decided, questions = asked([*ANSWERS, answer, "", ""], last=False)
+    assert decided is not None and len(questions) == len(ANSWERS) + 3
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    kind = {"column": "kind", "values": ["Novel", "Film"], "other": True, **fields}
+    assert attributes("loans.yaml")["axes"][1] == kind
+
+
+def test_words_for_readers_are_asked_last_and_stand_in_no_digest() -> None:
+    plain, questions = asked([*ANSWERS, "exact", "", ""], last=False)
+    assert plain is not None and questions[-2].default == "Loans" and questions[-1].default == "en"
+    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", "Ausleihen nach Alter", "ru", "de"]
+    told, questions = asked(answers, last=False)
+    assert told is not None and (told.spec.title, told.spec.language) == ("Ausleihen nach Alter", "de")
+    assert told.spec.digest == plain.spec.digest and plain.spec.language is None
+    assert "stands for a category that `values` does not list" in questions[-4].problem
+    assert "language" in questions[-1].problem
+
+
+def test_what_a_year_costs_stands_beside_every_epsilon(office: Office) -> None:
+    _, questions = asked(ANSWERS)
+    epsilon = " ".join(questions[11].because)
+    assert questions[11].default == "0.1" and "a year of weeks 26.5" in epsilon and "a year of weeks 106" in epsilon
+    Path("loans.csv").write_text(LOANS)
+    ran, shown = at_terminal(office, WHOLE, "new", "loans.csv")
+    assert "A year of weeks takes epsilon 26.5 in all, which bounds little" in " ".join(f"{ran.err}{shown}".split())
+    ran, shown = at_terminal(office, [*WHOLE[:11], "", *WHOLE[12:]], "new", "less", "--from", "loans.csv")
+    assert "--total 5.3 --renews yearly" in shown and "bounds little" not in f"{ran.err}{shown}"
+
+
+def test_a_source_that_is_allowed_is_not_allowed_again(office: Office) -> None:
+    Path("loans.csv").write_text(LOANS)
+    assert office.run("init").code == 0
+    opening = ("ledger", "open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "9")
+    assert office.run(*opening, "--source", "loans.csv").code == 0
+    ran, shown = at_terminal(office, WHOLE, "new", "loans.csv")
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
+    assert ran.code == 0 and commands == ["dphist check loans.yaml", "dphist release loans.yaml"]
+
+
 def test_what_records_hold_changes_no_question() -> None:
     _, one = asked(ANSWERS)
     _, other = asked(ANSWERS, LOANS.splitlines()[0] + "\ncanary,14.09.2026,999,canary\n" * 50)
@@ -285,7 +353,7 @@ def _columns(columns: Sequence[Any]) -> list[Any]:
 
 def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(office: Office) -> None:
     Path("loans.csv").write_text(LOANS)
-    ran, shown = at_terminal(office, ["7", *ANSWERS], "new", "loans.csv")
+    ran, shown = at_terminal(office, ["7", *WHOLE], "new", "loans.csv")
     assert (ran.code, ran.err) == (0, "") and "'7' is no column of the list" in shown
     assert "These rows fall to `other`" in shown and "kind: every text but Novel, Film" in shown
     assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
@@ -304,7 +372,7 @@ def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
     Path("loans.csv").write_text(LOANS)
     opening = ("ledger", "open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "9")
     assert office.run("init").code == 0 and office.run(*opening).code == 0
-    ran, shown = at_terminal(office, ANSWERS, "new", "loans.csv")
+    ran, shown = at_terminal(office, WHOLE, "new", "loans.csv")
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     second = "dphist ledger allow --for loans.yaml"
     assert ran.code == 0 and commands == ["dphist check loans.yaml", second, "dphist release loans.yaml"]
@@ -312,7 +380,7 @@ def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
     digest = office.run(*allowing, "--json").json["digest"]
     assert office.run(*allowing, "--yes", digest).code == 0
     ran, shown = at_terminal(
-        office, ["kind", *ANSWERS[1:4], "3, 1", "ages", *ANSWERS[6:]], "new", "more", "--from", "loans.csv"
+        office, ["kind", *ANSWERS[1:4], "3, 1", "ages", *WHOLE[6:]], "new", "more", "--from", "loans.csv"
     )
     assert ran.code == 0 and "ledger open --for more.yaml" in shown
     assert "Account library is open, and protects card (add_remove)" in " ".join(f"{ran.err}{shown}".split())

@@ -38,6 +38,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "source": [("data/*.csv", {})],
     "csv_delimiter": [(";", {}), ("\t", {})],
     "csv_quote": [('"', {})],
+    "csv_encoding": [("windows-1252", {}), ("latin-1", {})],
     "source_table": [("clinic.visits", {"source": "data/visits.duckdb"}), (None, {})],
     "hive": [(True, {})],
     "decimal_comma": [(True, {})],

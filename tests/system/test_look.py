@@ -38,7 +38,7 @@ TOLD = [
     "day parses from 2026-03-02 to 2026-03-06",
     "day does not parse: 1",
     "in the period 2026-03-02: 6",
-    "of these without a privacy unit (or in lines of CSV that are not UTF-8): 1",
+    "of these without a privacy unit: 1",
     "rows in the period, of a known unit: 5",
     "axis age: declared 4, undeclared 0, not parsed 1",
     "axis ward: declared 4, undeclared 1, not parsed 0",
@@ -85,6 +85,20 @@ def test_a_terminal_shows_what_a_release_would_read_exactly(week: Office) -> Non
     assert (ran.code, ran.err) == (0, "")
     assert [line for line in TOLD if line not in shown] == []
     assert looks(week) == [""]
+
+
+def test_bytes_of_another_encoding_are_counted_and_their_cause_is_named(office: Office) -> None:
+    office.opened()
+    lines = b"ann,3,s\xfcrgery,2026-03-02\nb\xf6b,30,medicine,2026-03-03\ncid,5,medicine,2026-03-03\n"
+    (office.folder / "data").mkdir(exist_ok=True)
+    (office.folder / "data/a.csv").write_bytes(b"patient,age,ward,day\n" + lines)
+    office.write_spec(**WEEKLY, source="data/*.csv")
+    assert office.run("ledger", "allow", "health", "--source", "data/*.csv").code == 0
+    ran, shown = look(office)
+    assert (ran.code, ran.err) == (0, "")
+    told = ["rows of the source: 3", "of these without a privacy unit: 1", "undeclared: 's\ufffdrgery' 1"]
+    told += ["rows with bytes that are no text in utf-8: 2", "`csv_encoding: windows-1252`"]
+    assert [line for line in told if line not in shown] == []
 
 
 def test_nothing_but_a_terminal_is_shown_exact_numbers(week: Office, tmp_path: Path) -> None:

@@ -42,6 +42,26 @@ def test_a_field_that_cannot_be_is_refused(office: Office, field: str, value: ob
 
 
 @pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"licence": "CC0"}', "there is no field 'licence'; the fields are"),
+        ('{"language": "it"}', "there is no language 'it'"),
+        ('{"publisher": 5}', "'publisher' is no text"),
+        ("{", "is no JSON that can be read"),
+        ("[]", "is no JSON object"),
+    ],
+)
+def test_words_about_the_publisher_are_checked_before_a_charge(office: Office, content: str, says: str) -> None:
+    office.opened()
+    (office.store / "about.json").write_text(content)
+    check_changes_nothing(office, office.release, "about.json", says, "Nothing was read or spent")
+    (office.store / "about.json").write_text('{"publisher": "The office"}')
+    office.released()
+    (office.store / "about.json").write_text(content)
+    assert office.release().code == 0, "a replay gives what was published"
+
+
+@pytest.mark.parametrize(
     "epsilon", [0, -1, "nan", float("nan"), float("inf"), "inf", 1e-300, "1e-300", "abc", 51, True]
 )
 def test_an_epsilon_that_is_no_budget_is_refused(office: Office, epsilon: object) -> None:

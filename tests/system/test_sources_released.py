@@ -50,11 +50,28 @@ def test_csv_is_released_however_it_was_written(office: Office, content: bytes) 
     assert charges(office) == 1
 
 
-@pytest.mark.parametrize("header", [b"pati\xebnt,age,ward\n", "patient,age,ward\n".encode("utf-16"), b"a,a,b\n", b"\n"])
-def test_a_header_that_cannot_be_read_is_refused_by_its_file(office: Office, header: bytes) -> None:
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (b"pati\xebnt,age,ward\n", "its bytes look like windows-1252: declare `csv_encoding: windows-1252`"),
+        (
+            "patient,age,ward\n".encode("utf-16"),
+            "its bytes look like UTF-16, which is not read: write it anew as UTF-8",
+        ),
+        (b"a,b,a\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
+        (b"a,,b\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
+        (b"\n", "column names in utf-8, each once, apart by the declared `csv_delimiter`. Nothing"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_refused_by_its_file(office: Office, header: bytes, says: str) -> None:
     with_files(office, {"data/a.csv": header + ROWS}, **CSV)
-    says = "no usable header line: column names in UTF-8, each once"
-    check_changes_nothing(office, office.release, "data/a.csv: ", says)
+    check_changes_nothing(office, office.release, "data/a.csv: ", "no usable header line", says)
+
+
+def test_a_mark_of_utf8_is_no_name_of_a_column_in_another_encoding(office: Office) -> None:
+    with_files(office, {"data/a.csv": b"\xef\xbb\xbf" + HEADER + ROWS}, **CSV, csv_encoding="windows-1252")
+    says = "column names in windows-1252, each once"
+    check_changes_nothing(office, office.release, says, "declare `csv_encoding: utf-8`")
 
 
 @pytest.mark.parametrize(

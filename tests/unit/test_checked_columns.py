@@ -40,6 +40,13 @@ def test_a_column_of_a_type_that_cannot_serve_is_refused(office: Office) -> None
     assert ran.code == 1 and "column 'day' has type BOOLEAN" in ran.err
 
 
+def test_before_an_account_is_open_its_opening_is_advised_and_no_permission(office: Office) -> None:
+    office.write_attributes_alone(account="library")
+    said = office.run("check", "spec.yaml").out
+    assert "account library is not open yet: dphist ledger open --for SPEC --total EPSILON" in " ".join(said.split())
+    assert "ledger allow" not in said
+
+
 def test_names_of_a_csv_header_are_never_shown(office: Office) -> None:
     with_csv(office, HEADER + "ann,3,surgery\n", axes=[{**AGE, "column": "agee"}])
     ran = office.run("check", "spec.yaml")

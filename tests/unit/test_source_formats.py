@@ -173,6 +173,68 @@ def test_a_missing_column_of_folders_is_refused():
     assert "column 'regions' is not in the source" in message
 
 
+LOANS = "person;Art;age\nJürgen;Bücher „neu“ – 5 €;9,5\nJörgen;Bücher „neu“ – 5 €;15,0\nJ\u201crgen;Spiel;25,0\n"
+ENCODED: dict[str, Any] = {
+    **{"source": "*.csv", "csv_delimiter": ";", "decimal_comma": True, "max_rows_per_unit": 1},
+    "axes": [AGE, {"column": "Art", "name": "kind", "values": ["Bücher „neu“ – 5 €", "Spiel"], "other": True}],
+}
+AS_MEANT = {(0, 0): 1, (1, 0): 1, (2, 1): 1}
+
+
+def where(files: dict[str, bytes], **changes: Any) -> dict[tuple[int, int], int]:
+    cube = np.array(counted(files, **{**ENCODED, **changes})).reshape(5, 3)
+    return {(int(age), int(kind)): int(cube[age, kind]) for age, kind in zip(*cube.nonzero(), strict=True)}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("utf-8", LOANS.encode()),
+        ("utf-8", LOANS.encode("utf-8-sig")),
+        ("windows-1252", LOANS.encode("cp1252")),
+        ("cp1252", LOANS.encode("cp1252")),
+        ("CP1252", LOANS.encode("cp1252")),
+    ],
+)
+def test_csv_is_read_in_its_declared_encoding(name: str, content: bytes, pack: Any):
+    file = "a.csv" if pack is bytes else "a.csv.gz"
+    assert where({file: pack(content)}, source=f"*{file[1:]}", csv_encoding=name) == AS_MEANT
+
+
+def test_latin_1_gives_every_byte_a_sign_of_its_own():
+    content = LOANS.encode("cp1252")
+    names = {
+        "csv_encoding": "latin-1",
+        "axes": [AGE, {"column": "Art", "name": "kind", "values": ["Bücher", "Spiel"], "other": True}],
+    }
+    assert where({"a.csv": content}, **names) == {(0, 2): 1, (1, 2): 1, (2, 1): 1}
+    every = b"person;Art;age\n" + b"".join(b"p%c;Spiel;5,0\n" % byte for byte in range(128, 256))
+    for name in ("latin-1", "windows-1252"):
+        assert where({"a.csv": every}, csv_encoding=name) == {(0, 1): 128}
+
+
+def test_bytes_of_another_encoding_cost_the_values_that_hold_them_and_no_more():
+    plain = "person;Art;age\n" + "".join(f"ann{number};Spiel;5,0\n" for number in range(3000))
+    content = plain.encode() + b"bob;B\xfccher;15,0\nJ\xfcrgen;Spiel;25,0\nJ\xf6rgen;Spiel;25,0\ncid;Spiel;25,0\n"
+    assert where({"a.csv": content}, max_rows_per_unit=9000) == {(0, 1): 3000, (1, 2): 1, (2, 1): 1}
+
+
+def test_files_in_folders_are_read_in_their_encoding_too():
+    files = {f"kind={kind}/a.csv": f"person;age\n{kind};5,0\nJürgen;15,0\n".encode("cp1252") for kind in ("ä", "b")}
+    axes = [{"column": "kind", "values": ["ä", "b"]}]
+    given = {**ENCODED, "source": "*/*.csv", "hive": True, "max_rows_per_unit": 9, "axes": axes}
+    assert counted(files, **given, csv_encoding="windows-1252") == [2, 2]
+
+
+def test_an_encoding_that_nobody_reads_is_refused(tmp_path: Path):
+    says = "csv_encoding: is one of utf-8, windows-1252, latin-1, not 'utf-16'"
+    with pytest.raises(SpecError, match=says):
+        spec(tmp_path, **CSV, csv_encoding="utf-16")
+    with pytest.raises(SpecError, match="csv_encoding: is one of"):
+        spec(tmp_path, **CSV, csv_encoding=8)
+
+
 GERMAN = {"source": "*.csv", "csv_delimiter": ";"}
 
 

@@ -24,14 +24,23 @@ if TYPE_CHECKING:
     Box = Mapping[str, Condition]
 
 # Questions whose intervals may cover chance, too.
-VARYING = ("changes", "difference", "mean", "ranks", "ratio", "sum")
+VARYING = ("changes", "difference", "mean", "ranks", "ratio", "share", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
-BY_VALUES = ("changes", "compare", "ratio")  # questions that `--by` answers for each value of its axes
-BOXES = ("difference", "ratio")  # whose conditions may be empty, which is all cells
+BY_VALUES = ("changes", "compare", "ratio", "share")  # questions that `--by` answers for each value of its axes
+BOXES = ("difference", "ratio", "share")  # whose conditions may be empty: all cells, but of a ratio
+# What the numbers of a question are; those of others are counts.
+HEADS = {
+    **{"ratio": "ratio", "share": "share", "mean": "mean", "sum": "sum", "standardise": "rate"},
+    **{"difference": "difference", "changes": "change", "compare": "change"},
+}
 FIGURES = ("by", "over", "ranks")  # answered by counts of their own
 COUNTS = ("by", "difference", "changes", "over", "ranks", "compare")
 MOVED = re.compile("(.* by about|.* by at most|.* would be) (.*)")  # how far the bound moves an answer
+# What the bound cut here, and what it cut there, in the same words.
+TWICE = re.compile(
+    r"(in [^.(]+?) (among .*?\)), the bound cut (about .*?\)); (.*)\. In ([^.(]+?) \2, the bound cut (about .*?\)); \4"
+)
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
@@ -47,8 +56,10 @@ class Asked:
         ranks: an axis or a level.
         difference: the other box, as a `--where` text, which may be empty.
         ratio: the other box, as a `--where` text.
+        share: the whole, as a `--where` text, which may be empty.
         over: first and last period, joined by a comma.
-        changes: whether to answer for each period against the one before.
+        changes: whether to answer for each period against the one before, or for two periods.
+        periods: both of these, joined by a comma; empty for each against the one before.
         low: no value lies below it, for means and sums.
         high: no value lies above it.
         per: number of people, for rates.
@@ -66,8 +77,10 @@ class Asked:
     ranks: str = ""
     difference: str | None = None
     ratio: str | None = None
+    share: str | None = None
     over: str = ""
     changes: bool = False
+    periods: str = ""
     low: str | None = None
     high: str | None = None
     per: float = 100_000
@@ -86,13 +99,17 @@ class Asked:
         """
         from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
-        names = ("by", "quantile", "mean", "sum", "ranks", "difference", "ratio", "over", "changes", "compare")
+        names = ("by", "quantile", "mean", "sum", "ranks", *BOXES, "over", "changes", "compare")
         asked = {name: getattr(self, name) for name in names}
         given = [name for name in names if (asked[name] is not None if name in BOXES else asked[name])]
         if given[:1] == ["by"] and given[1:] in [[name] for name in BY_VALUES]:
             given = given[1:]
         if len(given) > 1:
-            raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; ask them one by one")
+            raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; {_apart(given)}")
+        if self.ratio is not None and not self.ratio.strip():
+            raise QuestionRefused(
+                "", '--ratio takes the conditions of the count below the line; a share of all cells is --share ""'
+            )
         if self.pivot and (given != ["by"] or self.population or self.standardise):
             raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
         if self.standardise and (not self.population or given not in ([], ["by"])):
@@ -119,18 +136,30 @@ class Asked:
     def boxes(self, box: Box) -> list[Box]:
         """All boxes that are asked about, with the axis that is summed along, if there is one."""
         along = self.mean or self.sum or (_shares(self.quantile)[0] if self.quantile else "")
-        others = [box_where(text) for text in (self.difference, self.ratio) if text is not None]
+        others = [box_where(text) for text in (self.difference, self.ratio, self.share) if text is not None]
         return [box, *others, {along: None}] if along else [box, *others]
 
     @property
     def facts(self) -> dict[str, Any]:
         """The question as JSON values."""
         facts: dict[str, Any] = {self.question: getattr(self, self.question)}
+        if self.periods:
+            facts["changes"] = names_of(self.periods)
         if self.by:
             facts["by"] = names_of(self.by)
         if self.pivot:
             facts["pivot"] = self.pivot
         return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
+
+
+def _apart(given: Sequence[str]) -> str:
+    """What to do with two questions."""
+    if given[0] != "by":
+        return "ask them one by one"
+    return (
+        f"--by goes with {', '.join(f'--{name}' for name in BY_VALUES)} or alone. Ask --{given[1]} of each value, as "
+        "in --where \"ward = 'surgery'\""
+    )
 
 
 def box_where(text: str) -> Box:
@@ -151,7 +180,7 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
     """The rows that answer a question, as JSON values.
 
     Args:
-        other: what is subtracted, if another release was asked for.
+        other: what is subtracted, if another release or period was asked for.
 
     Raises:
         QuestionRefused: the macro refuses the question.
@@ -159,7 +188,7 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     try:
-        answers = _by_values if asked.by and asked.question in BY_VALUES else _answer_rows
+        answers = _by_values if asked.periods or (asked.by and asked.question in BY_VALUES) else _answer_rows
         return answers(publication, asked, box, other)
     except QuestionRefused as refused:
         raise QuestionRefused(refused.axis, in_options(refused.problem)) from None
@@ -181,10 +210,9 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             return [answer_as_json(publication.sum(asked.sum, asked.low, asked.high, box))]
         case "ranks":
             return _rows(publication.ranks(asked.ranks, box))
-        case "difference":
-            return [answer_as_json(publication.difference(box, box_where(asked.difference or "")))]
-        case "ratio":
-            return [answer_as_json(publication.ratio(box, box_where(asked.ratio or "")))]
+        case "difference" | "ratio" | "share":
+            ask, written = getattr(publication, asked.question), getattr(asked, asked.question)
+            return [answer_as_json(ask(box, box_where(written)))]
         case "compare":
             return [answer_as_json(publication.change_since(cast("Publication", other), box))]
         case "changes":
@@ -202,8 +230,10 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
     match asked.question:
         case "ratio":
             return _rows(publication.ratio_by(asked.axes, box, box_where(asked.ratio or "")))
-        case "compare":
-            return publication.changes_since(cast("Publication", other), box, asked.axes)
+        case "share":
+            return _rows(publication.share_by(asked.axes, box, box_where(asked.share or "")))
+        case "compare" | "changes" if other is not None:
+            return publication.changes_since(other, box, asked.axes)
         case _:
             return _rows(publication.changes(box, asked.axes))
 
@@ -263,26 +293,35 @@ def print_rows(
         "reliability",
         "first_estimate",
         "second_estimate",
+        "part_estimate",
+        "whole_estimate",
     }
     hidden |= {"ci_lower", "ci_upper", "bin_lower", "bin_upper"} if asked.quantile else set()  # they stand in words
-    hidden |= set() if notes else {"note"}
+    # A note that all rows have stands below, without a number in each of them.
+    shared = notes[:1] if len(notes) == 1 and all(row["note"] for row in rows) else []
+    hidden |= {"note"} if shared or not notes else set()
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
     # The line below names both sides, which are of one period.
     hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
-    cuts, said = _cuts([row.get("capped") or "" for row in rows], len(notes))
+    numbered = [] if shared else notes
+    cuts, said = _cuts([told_once(row.get("capped") or "") for row in rows], len(numbered))
     if cuts:
         shown = [{**row, "capped": cut} for row, cut in zip(shown, cuts, strict=True)]
         hidden -= {"capped"}
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
-    print_table([_head(told) if name == "estimate" else name for name in header], lines, keys)
-    print_which(publication, one_period=asked.question not in ("changes", "over"), other=other)
+    head = "rate" if asked.population else HEADS.get(asked.question) or _head(told)
+    print_table([head if name == "estimate" else name for name in header], lines, keys)
+    one_period = bool(asked.periods) or asked.question not in ("changes", "over")
+    print_which(publication, one_period, other)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
-    for number, note in enumerate(notes, 1):
+    for note in shared:
+        out.print(escape(_as_sentence(note)))
+    for number, note in enumerate(numbered, 1):
         out.print(f"({number}) {escape(note)}")
     if limit is not None and any(one is not None and one.hides for one in told):
         said.append(commands_hide(limit))
@@ -318,6 +357,15 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
     below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
     return [numbers.get(one, "") for one in sentences], below
+
+
+def told_once(sentence: str) -> str:
+    """What the bound cut in two periods or releases, with what is said of both said once."""
+    twice = TWICE.fullmatch(sentence)
+    if twice is None:
+        return sentence
+    first, seen, cut, rest, second, other_cut = twice.groups()
+    return f"{seen}, the bound cut {cut} {first} and {other_cut} in {second}; {rest}"
 
 
 def _as_sentence(words: str) -> str:

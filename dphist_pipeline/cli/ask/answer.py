@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from dphist_pipeline.cli.ask._answer_pivot import answer_pivot, print_pivot
 from dphist_pipeline.cli.ask._answer_rows import (
@@ -24,7 +25,19 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.releasing.public_folder import public_folder
 
 if TYPE_CHECKING:
+    from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.estimates.answers import Answer
+
+
+class ChangesOfPeriods(TyperCommand):
+    """A command whose `--changes` may stand alone: two periods follow it, or none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Gives `--changes` an empty value where no period follows; a release's name begins with a letter."""
+        found = []
+        for arg, after in zip(args, [*args[1:], ""], strict=True):
+            found += [arg, ""] if arg == "--changes" and not after[:1].isdigit() else [arg]
+        return super().parse_args(ctx, found)
 
 
 def answer(
@@ -35,16 +48,17 @@ def answer(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, and "
-            "`or` on one axis. All cells without it.",
+            help="Conditions on axes, joined by `and`: \"age in [60, 80) and ward = 'surgery'\"; also !=, <, >=, "
+            "`in ('a', 'b')`, and `or` on one axis. [60, 80) is from 60 to below 80: a square bracket takes the end "
+            'in, a round one leaves it out. Days: "day in [2026-03-02, 2026-03-09)". All cells without it.',
         ),
     ] = "",
     by: Annotated[
         str,
         typer.Option(
             metavar="AXIS,AXIS",
-            help="A table by these axes or levels, instead of one number; with --ratio, --changes or --compare a row "
-            "for each value, with its own 95 % interval.",
+            help="A table by these axes or levels, instead of one number; with --share, --ratio, --changes or "
+            "--compare a row for each value, with its own 95 % interval.",
         ),
     ] = "",
     pivot: Annotated[
@@ -70,8 +84,16 @@ def answer(
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="Divided by the count where this holds; conditions as in --where. A share of surgery among the old: "
-            '--where "ward = \'surgery\' and age >= 60" --ratio "age >= 60".',
+            help="Divided by the count where this holds, which may lie apart; conditions as in --where. Surgery for "
+            "each row of medicine: --where \"ward = 'surgery'\" --ratio \"ward = 'medicine'\".",
+        ),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The share of the rows where this holds that --where holds for, too, from 0 to 1. Of surgery among "
+            'the old: --where "ward = \'surgery\'" --share "age >= 60"; of all rows: --share "".',
         ),
     ] = None,
     compare: Annotated[
@@ -82,7 +104,14 @@ def answer(
             "(`dphist compare` compares mechanisms.)",
         ),
     ] = "",
-    changes: Annotated[bool, typer.Option("--changes", help="The change from each period to the next one.")] = False,
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            "--changes",
+            metavar="[DAY,DAY]",
+            help="The change from each period to the next one; with two periods, from the first to the second.",
+        ),
+    ] = None,
     over: Annotated[
         str,
         typer.Option(
@@ -94,7 +123,7 @@ def answer(
         typer.Option(
             "--with-chance",
             help="Intervals cover chance, too, as if each count varied as Poisson's do. For --difference, --ratio, "
-            "--mean, --sum, --ranks, --changes and --population.",
+            "--share, --mean, --sum, --ranks, --changes and --population.",
         ),
     ] = False,
     per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,
@@ -130,8 +159,10 @@ def answer(
         ranks=ranks,
         difference=difference,
         ratio=ratio,
+        share=share,
         over=over,
-        changes=changes,
+        changes=changes is not None,
+        periods=changes or "",
         low=low,
         high=high,
         per=per,
@@ -147,12 +178,18 @@ def answer(
     publication = best_of_folder(folder, asked.axes, asked.boxes(box)) if one_period else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
+    other: Publication | None
+    if changes:
+        first, second = _two_periods(changes)
+        publication = Publication.read(latest_revision(public, release, second))
+        other = Publication.read(latest_revision(public, release, first))
+    else:
+        other = Publication.read(latest_revision(public, compare, period)) if compare else None
     if asked.pivot:
         print_pivot(publication, {**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json, decimals)
         return
     if asked.question:
         publication = replace(publication, with_chance=with_chance)
-        other = Publication.read(latest_revision(public, compare, period)) if compare else None
         rows = answer_rows(publication, asked, box, other)
         if as_json:
             print_rows_as_json({**facts, **asked.facts}, rows)
@@ -192,6 +229,14 @@ def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: 
     if "reports" in audit:
         accepted = audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
+
+
+def _two_periods(written: str) -> tuple[str, str]:
+    """Both periods of `--changes`."""
+    days = [day.strip() for day in written.split(",")]
+    if len(days) != 2 or not all(days):
+        raise typer.BadParameter("takes two periods, as in 2026-03-02,2026-03-09, or none", param_hint="--changes")
+    return days[0], days[1]
 
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:

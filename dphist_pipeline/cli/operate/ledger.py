@@ -59,6 +59,7 @@ class ReadingOptions:
     source_table: Annotated[str | None, typer.Option(metavar="TABLE", help="Of a database.")] = None
     csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="Between the fields of CSV.")] = ","
     csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="Around some fields of CSV.")] = ""
+    csv_encoding: Annotated[str, typer.Option(metavar="NAME", help="Of CSV: utf-8, windows-1252 or latin-1.")] = "utf-8"
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
     unit_normalise: Annotated[
@@ -82,6 +83,7 @@ class ReadingOptions:
             source_table=self.source_table,
             csv_delimiter={"\\t": "\t"}.get(self.csv_delimiter, self.csv_delimiter),
             csv_quote=self.csv_quote,
+            csv_encoding=self.csv_encoding,
             hive=self.hive,
             decimal_comma=self.decimal_comma,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],

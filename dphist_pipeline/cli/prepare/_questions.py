@@ -15,7 +15,10 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.planning.interview import Decided, Question, told
+from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
+
+LARGE_TOTAL = 10  # e^10 is about 22,026
 
 
 def answered(talk: Generator[Question, str, Decided]) -> Decided:
@@ -52,6 +55,12 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
     each = "" if spec.period == "none" else f", and a year of {spec.period}s {as_text(decided.total)}"
     out.print(f"\n[green]✓[/] Wrote {escape(str(file))}, which `dphist check` accepts")
     print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}"])
+    if decided.total > LARGE_TOTAL:
+        print_warning(
+            f"{'The table' if each == '' else f'A year of {spec.period}s'} takes epsilon {as_text(decided.total)} in "
+            f"all, which bounds little: {LARGE_TOTAL} lets odds about a unit change more than 20,000 times. Smaller "
+            f"epsilons or longer periods bound more; to compare them: dphist forecast {named} --records N"
+        )
     print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
     print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
     first = f"dphist check {named}" if (store / "public").is_dir() else "dphist init"
@@ -59,13 +68,21 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
     second = f"dphist ledger open --for {named} --total {as_text(decided.total)}{renews}"
     account = _open_account(spec.account, store)
     if account is not None and (account.privacy_unit, account.neighbours) == (spec.privacy_unit, spec.neighbours):
-        second = f"dphist ledger allow --for {named}"
+        second = "" if _allowed_already(file, store) else f"dphist ledger allow --for {named}"
     elif account is not None:
         print_warning(
             f"Account {account.name} is open, and protects {account.privacy_unit} ({account.neighbours}), which is not "
             f"what the spec says. Before the second, write another `account` into {file}."
         )
-    print_lines(f"  {command}" for command in (first, second, f"dphist release {named}"))
+    print_lines(f"  {command}" for command in (first, second, f"dphist release {named}") if command)
+
+
+def _allowed_already(spec: Path, store: Path) -> bool:
+    """Whether all that a spec reads is allowed."""
+    with suppress(DphistError):
+        opened = Store.open(store)
+        return SpecDecisions.to_allow(spec, opened, opened.ledger(), None).nothing
+    return False
 
 
 def _open_account(name: str, store: Path) -> Account | None:

@@ -54,9 +54,10 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
 
     types = {**checked.declared_types, **compared.types}
+    encoding = encoding_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
     warnings = [*([warning] if warning else []), *faults(store_folder(store) / "public")]
     if explain:
@@ -98,6 +99,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
+        **({"encoding_read": encoding} if encoding else {}),
         **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
@@ -125,7 +127,10 @@ def check(
         }
     )
     print_lines(
-        [*(["How columns are read, by their types:"] if readings else []), *(f"  {one.says}" for one in readings)]
+        [
+            *(["How columns are read, by their types:"] if readings else []),
+            *(f"  {one}" for one in [encoding, *(one.says for one in readings)] if one),
+        ]
     )
     print_lines(remarks)
 

@@ -19,7 +19,7 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.row_queries import RowQuery
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.sql_files import identifier, literal
 
 READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
 
@@ -68,8 +68,8 @@ def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> s
     """The source, with null for text that a query must not see.
 
     That is text of more than `lengths.LONGEST_TEXT` bytes, of which functions would make copies beyond all memory, and
-    text that a unit is made of and that was not UTF-8: such bytes are read as '?', so that a unit made of them may be
-    that of somebody else, and what the query makes of the text would hide it.
+    text that a unit is made of and that was not UTF-8: such bytes are read as one sign, so that a unit made of them may
+    be that of somebody else, and what the query makes of the text would hide it.
 
     `guarded`: the columns that a unit is made of; `passed_on`: those that the query leaves as they are, however long.
     """
@@ -78,7 +78,7 @@ def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> s
         name = identifier(column)
         text = f"TRY_CAST({name} AS VARCHAR)"
         unsafe = [f"strlen({text}) > {lengths.LONGEST_TEXT}"] if column not in passed_on else []
-        unsafe += [f"contains({text}, '?')"] if source.replaces_bytes and column in guarded else []
+        unsafe += [f"contains({text}, {literal(source.replaced)})"] if source.replaced and column in guarded else []
         if unsafe:
             replaced.append(f"CASE WHEN {' OR '.join(unsafe)} THEN NULL ELSE {name} END AS {name}")
     return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({source.relation})" if replaced else source.relation

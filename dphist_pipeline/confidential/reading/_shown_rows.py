@@ -13,7 +13,7 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
 from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared
 from dphist_pipeline.confidential.reading.source import Source
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.sql_files import identifier, literal
 
 MOST_SPELLINGS = 5
 LONGEST_SPELLING = 60
@@ -24,13 +24,13 @@ class SeenRows:
     """What was found in a source; it is told to a terminal, and to nothing else.
 
     Attributes:
-        rows: of the source, its period, and those whose period does not parse.
+        rows: of the source, its period, those whose period does not parse, and those with bytes that are no text.
         first: day that parsed, like `last`; empty without one.
         spellings: for each axis the commonest values that are not declared, and their rows; None where the engine
             failed on what rows hold, of which each is read alone then.
     """
 
-    rows: tuple[int, int, int]
+    rows: tuple[int, int, int, int]
     first: str
     last: str
     spellings: list[list[tuple[str, int]] | None]
@@ -47,11 +47,12 @@ def seen_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
             if axis.table:
                 connection.execute(axis.table, dict(axis.parameters))
         try:
-            rows, within, unparsed, first, last = _periods(connection, plan, source, parameters)
+            *rows, first, last = _periods(connection, plan, source, parameters)
+            broken = _broken(connection, opened)
         except duckdb.Error:
             return None
         spellings = [_spellings(connection, plan, source, parameters, number, axis) for number, axis in enumerate(axes)]
-    return SeenRows((rows, within, unparsed), first or "", last or "", spellings)
+    return SeenRows((*rows, broken), first or "", last or "", spellings)
 
 
 def _periods(
@@ -65,6 +66,15 @@ def _periods(
         connection, f"SELECT {columns} FROM (SELECT {told} FROM ({source.relation}))", parameters
     )
     return rows, within, unparsed, first, last
+
+
+def _broken(connection: duckdb.DuckDBPyConnection, opened: Source) -> int:
+    """Rows of a CSV file with bytes that are no text in its encoding; 0 of other sources."""
+    if not opened.is_csv:
+        return 0
+    holds = " OR ".join(f"contains({identifier(name)}, {literal(opened.replaced)})" for name in opened.types)
+    ((rows,),) = _asked(connection, f"SELECT count(*) FROM ({opened.relation}) WHERE {holds}", dict(opened.parameters))
+    return int(rows)
 
 
 def _spellings(

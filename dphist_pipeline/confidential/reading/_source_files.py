@@ -48,12 +48,15 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan) -> Source:
+def open_files(
+    connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan, copies: Path | None = None
+) -> Source:
     """Reads the columns of files, and nothing else.
 
     Args:
         files: sorted, at least one.
         source: how they are written, and whether their folders give columns.
+        copies: private, for copies of CSV files; None if no row is read.
     """
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
     where = without_values(files[0].parent)
@@ -64,7 +67,7 @@ def open_files(connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], s
     folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
         return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
-    return open_csv(files, source, folders)
+    return open_csv(files, source, folders, copies)
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
@@ -130,7 +133,7 @@ def open_parquet(
     columns_of(connection, where, unfit, relation, parameters)
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaces_bytes=True)
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaced="?")
 
 
 def _types(

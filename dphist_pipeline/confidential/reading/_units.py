@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -70,7 +70,7 @@ def _digest(column: str, source: Source) -> str:
     """The digest of a name that is too long to be normalised, else null."""
     text = f"TRY_CAST({identifier(column)} AS VARCHAR)"
     digest = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN {lengths.TEXT_DIGEST} || sha256({text}) END"
-    return _unless_replaced(text, digest) if source.replaces_bytes else digest
+    return _unless_replaced(text, digest, source.replaced)
 
 
 def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
@@ -83,13 +83,13 @@ def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     normal = _normal(text, forms)
     if forms:
         normal = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN NULL ELSE {normal} END"
-    return _unless_replaced(text, normal) if source.replaces_bytes else normal
+    return _unless_replaced(text, normal, source.replaced)
 
 
-def _unless_replaced(text: str, name: str) -> str:
-    # Bytes that are not UTF-8 are read as '?'. Two people whose names differ in such bytes alone would become one unit,
-    # and bounding them together would make the kept rows of one depend on the other.
-    return f"CASE WHEN contains({text}, '?') THEN NULL ELSE {name} END"
+def _unless_replaced(text: str, name: str, sign: str) -> str:
+    # Bytes that are no text are read as this sign. Two people whose names differ in such bytes alone would become one
+    # unit, and bounding them together would make the kept rows of one depend on the other.
+    return f"CASE WHEN contains({text}, {literal(sign)}) THEN NULL ELSE {name} END" if sign else name
 
 
 def _normal(text: str, forms: tuple[str, ...]) -> str:

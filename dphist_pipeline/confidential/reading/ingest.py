@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
@@ -182,7 +183,7 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
     Raises:
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
     """
-    with opened_source(source, folder) as (_, opened):
+    with opened_source(source, folder, rows=False) as (_, opened):
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
 
@@ -198,7 +199,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
     Returns:
         DuckDB types by column, of the rows that the plan's query gives if it has one.
     """
-    with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
+    with opened_source(plan.source, folder, plan.time_zone, rows=False) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
             raise SourceRefused(plan.source.written, "is a CSV file that names no unit, so its first line stays unread")
         for column in plan.privacy_unit.columns if source.is_csv and plan.privacy_unit != "row" else ():
@@ -215,7 +216,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
 
 @contextmanager
 def opened_source(
-    source: SourcePlan, folder: Path, time_zone: str = "UTC", goes_on: bool = False
+    source: SourcePlan, folder: Path, time_zone: str = "UTC", goes_on: bool = False, rows: bool = True
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
@@ -224,6 +225,7 @@ def opened_source(
         folder: private, of the run.
         time_zone: of times without an offset, as `Europe/Zurich`; a name that DuckDB does not know is refused.
         goes_on: whether other connections to it serve after one of them met an error of the engine's own.
+        rows: whether rows are read, and not the columns alone.
     """
     objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
     files = () if objects or source.format == "postgres" else files_of(source)
@@ -233,7 +235,10 @@ def opened_source(
     if goes_on:
         settings["disable_database_invalidation"] = True
     allowed = {folder, *(path.parent for path in files), *(path.resolve().parent for path in files)}
-    with closing(duckdb.connect(config=settings)) as connection:
+    with (
+        TemporaryDirectory(dir=folder, prefix="copies_") as copies,
+        closing(duckdb.connect(config=settings)) as connection,
+    ):
         problem = "is a time zone that DuckDB does not know; use its common name"
         asked(connection, time_zone, problem, f"SET TimeZone = {literal(time_zone)}")
         if goes_on:  # for other connections, too
@@ -244,7 +249,7 @@ def opened_source(
             connection.execute(f"SET allowed_paths = [{', '.join(map(literal, objects))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        yield connection, _columns(source, files, objects, connection)
+        yield connection, _columns(source, files, objects, connection, Path(copies) if rows else None)
 
 
 def files_of(source: SourcePlan) -> tuple[Path, ...]:
@@ -273,7 +278,11 @@ def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.Duck
 
 
 def _columns(
-    source: SourcePlan, files: tuple[Path, ...], objects: tuple[str, ...], connection: duckdb.DuckDBPyConnection
+    source: SourcePlan,
+    files: tuple[Path, ...],
+    objects: tuple[str, ...],
+    connection: duckdb.DuckDBPyConnection,
+    copies: Path | None,
 ) -> Source:
     table = str(source.table)
     if source.format == "postgres":
@@ -282,7 +291,7 @@ def _columns(
         return databases.open_file_table(connection, table, source.written)
     if objects:
         return object_stores.open_objects(connection, objects, source.written, source.hive)
-    return open_files(connection, files, source)
+    return open_files(connection, files, source, copies)
 
 
 def _check_types(plan: CountingPlan, source: Source) -> None:

@@ -142,8 +142,7 @@ class Source:
     relation: str  # SQL that yields the rows, with `parameters` bound
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
-    # Whether bytes of text that are not UTF-8 are read as '?'. Elsewhere such rows are left out.
-    replaces_bytes: bool = False
+    replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:
         """The type of a column, refused unless it is text, all null, or one of `allowed`."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
+from dphist_pipeline.csv_text import ENCODINGS
 from dphist_pipeline.mechanisms import names
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import KINDS
@@ -181,7 +182,7 @@ def release_schema() -> Schema:
     required = [name for name, field in fields.items() if field.is_required()]
     neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
     judged = {
-        **{"source": _text(), "source_sql": _optional(_text())},
+        **{"source": _text(), "source_sql": _optional(_text()), "csv_encoding": _one_of(ENCODINGS)},
         "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
         "neighbours": neighbours,
         "epsilon": _number(positive=True),

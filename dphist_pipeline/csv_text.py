@@ -1,0 +1,125 @@
+"""CSV files as text: in which encoding they are written, copies of them in UTF-8, and their header lines.
+
+Decoding never fails. In the encodings of one byte a sign, each byte is a sign of its own, also those to which
+windows-1252 gives none: two texts that differ in a file differ when they are read. In UTF-8, bytes that are no text
+become `LOST`. No byte of a line changes another line; in UTF-16 one would, so it is not read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterator
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+Encoding = Literal["utf-8", "windows-1252", "latin-1"]
+UTF_8: Encoding = "utf-8"
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+LOST = "\ufdd0"  # of Unicode's signs that no text holds
+PIECE = 1 << 22
+COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
+WRITE_ANEW = "write it anew as UTF-8: `iconv -f UTF-16 -t UTF-8 OLD > NEW`"
+
+# windows-1252 leaves five bytes without a sign; they stand for themselves, as in browsers.
+_SIGNS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
+
+
+def _lost(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return LOST, error.end
+
+
+codecs.register_error("dphist.lost", _lost)
+
+
+def compression_of(path: Path) -> str:
+    """How a file is compressed, by its name, as DuckDB and Arrow call it; `none` if it is not."""
+    return next((how for ending, how in COMPRESSIONS.items() if path.name.casefold().endswith(ending)), "none")
+
+
+def opened_csv(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked. Of one that is not compressed, no byte is read that nobody asks for."""
+    if compression_of(path) == "none":
+        plain: IO[bytes] = path.open("rb", buffering=0)
+        return plain
+    import pyarrow as pa
+
+    unpacked: IO[bytes] = BufferedReader(pa.input_stream(str(path), compression=compression_of(path)))
+    return unpacked
+
+
+def decoded(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
+    """The text of a file, piece by piece; a mark of the encoding stays as U+FEFF.
+
+    Args:
+        file: read from where it stands to its end.
+    """
+    decoder = codecs.getincrementaldecoder(UTF_8)("dphist.lost")
+    while piece := file.read(PIECE):
+        match encoding:
+            case "latin-1":
+                yield piece.decode("latin-1")
+            case "windows-1252":
+                yield codecs.charmap_decode(piece, "strict", _SIGNS)[0]
+            case _:
+                yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
+
+
+def is_utf8(file: IO[bytes]) -> bool:
+    """Whether all bytes of a file, from where it stands, are text in UTF-8."""
+    decoder = codecs.getincrementaldecoder(UTF_8)()
+    try:
+        while piece := file.read(PIECE):
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def likely_encoding(start: bytes) -> Encoding | None:
+    """The encoding that the first bytes of a file look like; None for one that is not read, such as UTF-16.
+
+    Args:
+        start: a header line, or more; not cut within a sign.
+    """
+    if 3 * start.count(b"\0") > len(start) or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    return UTF_8 if is_utf8(BytesIO(start)) else "windows-1252"
+
+
+def says_encoding(start: bytes) -> bool:
+    """Whether the first bytes of a file tell its encoding: plain ASCII without a mark is written alike in most."""
+    return not start.isascii()
+
+
+def header_names(line: str, delimiter: str, quote: str) -> list[str]:
+    """The names of columns in a header line.
+
+    Args:
+        line: without its end, and without a mark of the encoding.
+
+    Raises:
+        ValueError: a name is missing, there twice, or no text; told by places, for a line may be a record by mistake.
+    """
+    if not line or "\0" in line or LOST in line:
+        raise ValueError("its first line is empty, or no text in this encoding")
+    if line.startswith(codecs.BOM_UTF8.decode("latin-1")):
+        raise ValueError("it begins with the mark of utf-8")
+    quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    try:
+        names = next(csv.reader([line], delimiter=delimiter, **quoting), [])
+    except csv.Error:
+        names = []
+    lowered = [name.lower() for name in names]
+    for place, name in enumerate(lowered, 1):
+        if not name:
+            raise ValueError(f"its first line has no name for column {place} of {len(names)}")
+        if (first := lowered.index(name) + 1) < place:
+            raise ValueError(f"its first line gives columns {first} and {place} the same name")
+    if not names:
+        raise ValueError("its first line names no column")
+    return names

@@ -231,6 +231,19 @@ def ranges_cases() -> str:
     return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (no ε)"), lines)
 
 
+def same_draws() -> str:
+    """Errors of estimates of `multiscale` by those of least squares on the same draws."""
+    rows = json.loads((MEASURED / "same_draws.json").read_text(encoding="utf-8"))
+    found = {(row["set"], row["workload"], row["epsilon"]): row for row in rows}
+    lines = []
+    for name in dict.fromkeys(row["set"] for row in rows):
+        mark = " *" if any(row["used_for_a_constant"] for row in rows if row["set"] == name) else ""
+        cases = (found.get((name, asked, epsilon)) for asked in ("ranges", "prefixes") for epsilon in (1.0, 0.1))
+        shown = (f"{row['ratio']:.2f} ± {row['standard_error']:.2f}" if row else "" for row in cases)
+        lines.append([name + mark, *shown])
+    return table(("set", *(f"{asked}, ε = {one}" for asked in ("ranges", "prefixes") for one in ("1", "0.1"))), lines)
+
+
 def _ranges() -> list[dict[str, Any]]:
     return list(json.loads(RANGES.read_text(encoding="utf-8")))
 
@@ -356,6 +369,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             peers_memory,
             ranges_ratios,
             ranges_cases,
+            same_draws,
             scale_rows,
             scale_engines,
             scale_steps,

@@ -43,7 +43,7 @@ MACROS = (
     "dph_quality",
 )
 # What several of them ask, in `internals/`.
-INNER = ("dph_one_box", "dph_summed")
+INNER = ("dph_one_box", "dph_counted_by", "dph_moments_along", "dph_box_pairs", "dph_summed")
 _SUMMED = ("period", "revision", "cell_number", *(column.name for column in VALUE_COLUMNS if column.is_summed))
 # What every file may name. A file that needs another value sets it: `release`, where its argument has another name.
 _NAMES = {

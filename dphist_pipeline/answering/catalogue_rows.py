@@ -210,7 +210,7 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
         unbiased = values  # which needs no band around it, and half the memory
     cells = published_unbiased(audit, unbiased)
     if WHOLE not in audit["files"]:
-        return whole_table(domain, values, cells)
+        return whole_table(domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {}))
     counts = pq.ParquetFile(folder / WHOLE).read()["whole_count"].to_numpy().reshape(domain.shape)
     return with_distances(domain, counts, values, cells)
 

@@ -73,6 +73,8 @@ def _read(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
 class DPCube(Mechanism):
     """Settings:"""
 
+    whole_way: ClassVar[int] = 3
+
     structure_share: Annotated[
         Fraction,
         Field(gt=0, lt=1),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -30,7 +29,7 @@ from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.planning.expected_quality import notes_on_quality
 from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
-from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
@@ -39,9 +38,8 @@ SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
 TINY = 0.01
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
-# Simulated errors of few releases differ by about so much by chance alone.
-BY_CHANCE = 0.1
-MOST_REPEATS, ENOUGH_CELLS = 5, 4_000
+# Simulated releases of each mechanism: one on each of several tables, more on the only one.
+MOST_REPEATS, ENOUGH_CELLS = 5, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +59,9 @@ class ForecastPlan:
         records: that a period is expected to hold.
         periods: other lengths of period for the same total a year.
         assumed: whether nobody said how many records there are.
+        every: whether all mechanisms are shown.
+        whole: whether all tables and notes are shown, not those alone that a decision needs.
+        bounds_asked: whether the table of bounds is asked for.
     """
 
     spec: ReleaseSpec
@@ -76,6 +77,8 @@ class ForecastPlan:
     periods: PeriodPlans | None = None
     assumed: bool = False
     every: bool = False
+    whole: bool = False
+    bounds_asked: bool = False
 
     @property
     def epsilon(self) -> Fraction:
@@ -113,12 +116,20 @@ class ForecastPlan:
         return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in shown))
 
     def _best(self, here: Sequence[Expected]) -> list[Contender]:
-        """The spec's own mechanism, then those with the least errors: in the middle of their ranges, by factors."""
-        named = [question.cells for question in self.forecaster.asked if isinstance(question.cells, str)]
-        asked = named[0] if named else CELL
-        middles = [math.prod(one.between(asked)) for one in here]
-        others = sorted(range(1, len(here)), key=lambda place: middles[place])[: self.shown - 1]
+        """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
+        named = [size for size in self.decided_by if isinstance(size, str)]
+        ranks = self.forecaster.ranks(here, named or self.decided_by, self.epsilon)
+        others = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
         return [self.contenders[place] for place in (0, *sorted(others))]
+
+    @property
+    def decided_by(self) -> list[int | str]:
+        """Cells, sums of about a tenth of the cells, and each workload: of these a best mechanism is named."""
+        asked = [question.cells for question in self.forecaster.asked]
+        tenth = self.spec.domain.cells / 10
+        sums = [cells for cells in asked if isinstance(cells, int)]
+        nearest = sorted(sums, key=lambda cells: abs(cells - tenth))[:1]
+        return [CELL, *nearest, *(cells for cells in asked if isinstance(cells, str))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +204,28 @@ class Forecast:
         ]
 
     def decision(self) -> list[str]:
-        """Lines for who reads no table: the mechanism with the least errors, if ranges tell it, by what is asked."""
-        return [_recommendation(one) for one in self.recommended()]
+        """Lines for who reads no table: the spec's own mechanism, the best one if ranges tell it, and the bound."""
+        plan = self.plan
+        own = next(one for one in self.found if one.epsilon == plan.epsilon)
+        told = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
+        lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(told)}."]
+        lines += [_recommendation(one) for one in self.recommended()]
+        lines += [*self._says_little(), *self._poor_cells()]
+        if plan.units is not None:
+            lines.append(advice(self.bounds, plan.units.basis))
+        return lines
+
+    def _says_little(self) -> list[str]:
+        """Where the spec's own mechanism, or every one, is hardly nearer than a table of equal cells."""
+        here = [one for one in self.found if one.epsilon == self.plan.epsilon]
+        dull = [self.plan.forecaster.says_little(one) for one in here]
+        if not dull[0]:
+            return []
+        who = "no mechanism is" if all(dull) and len(dull) > 1 else f"{here[0].mechanism} is not"
+        return [
+            f"Of single cells, {who} clearly nearer than a table that holds the same in every cell, at epsilon "
+            f"{float(self.plan.epsilon):g}: declare fewer cells, or longer periods."
+        ]
 
     def tables(self, decimals: int | None = None) -> list[Table]:
         """For each epsilon a table of errors; then a table of epsilons for the target.
@@ -215,11 +246,12 @@ class Forecast:
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
-        if plan.units is not None and self.bounds:
+        if self.bounds and (plan.whole or plan.bounds_asked):
+            assert plan.units is not None
             shown = partial(short, decimals=decimals)
             tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, shown))
             tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
-        return [*tables, *(plan.periods.tables() if plan.periods is not None else [])]
+        return [*tables, *(plan.periods.tables() if plan.periods is not None and plan.whole else [])]
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
@@ -232,26 +264,38 @@ class Forecast:
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",
             f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}.",
-            *self._poor_cells(),
         ]
         if not all(one.by_law for one in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
-        if len(self.shown) < len(plan.contenders):
-            left = len(plan.contenders) - len(self.shown)
-            lines.append(
-                f"{left} more mechanisms serve this release and were compared at this epsilon: --all shows them."
-            )
-        lines += dpcube_theory(plan.spec, plan.contenders)
-        if plan.units is not None:
-            beyond = " Rows beyond those seen are in no line of this table." if self.bounds else ""
-            lines.append(advice(self.bounds, plan.units.basis) + beyond)
-            lines += filter(None, [advice_on_shares(self.bounds), plan.units.counted_by_itself]) if self.bounds else []
+        if plan.units is not None and self.bounds:
+            if plan.whole or plan.bounds_asked:
+                lines.append("Rows beyond those seen are in no line of the table of bounds.")
+            lines += filter(None, [advice_on_shares(self.bounds), plan.units.counted_by_itself])
         lines += notes_on_quality(plan.spec, plan.records)
+        lines += self._rest() if plan.whole else self._what_else()
+        return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
+
+    def _rest(self) -> list[str]:
+        """Notes that no decision needs."""
+        plan = self.plan
+        lines = dpcube_theory(plan.spec, plan.contenders)
         lines += plan.periods.notes() if plan.periods is not None else []
         if plan.left_out:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
-        return [*lines, f"Account {plan.runway.account}: {plan.runway.says.rstrip('.')}."]
+        return lines
+
+    def _what_else(self) -> list[str]:
+        """What `--all` shows."""
+        plan = self.plan
+        left = len(plan.contenders) - len(self.shown)
+        more = [
+            *([f"{left} more mechanisms that were compared"] if left else []),
+            *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
+            *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
+            *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),
+        ]
+        return [f"--all shows {', '.join(more)}."] if more else []
 
     def _poor_cells(self) -> list[str]:
         """At which epsilons most cells will be poor with the spec's own mechanism."""
@@ -268,25 +312,20 @@ class Forecast:
     def recommended(self) -> list[dict[str, Any]]:
         """For cells, sums of a tenth of the cells and each workload: the least error on the worst of the counts.
 
-        `alike` names the mechanisms whose range of errors, with what chance does to simulations, overlaps with that.
+        `alike` names the mechanisms whose range of errors overlaps with that.
         """
         if len(self.plan.contenders) == 1:
             return []
-        asked = [question.cells for question in self.plan.forecaster.asked]
-        tenth = self.plan.spec.domain.cells / 10
-        sums = [cells for cells in asked if isinstance(cells, int)]
-        sizes: list[int | str] = [CELL, *sorted(sums, key=lambda cells: abs(cells - tenth))[:1]]
         here = [one for one in self.found if one.epsilon == self.plan.epsilon]
         found = []
-        for question in [*sizes, *(cells for cells in asked if isinstance(cells, str))]:
+        for question in self.plan.decided_by:
             best = min(here, key=lambda one: one.between(question)[1])
-            most = _by_chance(best, question)[1]
-            alike = [one.mechanism for one in here if one is not best and _by_chance(one, question)[0] <= most]
-            called = question if isinstance(question, str) else f"sums of {question:,} cells"
+            most = best.between(question)[1]
+            alike = [one.mechanism for one in here if one is not best and one.between(question)[0] <= most]
             found.append(
                 {
                     "epsilon": float(self.plan.epsilon),
-                    "questions": "cells" if question == CELL else called,
+                    "questions": _called(question),
                     "mechanism": best.mechanism,
                     "rmse": best.between(question)[1],
                     "alike": alike,
@@ -320,12 +359,12 @@ def prepare(
     store: Path | None,
     units_by_rows: str | None = None,
     workloads: Sequence[str] = (),
-    every: bool = False,
+    whole: bool = False,
 ) -> ForecastPlan:
     """A forecast that is fully checked before its first simulation.
 
     Args:
-        epsilons: of releases; if empty half, once and twice the spec's epsilon.
+        epsilons: of releases; if empty the spec's, with `whole` half and twice of it, too.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the release.
         stand_in: see `stand_ins.read_stand_in`; None for what this release published before, else invented shapes.
         target: error of a cell whose epsilon is searched, in records; None for no search.
@@ -334,13 +373,13 @@ def prepare(
         store: as on the command line; needed only for the account, a published stand-in and a quality table.
         units_by_rows: see `bounds.find_units`; None for the quality table of the stand-in, or of the release itself.
         workloads: see `workloads.parse_workloads`; a mechanism is recommended for each.
-        every: whether all mechanisms are shown at each epsilon, not the spec's own and the best alone.
+        whole: whether all mechanisms and all tables are shown, not those alone that a decision needs.
 
     Raises:
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
     """
     own, shape = _own_mechanism(spec), spec.domain.shape
-    chosen = tuple(sorted(set(epsilons) or set(_default_epsilons(spec, own)), reverse=True))
+    chosen = tuple(sorted(set(epsilons or (_default_epsilons(spec, own) if whole else [spec.epsilon])), reverse=True))
     counted = spec.mechanism_epsilon / spec.epsilon
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
@@ -354,23 +393,29 @@ def prepare(
         basis = f"{SHAPES} counts of {records or RECORDS:,} records, hence from-to"
         assumed = records is None
         counts = declared_shapes(shape, records or RECORDS)
-    times = repeat or enough_repeats(spec.domain.cells)
+    times = repeat or enough_repeats(spec.domain.cells, len(counts))
     named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
-    runway = account_runway(spec, store)
+    runway = AccountRunway.of(spec, store)
     held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
         *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
         assumed=assumed,
         periods=plan_periods(spec, counts, held, yearly_total(spec, store)),
-        every=every or bool(mechanisms),
+        every=whole or bool(mechanisms),
+        whole=whole,
+        bounds_asked=units_by_rows is not None,
     )
 
 
-def enough_repeats(cells: int) -> int:
-    """The default number of simulated releases, 1 to 5; one release of a large grid averages over many cells."""
-    return max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
+def enough_repeats(cells: int, tables: int) -> int:
+    """The default number of simulated releases of a table, 1 to 5.
+
+    One is enough where there are several tables, whose errors differ more than releases do; one release of a large grid
+    averages over many cells.
+    """
+    return 1 if tables > 1 else max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
 
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
@@ -393,11 +438,11 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
 
 
-def _by_chance(one: Expected, question: int | str) -> tuple[float, float]:
-    """A range of errors, wider by what chance does where it was simulated."""
-    low, high = one.between(question)
-    # The range over invented counts is wider already.
-    return (low, high) if one.by_law or len(one.errors) > 1 else (low * (1 - BY_CHANCE), high * (1 + BY_CHANCE))
+def _called(question: int | str) -> str:
+    """What is asked, for readers."""
+    if question == CELL:
+        return "cells"
+    return question if isinstance(question, str) else f"sums of {question:,} cells"
 
 
 def _recommendation(one: Mapping[str, Any]) -> str:

@@ -260,13 +260,13 @@ class _Interview:
                 raise texts.mechanism_refused(written, wrong)
             self.answers |= found
             return
-        shape = self._spec({}).domain.shape
+        axes = len(self._spec({}).domain.shape)
         serving: list[Serving] = []
 
         def read(answer: str) -> Answers:
             if answer not in get_args(Serves):
                 raise ValueError(f"is one of {', '.join(get_args(Serves))}")
-            serving[:] = [mechanism_for(answer, shape)]  # type: ignore[arg-type]
+            serving[:] = [mechanism_for(answer, axes)]  # type: ignore[arg-type]
             return self._mechanism(serving[0].written)
 
         yield from self._ask(Question(texts.SERVES, texts.WHY_SERVES, "cells"), read)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
@@ -25,6 +27,8 @@ Numbers = NDArray[np.int64]
 RECORDS = 100_000
 SEED = 20_100_708
 STEEPNESS = 3.0
+# The least and the most days of a period; an hour more or less, where clocks change, makes no day.
+_DAYS = {"week": (6, 7), "month": (27, 31), "quarter": (89, 92), "year": (364, 366)}
 FILLED_SHARE = 0.05
 # Standard deviation of the logarithm of what a rough cell is multiplied by: real cells are seldom as their neighbours.
 ROUGHNESS = 1.5
@@ -108,12 +112,19 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
 
 
 def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | None:
-    """The latest publication of the release, if it is in force and on the spec's grid: the best guess at the next."""
+    """The best guess at the next counts that is public: the release's latest publication, else a related release's.
+
+    A related one is in force, counts the same units of the same account over periods of the same length, and has the
+    spec's axes, maybe with more, over which it is summed. Of several, the one with the fewest cells is taken, because
+    its sums have the least noise.
+    """
     try:
         found = read_publication(spec.release, public)
     except Refused:  # there is no store, nothing was published, or it was withdrawn
-        return None
-    return found if found.counts.shape == spec.domain.shape else None
+        found = None
+    if found is not None and found.counts.shape == spec.domain.shape:
+        return found
+    return _of_related_release(spec, public) if public is not None else None
 
 
 def names_release(named: str) -> bool:
@@ -148,20 +159,92 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
         Refused: it was withdrawn, or there is no store.
         NotPublished: there is no such release.
     """
-    from dphist_pipeline.answering.published import latest_revision
-
     if public is None:
         raise stand_in_refused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
+    from dphist_pipeline.answering.published import latest_revision
+
     folder = latest_revision(public, named, None)
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
     if "withdrawn" in audit:
         raise stand_in_refused(named, f"its latest publication, period {audit['period']}, was withdrawn")
+    return _earlier(named, audit, _estimates(folder, audit))
+
+
+def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
+    """See `published_before`."""
+    axes = _as_json(spec.normalised()["axes"])
+    related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
+    for named, folder in _latest_publications(public):
+        try:
+            audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+        except (OSError, ValueError):  # what cannot be read is no guess
+            continue
+        same = audit.get("account") == spec.account and audit.get("unit_columns") == [*spec.privacy_unit.columns]
+        if "withdrawn" not in audit and same and _lasts_as_long(audit, spec) and _are_among(axes, audit.get("axes")):
+            related.append((audit["cells"], named, folder, audit))
+    if not related:
+        return None
+    _, named, folder, audit = min(related, key=lambda one: one[:2])
+    own = [audit["axes"].index(axis) for axis in axes]
+    others = [place for place in range(len(audit["axes"])) if place not in own]
+    values = _estimates(folder, audit).transpose(own + others).sum(axis=tuple(range(len(own), len(own) + len(others))))
+    return _earlier(named, audit, values, [_name(audit["axes"][place]) for place in others])
+
+
+def _latest_publications(public: Path) -> Iterator[tuple[str, Path]]:
+    """Names and folders of the latest publication of every release; of a family, of each of its tables."""
+    from dphist_pipeline.answering.published import latest_revision
+
+    for name in sorted({period.parent.name for period in public.glob("*/period=*")}):
+        try:
+            folder = latest_revision(public, name, None, family=True)
+        except Refused:
+            continue
+        tables = folder / TABLES_OF_FAMILY
+        if tables.is_dir():
+            yield from ((f"{name}_{table.name}", table) for table in sorted(tables.iterdir()))
+        else:
+            yield name, folder
+
+
+def _estimates(folder: Path, audit: Mapping[str, Any]) -> NDArray[np.float64]:
     import pyarrow.parquet as pq
 
-    estimates = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
-    counts = np.rint(estimates.clip(0, 2**40)).astype(np.int64).reshape(domain_of(audit["axes"]).shape)
-    about = f"{named}, period {audit['period']}, as published (its own noise is in it)"
-    return EarlierPeriod(about, counts, audit["sensitivity"] or 1)
+    values: NDArray[np.float64] = pq.ParquetFile(folder / "histogram.parquet").read(["estimate"]).column(0).to_numpy()
+    return values.reshape(domain_of(audit["axes"]).shape)
+
+
+def _earlier(
+    named: str, audit: Mapping[str, Any], values: NDArray[np.float64], summed: Sequence[str] = ()
+) -> EarlierPeriod:
+    """Estimates, or sums of them over the axes that `summed` names, as counts."""
+    over = f", summed over {', '.join(summed)}" if summed else ""
+    about = f"{named}, period {audit['period']}, as published (its own noise is in it){over}"
+    return EarlierPeriod(about, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
+
+
+def _as_json(value: Any) -> Any:
+    """A value as an audit holds it."""
+    return json.loads(json.dumps(value))
+
+
+def _name(axis: Mapping[str, Any]) -> str:
+    return str(axis.get("name", axis["column"]))
+
+
+def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:
+    """Whether the periods of a publication are of the spec's kind, by their days; a release without periods has one."""
+    start, end = audit.get("period_start"), audit.get("period_end")
+    if start is None or end is None:
+        return spec.period == "none"
+    days = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days
+    least, most = _DAYS.get(spec.period, (0, 0))
+    return least <= days <= most
+
+
+def _are_among(axes: Sequence[Any], published: Any) -> bool:
+    """Whether all axes of a spec are axes of a publication."""
+    return isinstance(published, list) and all(axis in published for axis in axes)
 
 
 def _falling(shape: tuple[int, ...], steepness: float) -> NDArray[np.float64]:

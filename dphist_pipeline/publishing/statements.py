@@ -7,6 +7,7 @@ from fractions import Fraction
 from operator import attrgetter
 
 from dphist_pipeline.ledger import opened
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.books import OPEN_STATES, Books
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
@@ -39,6 +40,12 @@ class Statement:
     decisions: list[Decision] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     shared: list[Statement] = field(default_factory=list)
+
+    @property
+    def rest(self) -> str:
+        """The rest of the total in words, such as `3 of 26 left this year`."""
+        year = " this year" if self.account.renews else ""
+        return f"{as_text(self.left)} of {as_text(self.total)} left{year}"
 
 
 def statement_of(ledger: Ledger, name: str) -> Statement:

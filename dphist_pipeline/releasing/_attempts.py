@@ -9,19 +9,23 @@ from pathlib import Path
 from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
+from dphist_pipeline.releasing.approvals import PublicationRule
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One call for one release and period, as `begin` froze it: what it asks, and what pays for it.
+    """One call for one release and period, as `begin` froze it: equal in every process that joins the same release.
 
     Attributes:
         charge: the charge that pays, if it was made before.
         request: what to ask the ledger for if not.
+        run: the mechanism, with what its doors count.
+        rule: when drawn numbers are published.
         progress: told the name of each step as it begins.
     """
 
@@ -32,6 +36,8 @@ class Attempt:
     key: Key
     charge: Charge | None
     request: ChargeRequest
+    run: MechanismRun
+    rule: PublicationRule
     progress: Progress = lambda step: None
 
     @property

@@ -8,24 +8,21 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.ledger.entries import Look
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.releasing._attempts import Attempt
 from dphist_pipeline.releasing.engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.spec.figures import finest_level
-from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.query_files import MECHANISM, SETTING
 
 # Words of a spec for people; none is in its digest.
 WORDS = ("title", "counted", "unit_label", "language")
 
 
-def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, charge: Charge) -> dict[str, Any]:
+def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records.
 
     Args:
-        ledger: that holds the charge and the decisions that it rests on.
-        period: of the release; its ends are kept in the spec's time zone.
+        charge: that paid, with the decisions that it rests on in the ledger of the attempt.
     """
+    spec, period, key, run = attempt.spec, attempt.period, attempt.key, attempt.run
     return {
         "schema_version": 2,
         "release": spec.release,
@@ -39,30 +36,30 @@ def audit_facts(spec: ReleaseSpec, ledger: Ledger, period: Period, key: Key, cha
         "revision": key.revision,
         "reason": charge.reason,
         **({"upstream_checked": charge.upstream_checked} if charge.upstream_checked else {}),
-        **({"publish": spec.publish} if spec.publish == "if_plausible" else {}),
+        **({"publish": attempt.rule.publish} if attempt.rule.judges else {}),
         "account": spec.account,
         "privacy_unit": spec.privacy_unit,
         "max_rows_per_unit": spec.max_rows_per_unit,
         "neighbours": spec.neighbours,
-        "sensitivity": spec.sensitivity,
-        **_facts_of_reading(spec, ledger, charge),
+        "sensitivity": run.sensitivity,
+        **_facts_of_reading(spec, attempt.ledger, charge),
         **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
         **_foreign(spec.mechanism),
-        "settings": mechanisms.settings_of(spec.build_mechanism()),
+        "settings": mechanisms.settings_of(run.mechanism),
         **_queries(spec),
         "cells": spec.cells,
+        **({"whole_counts": spec.build_mechanism().whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
-        "spec_digest": spec.digest,
+        "spec_digest": attempt.request.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
 
 
 def _queries(spec: ReleaseSpec) -> dict[str, Any]:
     """The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight."""
-    asked = spec.plain_settings.get(SETTING, ()) if spec.mechanism == MECHANISM else ()
-    return {"queries": [list(one) for one in asked]} if asked else {}
+    return {"queries": [list(one) for one in spec.queries]} if spec.queries else {}
 
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
@@ -80,7 +77,7 @@ def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     asked = spec.tables and spec.tables.invariants
     if not asked:
         return {}
-    level = finest_level(asked, finest([family.domain]).axes)
+    level = asked.finest_level(finest([family.domain]).axes)
     return {"invariants": {"level": level, "counts": asked.counts, "figures": asked.of(level)}}
 
 

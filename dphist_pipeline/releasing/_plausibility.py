@@ -69,12 +69,12 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     Raises:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.
     """
-    facts = audit_facts(attempt.spec, attempt.ledger, attempt.period, attempt.key, paid.charge)
+    facts = audit_facts(attempt, paid.charge)
     judged = judge(attempt.store.public, facts, paid.estimate)
     try:
-        approved = approval(attempt.spec, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
     except AwaitsApproval:
-        if attempt.spec.publish == "if_plausible":
+        if attempt.rule.judges:
             keep_doubted(attempt.store, paid.charge)
         raise
     return facts | approved | judged.facts

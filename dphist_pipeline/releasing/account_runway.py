@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
@@ -44,6 +45,49 @@ class AccountRunway:
     last: str | None = None
     until: str | None = None
 
+    @classmethod
+    def of(cls, spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> Self:
+        """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing."""
+        statement = account_statement(spec, store)
+        if isinstance(statement, str):
+            return cls(spec.account, f"cannot be used: {statement}", known=False)
+        return cls.by_statement(spec, statement, now or datetime.now(UTC))
+
+    @classmethod
+    def by_statement(cls, spec: ReleaseSpec, statement: Statement, now: datetime) -> Self:
+        """How many more releases of a spec an account pays for, by its statement.
+
+        Args:
+            spec: checked; its epsilon is the price of one period.
+            statement: of the account that the spec names, on the same terms.
+            now: with a time zone; periods are counted from here.
+        """
+        yearly, left = statement.account.renews is not None, statement.rest
+        others = _other_releases(spec, statement)
+        if spec.period == "none":
+            once = int(statement.left / spec.epsilon)
+            says = f"{left}: {_more_releases(once)} of the whole table, each at the full price{others}"
+            return cls(spec.account, says, left=left, releases=once)
+        paid, used_up = _paid_periods(spec, statement, now)
+        if used_up is None and spec.last_period:
+            return cls(spec.account, f"{left}: {_all_that_are_left(spec, len(paid))}{others}", left=left)
+        if used_up is None:
+            most = MOST_IN_A_YEAR[spec.period]
+            takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
+            lasts = f"lasts for good, {takes}" if yearly else "lasts for centuries"
+            return cls(spec.account, f"{left}: {lasts}{others}", left=left)
+        again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
+        if not paid:
+            return cls(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
+        last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
+        which = (
+            f"of the {spec.period} {last}, due on {until}"
+            if len(paid) == 1
+            else f"of the {spec.period}s {paid[0].key} to {last}, the last due on {until}"
+        )
+        says = f"{left}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
+        return cls(spec.account, says, left=left, releases=len(paid), last=last, until=until)
+
 
 def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
     """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
@@ -57,55 +101,6 @@ def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
     if protected != (spec.privacy_unit, spec.neighbours):
         return f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
     return statement
-
-
-def text_of_rest(statement: Statement) -> str:
-    """The rest of an account's total in words, such as `3 of 26 left this year`."""
-    year = " this year" if statement.account.renews else ""
-    return f"{as_text(statement.left)} of {as_text(statement.total)} left{year}"
-
-
-def account_runway(spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> AccountRunway:
-    """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing."""
-    statement = account_statement(spec, store)
-    if isinstance(statement, str):
-        return AccountRunway(spec.account, f"cannot be used: {statement}", known=False)
-    return runway_of(spec, statement, now or datetime.now(UTC))
-
-
-def runway_of(spec: ReleaseSpec, statement: Statement, now: datetime) -> AccountRunway:
-    """How many more releases of a spec an account pays for, by its statement.
-
-    Args:
-        spec: checked; its epsilon is the price of one period.
-        statement: of the account that the spec names, on the same terms.
-        now: with a time zone; periods are counted from here.
-    """
-    yearly, left = statement.account.renews is not None, text_of_rest(statement)
-    others = _other_releases(spec, statement)
-    if spec.period == "none":
-        once = int(statement.left / spec.epsilon)
-        says = f"{left}: {_more_releases(once)} of the whole table, each at the full price{others}"
-        return AccountRunway(spec.account, says, left=left, releases=once)
-    paid, used_up = _paid_periods(spec, statement, now)
-    if used_up is None and spec.last_period:
-        return AccountRunway(spec.account, f"{left}: {_all_that_are_left(spec, len(paid))}{others}", left=left)
-    if used_up is None:
-        most = MOST_IN_A_YEAR[spec.period]
-        takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
-        lasts = f"lasts for good, {takes}" if yearly else "lasts for centuries"
-        return AccountRunway(spec.account, f"{left}: {lasts}{others}", left=left)
-    again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
-    if not paid:
-        return AccountRunway(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
-    last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
-    which = (
-        f"of the {spec.period} {last}, due on {until}"
-        if len(paid) == 1
-        else f"of the {spec.period}s {paid[0].key} to {last}, the last due on {until}"
-    )
-    says = f"{left}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
-    return AccountRunway(spec.account, says, left=left, releases=len(paid), last=last, until=until)
 
 
 def _more_releases(releases: int) -> str:

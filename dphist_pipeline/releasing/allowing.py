@@ -35,7 +35,7 @@ from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
-from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
+from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.refusals import PeriodError

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,26 +68,40 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
     )
 
 
-def waits(spec: ReleaseSpec, charge: Charge | None) -> bool:
-    """Whether a person must approve a release before it is published: by its charge, or by its spec as it is now.
+@dataclass(frozen=True)
+class PublicationRule:
+    """When drawn numbers are published: by `publish` of the spec as it is now, and by how they were charged.
 
-    Args:
-        charge: that paid; None before it is made.
+    Attributes:
+        publish: automatic, manual or if_plausible.
     """
-    return spec.publish == "manual" or (charge is not None and charge.held)
 
+    publish: str
 
-def may_wait(spec: ReleaseSpec, charge: Charge | None) -> bool:
-    """Whether a person may have to approve a release: as `waits`, or where its numbers are in doubt.
+    @property
+    def judges(self) -> bool:
+        """Whether numbers that are in doubt wait for a person."""
+        return self.publish == "if_plausible"
 
-    Args:
-        charge: that paid; None before it is made.
-    """
-    return spec.publish == "if_plausible" or waits(spec, charge)
+    def waits(self, charge: Charge | None) -> bool:
+        """Whether a person must approve, whatever the numbers are.
+
+        Args:
+            charge: that paid; None before it is made.
+        """
+        return self.publish == "manual" or (charge is not None and charge.held)
+
+    def may_wait(self, charge: Charge | None) -> bool:
+        """Whether a person may have to approve: as `waits`, or where the numbers are in doubt.
+
+        Args:
+            charge: that paid; None before it is made.
+        """
+        return self.judges or self.waits(charge)
 
 
 def approval(
-    spec: ReleaseSpec, ledger: Ledger, charge: Charge, key: Key, remark: str = "", doubt: str = ""
+    rule: PublicationRule, ledger: Ledger, charge: Charge, key: Key, remark: str = "", doubt: str = ""
 ) -> dict[str, Any]:
     """What the audit says of the approval; nothing where a release was published by itself.
 
@@ -100,10 +115,10 @@ def approval(
     note = ledger.notes(charge).get("approved")
     if note is not None:
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
-    held = waits(spec, charge) or (spec.publish == "if_plausible" and doubt)
+    held = rule.waits(charge) or (rule.judges and doubt)
     if held and ledger.published_digest(charge) is None:
         said = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
-        raise AwaitsApproval(key, charge.held, said, spec.publish)
+        raise AwaitsApproval(key, charge.held, said, rule.publish)
     return {}
 
 
@@ -118,10 +133,11 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
         Refused: several wait, or one that a later revision has taken the place of.
         Refused: there is no such revision.
     """
+    rule = PublicationRule(spec.publish)
     waiting = [
         charge
         for charge in unpublished(ledger, spec.release)
-        if may_wait(spec, charge) and period in (None, charge.period) and revision in (None, charge.revision)
+        if rule.may_wait(charge) and period in (None, charge.period) and revision in (None, charge.revision)
     ]
     if len(waiting) == 1:
         period = waiting[0].period

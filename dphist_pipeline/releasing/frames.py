@@ -13,23 +13,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
-from dphist_pipeline.spec.axes import KINDS, MOST_CELLS, Axes
-from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.model import LARGEST_BOUND, Neighbours, l1_sensitivity
+from dphist_pipeline.spec.cubes import CubeSpec
+from dphist_pipeline.spec.model import Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
-from dphist_pipeline.spec.refusals import Location, SpecError, place
-from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, PrivacyUnit
-from dphist_pipeline.spec.sources import privacy_unit as unit_of
+from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm
 
 Result = TypeVar("Result")
 FILE = "frame.parquet"
@@ -120,15 +114,15 @@ def count_cube(
     """
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     written = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
-    grid, asked = _checked(domain, {**written, "unit_normalise": unit_normalise})
-    opened = _opened("frame", frame, grid)
+    asked = CubeSpec.checked(domain, {**written, "unit_normalise": unit_normalise}, "count_cube")
+    opened = _opened("frame", frame, asked.grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
     plan = CountingPlan(
         source=SourcePlan(written="frame", format="frame", pattern="frame"),
         privacy_unit=asked.privacy_unit,
         max_rows_per_unit=asked.max_rows_per_unit,
-        domain=grid,
+        domain=asked.grid,
         period=Period(EVERYTHING, None, None),
         unit_normalise=asked.unit_normalise,
         time_zone=time_zone,
@@ -142,7 +136,7 @@ def count_cube(
             scratch = Path(folder)
             return read_and_count(_written(opened, plan, scratch), scratch)
 
-    return PrivateCounts(grid, l1_sensitivity(asked.max_rows_per_unit, asked.neighbours), counts)
+    return PrivateCounts(asked.grid, asked.sensitivity, counts)
 
 
 @contextmanager
@@ -210,38 +204,3 @@ def _withheld(where: str, work: Callable[[], Result]) -> Result:
     except BaseException:  # a panic of Polars is no Exception
         pass
     raise SourceRefused(where, NOT_READ)
-
-
-class _Asked(BaseModel):
-    """The arguments of `count_cube`, checked as the fields of a spec are."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    domain: Axes | None
-    privacy_unit: Annotated[PrivacyUnit, BeforeValidator(unit_of)]
-    max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
-    neighbours: Neighbours
-    unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
-
-
-def _checked(domain: object, written: Mapping[str, object]) -> tuple[Domain, _Asked]:
-    """The grid and the other arguments.
-
-    Raises:
-        SpecError: naming each argument with a mistake.
-    """
-    axes = None if isinstance(domain, Domain) else domain
-    found: list[tuple[Location, str]] = []
-    try:
-        asked = _Asked.model_validate({**written, "domain": axes})
-    except ValidationError as error:
-        found = located(error, _Asked.model_fields, KINDS)
-    else:
-        grid = domain if isinstance(domain, Domain) else Domain(tuple(axis.axis for axis in asked.domain or ()))
-        if grid.cells > MOST_CELLS:
-            found = [(("domain",), f"has {grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins")]
-        elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
-            found = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
-        else:
-            return grid, asked
-    raise SpecError([(place("", at).removeprefix("."), what) for at, what in found], file="count_cube")

@@ -1,4 +1,4 @@
-"""What a spec asks for, as others take it: a plan for reading and counting, a request that the ledger decides on."""
+"""What a spec asks for, as others take it: a plan for counting, a request to the ledger, the run of a mechanism."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing._expected_files import expected_patterns
 from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.placeholders import as_glob
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
@@ -75,6 +76,13 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
     if spec.quality is None:
         return None
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
+
+
+def run_of(spec: ReleaseSpec) -> MechanismRun:
+    """The mechanism of a spec, with what its doors count."""
+    family = spec.family
+    grids = [spec.domain] if family is None else [family.grid(axes) for axes in shares_for(family).marginals]
+    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, tuple(grids), family)
 
 
 def request_of(

@@ -21,16 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import about_publisher
-from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_questions import ObservedRows
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
 from dphist_pipeline.estimates.estimate import with_quality
 from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import approvals, engines, publisher
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
@@ -41,18 +38,18 @@ from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
+    PublicationRule,
     finish_rejections,
     finish_withdrawals,
     note_if_out,
     nothing_to_decide,
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
-from dphist_pipeline.releasing.plans import plan_of, request_of
+from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
-from dphist_pipeline.releasing.sanitizing import estimate_of
 from dphist_pipeline.releasing.store import Key, Store, own_folder
 from dphist_pipeline.releasing.vouching import vouched_audit
 from dphist_pipeline.spec.periods import Period
@@ -222,6 +219,9 @@ def begin(
 ) -> Attempt:
     """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
 
+    What it gives has what must be equal in every process, and no later step derives it again: what the ledger is asked
+    for, the run of the mechanism, and when the numbers are published.
+
     Args:
         named: key of the period; the latest finished one when left out.
         now: the present, with its time zone.
@@ -239,7 +239,8 @@ def begin(
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
     key = Key(spec.release, period.key, request.revision)
-    attempt = Attempt(spec, store, ledger, period, key, charge, request, progress)
+    rule = PublicationRule(spec.publish)
+    attempt = Attempt(spec, store, ledger, period, key, charge, request, run_of(spec), rule, progress)
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
     else:
@@ -410,10 +411,11 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
 
     journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch)
     attempt.progress(f"releasing by {spec.mechanism}")
-    counts = private_counts(spec, charged.load, journal)
+    counts = attempt.run.private_counts(charged.load, journal)
     try:
-        made = estimate_of(spec.build_mechanism(), counts, spec.mechanism_epsilon, spec.family)
-        quality = buy_quality(spec, cache(lambda: _observed_rows(charged.load, scratch)), journal)
+        made = attempt.run.estimate(counts)
+        left = attempt.request.epsilon - attempt.run.epsilon
+        quality = buy_quality(spec, left, cache(lambda: _observed_rows(charged.load, scratch)), journal)
     except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_overtaken(attempt, Race.REJECTED_IN_A_DOOR, charged.charge)
         raise
@@ -425,27 +427,6 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     scales = {step: scale for one in counts for step, scale in one.scales.items()}
     scales |= {table.step: table.scale for table in quality}
     return Paid(charged.charge, made, scales, charged.published is not None)
-
-
-def private_counts(spec: ReleaseSpec, load: Load, journal: Journal) -> list[PrivateCounts]:
-    """The counts behind doors: of the grid, or of each marginal that is measured for a family of tables.
-
-    Args:
-        spec: says the grid, or the family, and how far a unit moves counts.
-        load: gives the exact counts, shape (cells,); of a family those of all measured marginals in one row.
-        journal: keeps what doors draw.
-    """
-    if spec.family is None:
-        return [PrivateCounts(spec.domain, spec.sensitivity, load, journal)]
-    grids = [spec.family.grid(axes) for axes in shares_for(spec.family).marginals]
-    ends = np.cumsum([grid.cells for grid in grids]).tolist()
-
-    def part(grid: Domain, end: int) -> Load:
-        return lambda: load()[end - grid.cells : end]
-
-    return [
-        PrivateCounts(grid, spec.sensitivity, part(grid, end), journal) for grid, end in zip(grids, ends, strict=True)
-    ]
 
 
 def _observed_rows(load: Load, folder: Path) -> ObservedRows:
@@ -643,7 +624,7 @@ def publish_approved(
     named = None if unnamed else chosen_period(spec, period, now).key
     named, revision = approvals.meant(spec, store.ledger(), named, revision)
     attempt = begin(spec, store, named, now, "", progress, revision)
-    if not approvals.may_wait(spec, attempt.charge):
+    if not attempt.rule.may_wait(attempt.charge):
         raise nothing_to_decide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
         drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
@@ -651,7 +632,7 @@ def publish_approved(
         raise nothing_to_decide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
     published = attempt.ledger.published_digest(attempt.charge) is not None
     if published and "approved" not in attempt.ledger.notes(attempt.charge):
-        raise nothing_to_decide(attempt.key, f"it was published before `publish: {spec.publish}` held it back")
+        raise nothing_to_decide(attempt.key, f"it was published before `publish: {attempt.rule.publish}` held it back")
     attempt.ledger.note(attempt.charge, "approved", approved_by)
     return publish_apart(attempt)
 

@@ -37,17 +37,20 @@ class _Asked:
     names: list[tuple[str, str | None, int | None, str | None]]
 
 
-def buy_quality(spec: ReleaseSpec, load: Callable[[], ObservedRows], answers: Answers) -> tuple[RowTable, ...]:
+def buy_quality(
+    spec: ReleaseSpec, epsilon: Fraction, load: Callable[[], ObservedRows], answers: Answers
+) -> tuple[RowTable, ...]:
     """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
 
     Args:
+        epsilon: of the charge, what the mechanism does not take.
         load: gives the exact numbers, where a door must draw.
     """
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return ()
     asked = list(_questions(spec, seen))
-    budget = Budget(spec.epsilon * spec.quality.share, "quality")
+    budget = Budget(epsilon, "quality")
     parts = budget.split(**{one.step: Fraction(1, len(asked)) for one in asked})
     doors = PrivateRows(_limits(spec, seen), load, answers)
     return tuple(_table(doors, one, part) for one, part in zip(asked, parts, strict=True))

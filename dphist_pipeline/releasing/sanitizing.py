@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.budget import Budget
@@ -28,24 +30,54 @@ def mechanism_misspent(mechanism: str, spent: Fraction, declared: Fraction) -> H
     )
 
 
-def estimate_of(
-    mechanism: Mechanism, counts: Sequence[PrivateCounts], epsilon: Fraction, family: Family | None = None
-) -> AnyEstimate:
-    """Runs a mechanism, and checks that it spent what it was given.
+@dataclass(frozen=True)
+class MechanismRun:
+    """A mechanism with its settings, its budget, and what its doors count: equal in every process that draws.
 
-    Args:
-        counts: of the grid; or of each marginal that the mechanism measures for a family.
-        epsilon: all of which it must spend.
+    Attributes:
+        epsilon: all of which the mechanism must spend.
+        sensitivity: the most that one privacy unit moves the sum of the counts.
+        grids: of the counts: one, or one for each marginal that the mechanism measures for a family, in its order.
         family: the tables that are released together, if any.
     """
-    budget = Budget(epsilon)
-    if family is None:
-        made: AnyEstimate = mechanism.release(counts[0], budget)
-    elif isinstance(mechanism, Tables):
-        made = mechanism.release_family(family, counts, budget)
-    if made.epsilon != epsilon or made.charges != budget.charges:
-        raise mechanism_misspent(mechanisms.name_of(mechanism), made.epsilon, epsilon)
-    return made
+
+    mechanism: Mechanism
+    epsilon: Fraction
+    sensitivity: int
+    grids: tuple[Domain, ...]
+    family: Family | None = None
+
+    def private_counts(self, load: Callable[[], NDArray[np.int64]], journal: Journal) -> list[PrivateCounts]:
+        """The counts behind doors, for each grid.
+
+        Args:
+            load: gives the exact counts of all grids, one grid after the other, shape (cells,).
+            journal: keeps what doors draw.
+        """
+        ends = np.cumsum([grid.cells for grid in self.grids]).tolist()
+
+        def part(grid: Domain, end: int) -> Callable[[], NDArray[np.int64]]:
+            return lambda: load()[end - grid.cells : end]
+
+        return [
+            PrivateCounts(grid, self.sensitivity, part(grid, end), journal)
+            for grid, end in zip(self.grids, ends, strict=True)
+        ]
+
+    def estimate(self, counts: Sequence[PrivateCounts]) -> AnyEstimate:
+        """Runs the mechanism, and checks that it spent what it was given.
+
+        Args:
+            counts: of each grid.
+        """
+        budget = Budget(self.epsilon)
+        if self.family is None:
+            made: AnyEstimate = self.mechanism.release(counts[0], budget)
+        elif isinstance(self.mechanism, Tables):
+            made = self.mechanism.release_family(self.family, counts, budget)
+        if made.epsilon != self.epsilon or made.charges != budget.charges:
+            raise mechanism_misspent(mechanisms.name_of(self.mechanism), made.epsilon, self.epsilon)
+        return made
 
 
 def sanitize(
@@ -73,7 +105,7 @@ def sanitize(
         counts = _behind_doors(np.asarray(counts), sensitivity)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
-    made = estimate_of(built, [counts], budget)
+    made = MechanismRun(built, budget, counts.sensitivity, (counts.domain,)).estimate([counts])
     assert isinstance(made, Estimate)  # a family is released from a spec alone
     return made
 

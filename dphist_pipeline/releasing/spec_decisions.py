@@ -22,7 +22,7 @@ from dphist_pipeline.releasing import allowing, release_spec
 from dphist_pipeline.releasing._spec_changes import keep_signed
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.code_lists import CodeListFolders
+from dphist_pipeline.spec.code_list_files import CodeListFolders
 from dphist_pipeline.spec.loading import folder_of_spec
 
 DIGITS = 32  # of a digest, which nobody finds a second decision for

@@ -11,7 +11,8 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
-from dphist_pipeline.spec.code_lists import CodeListFields, Decided, read_code_list, read_spellings
+from dphist_pipeline.spec.code_list_files import Decided
+from dphist_pipeline.spec.code_lists import CodeListFields, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.refusals import Location, MistakesError, shortened

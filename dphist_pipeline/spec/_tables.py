@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.spec._figures import FiguresSpec, read_figures
 from dphist_pipeline.spec.fields import listed, no_flag
-from dphist_pipeline.spec.figures import FiguresSpec, finest_level, read_figures
 from dphist_pipeline.spec.mistakes import mapping_of
 from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.words import LONGEST_NAME, PublishedName
@@ -203,7 +203,7 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
     ]
     if tables.invariants is not None and not found:
         try:
-            finest_level(tables.invariants, finest([family.domain]).axes)
+            tables.invariants.finest_level(finest([family.domain]).axes)
         except MistakesError as mistakes:
             found += [(("invariants", *at), what) for at, what in mistakes.found]
     return found[:20]

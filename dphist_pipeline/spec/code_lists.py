@@ -22,12 +22,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dphist_pipeline.spec import words
-from dphist_pipeline.spec.code_list_files import LARGEST_FILE, CodeListFolders, Decided, content_of_list
+from dphist_pipeline.spec.code_list_files import LARGEST_FILE, Decided, content_of_list
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
 from dphist_pipeline.spec.words import PublishedName, Text
-
-__all__ = ["CodeList", "CodeListFields", "CodeListFolders", "Decided", "read_code_list", "read_spellings"]
 
 MOST_MISTAKES = 20
 MOST_CODES = 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +29,8 @@ from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import day_not_before
 from dphist_pipeline.spec._quality import Quality, QualitySpec, checked, refuse_untold
+from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
+from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
 from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import check_automation, refuse_timeless
@@ -41,7 +43,6 @@ from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
 from dphist_pipeline.spec.mistakes import located
 from dphist_pipeline.spec.numbers import Epsilon
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
-from dphist_pipeline.spec.query_files import by_cells, with_queries
 from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, ISO, LATER, PeriodFormat, SqlFile
 from dphist_pipeline.spec.translation import TranslationField
@@ -355,6 +356,11 @@ class DeclaredRelease(EngineField):
     def plain_settings(self) -> dict[str, Any]:
         """The settings as the mechanism takes them: a file of queries as cells of the grid."""
         return by_cells(self.settings, self.domain)
+
+    @property
+    def queries(self) -> Sequence[tuple[object, ...]]:
+        """The queries of a file: axis, first cell, the cell after the last, weight; empty where the spec names none."""
+        return self.plain_settings.get(SETTING, ()) if self.mechanism == WORKLOAD else ()
 
     def build_mechanism(self) -> NamedMechanism:
         """The mechanism with its settings."""

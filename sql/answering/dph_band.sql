@@ -4,6 +4,8 @@
 -- In: the release's table; the level; a box and a period as in dph_box.
 {% set answers = 'asked' -%}
 {% set columns = 't.*' -%}
+{% set arguments = ['box', 'period', 'revision'] -%}
+{% set boxes = {'box': argument('box')} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},

@@ -2,13 +2,10 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; two boxes and a period as in dph_box. Cells that lie in both boxes cancel out, and so does chance there.
-{% set boxes = {'first': 'first_box', 'second': 'second_box'} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_difference(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/two_boxes.sql' %},
+{% include 'pieces/two_boxes.sql' %}
 differing AS (
     SELECT
         b.*, CASE WHEN b.first_square IS NOT NULL THEN greatest(0, b.first_square - 2 * b.crossed + b.second_square) END
@@ -38,8 +35,7 @@ reached AS (
 barred AS (
     SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
     FROM reached AS d
-),
-first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
+)
 SELECT
     barred.period,
     barred.revision,
@@ -61,7 +57,6 @@ SELECT
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
     END AS note,
     {% include 'pieces/chance.sql' %},
-    {{ days('barred.period', end_of('barred')) }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
-WHERE {% include 'pieces/no_problem.sql' %}
+    {{ days('barred.period', 'barred.period_end') }}
+FROM barred
 ORDER BY barred.period

@@ -6,4 +6,10 @@
 -- interval reaches 0, and null without an interval.
 {% set axes = 'axes' -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_marginal(release_name, axes, box := '{}', period := NULL, revision := NULL) AS TABLE
-{% include 'pieces/marginal.sql' %}
+WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision)
+SELECT
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _cut, _period_end),
+    unnest(answered._answer),
+    {{ days('answered.period', 'answered._period_end') }}
+FROM ({% include 'pieces/counted_by.sql' %}) AS answered
+ORDER BY answered.period, answered._first

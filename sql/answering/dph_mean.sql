@@ -10,16 +10,14 @@
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
-{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set shift -%}
     ({% include 'pieces/shift_of_mean.sql' %})
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_mean(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/moments.sql' %},
+{% include 'pieces/moments.sql' %}
+{% include 'pieces/capping.sql' %}
 -- Both ends alike: the distance of the mean from the end of the bins is sum / rows; it may be up to `span`.
 sides AS (
     SELECT m.*, e.*
@@ -126,9 +124,7 @@ barred AS (
     LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
-),
-{% include 'pieces/capping.sql' %}
-first_problems AS (FROM moment_problems)
+)
 SELECT
     barred.period,
     barred.revision,
@@ -156,8 +152,7 @@ SELECT
     END AS note,
     {% include 'pieces/shifted.sql' %},
     {% include 'pieces/chance.sql' %},
-    {{ days('barred.period', end_of('barred')) }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+    {{ days('barred.period', 'barred.period_end') }}
+FROM barred
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -10,6 +10,8 @@
 -- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set apart = 'SELECT spans.grid, spans.axis FROM spans' -%}
+{% set arguments = ['box', 'period', 'revision'] -%}
+{% set boxes = {'box': argument('box')} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_quantile(release_name, axis, q := 0.5, box := '{}', period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},

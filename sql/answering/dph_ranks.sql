@@ -6,12 +6,12 @@
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; an axis or a level; a box and a period as in dph_box. The cell for `other` has a rank, too; leave it
 -- out by a box as {'ward': {'not': NULL}}.
-{% set is_inner = true -%}
 {% set axes = '[CAST(axis AS VARCHAR)]' -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_ranks(
     release_name, axis, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-WITH answered AS ({% include 'pieces/marginal.sql' %}),
+WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision),
+answered AS ({% include 'pieces/counted_by.sql' %}),
 noisy AS (
     SELECT
         w.*,
@@ -42,7 +42,7 @@ counted AS (
     GROUP BY one.period, one._first
 )
 SELECT
-    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _period_end),
+    answered.* EXCLUDE (_first, _cells, _variance, _is_linear, _unbiased, _law, _answer, _cut, _period_end),
     counted.rank,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_lower END AS rank_lower,
     CASE WHEN r._half_width IS NOT NULL THEN counted.rank_upper END AS rank_upper,

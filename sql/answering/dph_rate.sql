@@ -9,7 +9,6 @@
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
 -- axes as in dph_marginal (for a binned axis its `_lower` and `_upper`, null for an open end), and `period` if it differs; per;
 -- a box and a period as in dph_box.
-{% set is_inner = true -%}
 {% set axes = 'axes' -%}
 {% set is_cut_told = true -%}
 {% set measured -%}
@@ -35,7 +34,8 @@ CREATE OR REPLACE MACRO {{ schema }}dph_rate(
     release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL,
     with_chance := false
 ) AS TABLE
-WITH {% include 'pieces/matched.sql' %},
+WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision),
+{% include 'pieces/matched.sql' %},
 {% include 'pieces/capping.sql' %}
 first_problems AS (FROM population_problems)
 SELECT

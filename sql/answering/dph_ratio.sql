@@ -12,17 +12,12 @@
 -- what the question is told if its boxes have that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; two boxes and a period as in dph_box. For a part of a box, dph_share is narrower.
 {% set rows_by = '"by"' -%}
-{# Asked value by value, each would have a condition: the same table of a family answers. -#}
-{% set along = 'coalesce(TRY_CAST("by" AS VARCHAR[]), [])' -%}
-{% set columns = 't.*' -%}
-{% set boxes = {'first': 'first_box', 'second': 'second_box'} -%}
-{% set cut_in = {'first': 'first', 'second': 'second'} -%}
+{% set is_cut_told = true -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_ratio(
     release_name, first_box, second_box, period := NULL, revision := NULL, with_chance := false, by := NULL
 ) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/two_boxes.sql' %},
+{% include 'pieces/two_boxes.sql' %}
+cut_along AS (SELECT unnest(answered._cut) FROM answered WHERE answered._cut IS NOT NULL),
 varying AS (
     SELECT
         d.*, d.first_alone + d.alike AS first_chance, d.second_alone + d.alike AS second_chance,
@@ -86,28 +81,13 @@ barred AS (
     LEFT JOIN least_ratios AS lower ON lower.period = b.period AND lower.revision = b.revision AND lower.cell = b.cell AND lower.side = 'lower'
     LEFT JOIN least_ratios AS upper ON upper.period = b.period AND upper.revision = b.revision AND upper.cell = b.cell AND upper.side = 'upper'
 ),
-{% include 'pieces/caps.sql' %}
 {% include 'pieces/capping.sql' %}
-{% include 'pieces/cut_along.sql' %}
--- Whether all cells of the first box lie in the second one.
-lying AS (
-    SELECT
-        c.period, c.revision, c.cell, NOT EXISTS (
-            FROM positions AS two
-            LEFT JOIN positions AS one
-                ON one.name = 'first' AND one.grid = two.grid AND one.axis = two.axis AND one.position = two.position
-            LEFT JOIN by_positions AS b ON b.grid = two.grid AND b.axis = two.axis AND b.position = two.position
-            JOIN row_axes AS r ON r.grid = two.grid AND r.axis = two.axis AND r.first = coalesce(b.first, -1)
-            WHERE two.name = 'second' AND r.period = c.period AND r.revision = c.revision AND r.cell = c.cell AND NOT two.is_wanted AND coalesce(one.is_wanted, true)
-        ) AS is_part
-    FROM asked_rows AS c
-),
 -- The ratio as published, and as it would be with the rows cut; the bias is the difference. Its variance by the derivatives of
 -- both: those by the noisy counts, which vary together, and those by a noisy number of rows cut in one box or in both. Only where
 -- the second count is five standard deviations above 0, with and without the rows cut: nearer to it, derivatives say little.
 biased AS (
     SELECT
-        v.period, v.revision, v.cell, v.ratio, v.ratio - v.wider AS shift,
+        v.period, v.revision, v.cell, v.is_part, v.ratio, v.ratio - v.wider AS shift,
         {{ sure }} * sqrt(
             v.by_first ** 2 * v.first_square + 2 * v.by_first * v.by_second * v.crossed + v.by_second ** 2 * v.second_square
             + v.cut_square / v.seen ** 2 * (
@@ -117,7 +97,7 @@ biased AS (
         ) AS reach
     FROM (
         SELECT
-            p.period, p.revision, p.cell, p.first_square, p.second_square, p.crossed, k.first_draws, k.second_draws, k.both_draws,
+            p.period, p.revision, p.cell, p.is_part, p.first_square, p.second_square, p.crossed, k.first_draws, k.second_draws, k.both_draws,
             k.cut_variance AS cut_square,
             p.second_unbiased AS counted, p.second_unbiased + k.second_cut AS seen,
             p.first_unbiased / counted AS ratio, (p.first_unbiased + k.first_cut) / seen AS wider,
@@ -136,16 +116,15 @@ moved AS (
         greatest(b.least, least(b.most, b.shift + b.reach)) AS upper
     FROM (
         SELECT
-            biased.*, CASE WHEN l.is_part THEN biased.ratio - 1 ELSE CAST('-inf' AS DOUBLE) END AS least,
-            CASE WHEN l.is_part THEN biased.ratio ELSE CAST('inf' AS DOUBLE) END AS most
-        FROM biased JOIN lying AS l ON l.period = biased.period AND l.revision = biased.revision AND l.cell = biased.cell
+            biased.*, CASE WHEN biased.is_part THEN biased.ratio - 1 ELSE CAST('-inf' AS DOUBLE) END AS least,
+            CASE WHEN biased.is_part THEN biased.ratio ELSE CAST('inf' AS DOUBLE) END AS most
+        FROM biased
     ) AS b
-),
-first_problems AS (FROM by_problems)
+)
 SELECT
     barred.period,
     barred.revision,
-    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased),
+    answered.* EXCLUDE (_pair, _cut),
     barred.first_estimate,
     barred.second_estimate,
     barred.estimate,
@@ -168,12 +147,10 @@ SELECT
         ELSE {{ capped('capping') }} || coalesce('; ' || ({% include 'pieces/shift_of_ratio.sql' %}), '')
     END AS capped,
     {% include 'pieces/chance.sql' %},
-    {{ days('barred.period', end_of('barred')) }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+    {{ days('barred.period', 'barred.period_end') }}
+FROM barred
+LEFT JOIN answered
+    ON answered._pair.period = barred.period AND answered._pair.revision = barred.revision AND answered._pair.cell = barred.cell
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-LEFT JOIN lying ON lying.period = barred.period AND lying.revision = barred.revision AND lying.cell = barred.cell
 LEFT JOIN moved ON moved.period = barred.period AND moved.revision = barred.revision AND moved.cell = barred.cell
-{% set of_box = 'second' -%}
-{% include 'pieces/columns_of_rows.sql' %}
-WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period, barred.cell

@@ -15,7 +15,8 @@
 {# Asked value by value, each would have a condition: the same table of a family answers. -#}
 {% set along = 'coalesce(TRY_CAST("by" AS VARCHAR[]), [])' -%}
 {% set columns = 't.*' -%}
-{% set boxes = {'whole': 'whole', 'part': 'part'} -%}
+{% set arguments = ['part', 'whole', 'period', 'revision'] -%}
+{% set boxes = {'whole': argument('whole'), 'part': argument('part')} -%}
 {% set named = "FROM (VALUES ('whole', 'whole'), ('part', 'whole'), ('part', 'part')) AS names(name, source)" -%}
 {% set cut_in = {'first': 'part', 'second': 'whole'} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_share(

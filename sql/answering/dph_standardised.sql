@@ -10,7 +10,6 @@
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
 -- of yours as in dph_rate, with the columns of that axis and `standard`, too; per; a box and a period as in dph_box. A box without
 -- some categories of `over` leaves them out of the standard.
-{% set is_inner = true -%}
 {% set axes = 'list_append(coalesce(TRY_CAST(axes AS VARCHAR[]), []), CAST(over AS VARCHAR))' -%}
 {% set over = 'over' -%}
 {% set is_cut_told = true -%}
@@ -42,7 +41,8 @@ CREATE OR REPLACE MACRO {{ schema }}dph_standardised(
     release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL,
     revision := NULL, with_chance := false
 ) AS TABLE
-WITH {% include 'pieces/matched.sql' %},
+WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision),
+{% include 'pieces/matched.sql' %},
 keyed_groups AS (
     SELECT
         m.*, m.parts[:n.groups] AS of_group, m.parts[n.groups + 1:] AS of_stratum

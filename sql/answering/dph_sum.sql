@@ -7,16 +7,14 @@
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
-{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set shift -%}
     ({% include 'pieces/shift_of_sum.sql' %})
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_sum(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE
-{% include 'pieces/opening.sql' %},
-{% include 'pieces/bins.sql' %},
-{% include 'pieces/moments.sql' %},
+{% include 'pieces/moments.sql' %}
+{% include 'pieces/capping.sql' %}
 sides AS (
     SELECT m.*, e.*, e.square / m.noise_variance / nullif(e.largest ** 2, 0) AS draws
     FROM moments AS m, LATERAL (
@@ -72,12 +70,6 @@ barred AS (
     LEFT JOIN report_reaching AS high ON high.period = m.period AND high.revision = m.revision AND NOT high.is_lower
     LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
     LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
-),
-{% include 'pieces/capping.sql' %}
-first_problems AS (
-    FROM moment_problems
-    UNION ALL
-    SELECT 'axis ' || k.axis || ' holds days, which have no sum; dph_mean takes it' FROM closed AS k WHERE k.calendar
 )
 SELECT
     barred.period,
@@ -104,8 +96,7 @@ SELECT
     END AS note,
     {% include 'pieces/shifted.sql' %},
     {% include 'pieces/chance.sql' %},
-    {{ days('barred.period', end_of('barred')) }}
-FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN barred ON true
+    {{ days('barred.period', 'barred.period_end') }}
+FROM barred
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-WHERE {% include 'pieces/no_problem.sql' %}
 ORDER BY barred.period

@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from answering_scenario import Asked, attached, published_once, rows_of
+from office import Office
 
-from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table
+from dphist_pipeline.answering.catalogue_rows import whole_of
+from dphist_pipeline.estimates.whole_tables import Way, WholeTable, whole_table
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release
@@ -26,7 +28,7 @@ def whole(release: Release) -> WholeTable:
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(release.path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
-    return whole_table(domain, values, published_unbiased(audit, unbiased))
+    return whole_table(domain, values, published_unbiased(audit, unbiased), way=audit.get("whole_counts", Way.SHIFTS))
 
 
 def test_whole_counts_of_every_period_are_those_of_its_files(store: Asked) -> None:
@@ -52,6 +54,23 @@ def test_distances_are_told_where_there_are_unbiased_estimates(store: Asked) -> 
                 assert (row["sums"], row["outside"]) == (distance.sums, distance.outside)
                 found = np.array([row["farthest"], row["half_width"]], dtype=np.float64)
                 np.testing.assert_array_equal(found, [distance.farthest, distance.half_width])
+
+
+def test_a_publication_that_does_not_say_how_whole_counts_are_fitted_keeps_them(office: Office) -> None:
+    office.opened().released()
+    folder = office.published()
+    audit = read_audit(folder)
+    assert audit["whole_counts"] == Way.SURE_CELLS
+    earlier = {name: fact for name, fact in audit.items() if name != "whole_counts"}
+    rows = pq.ParquetFile(folder / "histogram.parquet").read()
+    domain = domain_of(audit["axes"])
+    values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
+    before, now = (
+        whole_table(domain, values, published_unbiased(audit, unbiased), way=way).counts.tolist()
+        for way in (Way.SHIFTS, Way.SURE_CELLS)
+    )
+    assert whole_of(folder, earlier, rows).counts.tolist() == before
+    assert whole_of(folder, audit, rows).counts.tolist() == now
 
 
 @pytest.mark.parametrize("macro", ["dph_whole", "dph_distances"])

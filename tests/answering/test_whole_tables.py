@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
+from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.whole_tables import groupings, whole_table
+from dphist_pipeline.estimates.whole_tables import Way, groupings, whole_table
 
 WARDS = CategoricalAxis("ward", "ward", tuple("abcdef"), other=True, levels={"house": tuple("xxyyzz")})
 AGE = BinnedAxis("age", "age", tuple(map(float, range(101))))
@@ -32,8 +33,12 @@ def of(made: Estimate) -> np.ndarray:
 
 @pytest.mark.parametrize("mechanism", ["geometric", "boost", "dpcube", "ahp", "kd_hierarchy"])
 @pytest.mark.parametrize("shape", [(300,), (30, 40), (6, 7, 8)])
-def test_counts_are_whole_and_not_negative_for_every_kind_of_noise(mechanism: str, shape: tuple[int, ...]) -> None:
-    counts = of(released(sparse(*shape), mechanism))
+@pytest.mark.parametrize("way", [Way.SHIFTS, Way.SURE_CELLS, Way.OWN_SUMS])
+def test_counts_are_whole_and_not_negative_for_every_kind_of_noise(
+    mechanism: str, shape: tuple[int, ...], way: int
+) -> None:
+    made = released(sparse(*shape), mechanism)
+    counts = whole_table(made.domain, made.values, made.unbiased, made.sums, way).counts
     assert counts.shape == shape and counts.dtype == np.int64 and counts.min() >= 0
 
 
@@ -60,6 +65,48 @@ def test_ranges_of_a_long_line_stay_near_the_unbiased_ones() -> None:
         ours += float((np.cumsum(of(made) - exact) ** 2).mean())
         alone += float((np.cumsum(made.values - exact) ** 2).mean())
     assert ours < alone
+
+
+@pytest.mark.parametrize("shape", [(1500,), (40, 40), (12, 12, 12)])
+def test_large_cells_keep_their_mean_and_whole_cells_are_nearer_than_estimates(shape: tuple[int, ...]) -> None:
+    """Forty cells of 14 deviations and more, the others empty: by shifts they lose two deviations and more."""
+    draws = np.random.Generator(np.random.PCG64(7))
+    exact = np.zeros(shape, dtype=np.int64)
+    exact[tuple(draws.integers(0, side, 40) for side in shape)] = draws.integers(200, 1000, 40)
+    large, off = exact > 0, {Way.SHIFTS: [], Way.SURE_CELLS: []}  # type: ignore[var-annotated]
+    squares = {"estimate": 0.0, "whole": 0.0}
+    for _ in range(25):
+        made = released(exact, "geometric", "0.1")
+        for way, found in off.items():
+            counts = whole_table(made.domain, made.values, made.unbiased, way=way).counts
+            found.append((counts - made.values)[large].mean())
+        squares["estimate"] += float(((made.values - exact) ** 2).mean())
+        squares["whole"] += float(((counts - exact) ** 2).mean())
+    moved, before = np.mean(off[Way.SURE_CELLS]), np.mean(off[Way.SHIFTS])
+    # In deviations of a cell, 14 records; the noise of the cells themselves is in neither.
+    assert abs(moved) < 0.1 and before < -14.1 and squares["whole"] < 0.5 * squares["estimate"], (moved, before)
+
+
+def test_own_sums_are_those_of_estimates_and_without_a_law_all_ways_are_one() -> None:
+    made = released(np.full((60, 80), 40), "geometric", "0.2")  # noise has a deviation of 7
+    moved = made.values + np.repeat([[3.0], [-3.0]], 30, axis=0)  # inside the band around the unbiased cells
+    found = {
+        way: whole_table(made.domain, moved, made.unbiased, way=way).counts for way in (Way.SURE_CELLS, Way.OWN_SUMS)
+    }
+    above = {way: float((counts - moved).sum(axis=1)[:30].mean()) for way, counts in found.items()}
+    # A row of 80 cells has 240 records more than its unbiased sum.
+    assert abs(above[Way.OWN_SUMS]) < 60 and above[Way.SURE_CELLS] < -120
+    lawless = [
+        whole_table(made.domain, made.values, None, way=way).counts
+        for way in (Way.SHIFTS, Way.SURE_CELLS, Way.OWN_SUMS)
+    ]
+    assert all((counts == lawless[0]).all() for counts in lawless)
+
+
+def test_a_mechanism_names_a_way_and_those_with_nearer_sums_keep_them() -> None:
+    ways = {name: Way(mechanisms.build(name, {}).whole_way) for name in mechanisms.names()}
+    assert {name for name, way in ways.items() if way == Way.OWN_SUMS} == {"dpcube", "multiscale"}
+    assert set(ways.values()) == {Way.OWN_SUMS, Way.SURE_CELLS}
 
 
 def test_a_total_beyond_its_own_interval_is_brought_back() -> None:

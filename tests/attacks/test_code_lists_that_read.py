@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files
-from dphist_pipeline.spec.code_lists import CodeListFolders, Decided
+from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
 from dphist_pipeline.spec.refusals import SpecError
 
 CANARY = "c4n4ry"

@@ -23,6 +23,7 @@ from unit.ledger_scenario import time_passes
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing import release as verbs
+from dphist_pipeline.releasing import sanitizing
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="copies of stores, and what they draw")
 
@@ -122,7 +123,7 @@ def killed_in(owner: Any, name: str) -> Iterator[None]:
 
 KILLS = {
     "before the witness knows of the charge": (verbs, "_vouch"),
-    "before the first draw": (verbs, "PrivateCounts"),
+    "before the first draw": (sanitizing, "PrivateCounts"),
     "as an answer is written": (Journal, "_link"),
 }
 
@@ -155,7 +156,7 @@ def test_dagster_and_the_command_line_do_not_draw_for_copies_of_one_killed_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
     attempt = Attempt(office).write()
-    with killed_in(verbs, "PrivateCounts"):
+    with killed_in(sanitizing, "PrivateCounts"):
         assert attempt.by_command().code != 0
     copy = kept(office, "copy")
     assert attempt.by_command().code == 0
@@ -319,7 +320,7 @@ def test_the_copy_that_was_not_adopted_draws_nothing_and_replays(office: Office,
 
 
 def test_what_was_charged_and_not_drawn_before_an_adoption_is_not_drawn_after_it(office: Office, draws: Draws) -> None:
-    with killed_in(verbs, "PrivateCounts"):
+    with killed_in(sanitizing, "PrivateCounts"):
         assert office.release().code != 0
     copy = kept(office, "copy")
     assert at(office, office.store, *ADOPT).code == 0

@@ -30,8 +30,8 @@ from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import plans, release, release_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import code_list_files, code_lists, query_files, row_queries
-from dphist_pipeline.spec.code_lists import CodeListFolders
+from dphist_pipeline.spec import _query_files, code_list_files, code_lists, row_queries
+from dphist_pipeline.spec.code_list_files import CodeListFolders
 from dphist_pipeline.spec.refusals import MistakesError
 from examples import mostly_soaked
 
@@ -255,7 +255,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         1,
         lambda: patch.object(plans, "ChargeRequest", half_a_charge),
     ),
-    "a message that quotes a file": ("the token", 175, lambda: patch.object(query_files, "read_rows", value_quoted)),
+    "a message that quotes a file": ("the token", 175, lambda: patch.object(_query_files, "read_rows", value_quoted)),
     "a footer that tells the number of rows": (
         "the exact count",
         1,

@@ -14,7 +14,7 @@ from declared_lists import below
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec import yaml_rules
-from dphist_pipeline.spec.figures import FiguresSpec, finest_level
+from dphist_pipeline.spec._figures import FiguresSpec
 from dphist_pipeline.spec.refusals import SpecError
 
 GROUPS = ["u", "u", "v", "v"]
@@ -52,7 +52,7 @@ def test_figures_of_fifty_thousand_places_are_compared_once_each(tmp_path: Path)
     made = spec(tmp_path, axes=[{"column": "place", "values": places}])
     figures = FiguresSpec(counts="persons", figures=tuple((line, "place", name, 1) for line, name in enumerate(places)))
     with soon(3):
-        assert finest_level(figures, made.domain.axes) == "place"
+        assert figures.finest_level(made.domain.axes) == "place"
 
 
 def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch):

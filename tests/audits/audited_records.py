@@ -24,7 +24,7 @@ from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.releasing import release, row_quality
+from dphist_pipeline.releasing import release, row_quality, sanitizing
 from dphist_pipeline.releasing.release_spec import load_spec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
@@ -113,7 +113,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(one_engine())
-        stack.enter_context(patch.object(release, "PrivateCounts", doors))
+        stack.enter_context(patch.object(sanitizing, "PrivateCounts", doors))
         stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
         stack.enter_context(patch.object(release, "refresh_catalogue", lambda attempt: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))

@@ -428,7 +428,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "sql/answering/pieces/marginal.sql",
+        "sql/answering/internals/dph_counted_by.sql",
         (MARGINALS, "answering/test_reported_answers.py"),
         (
             Mutation("AND kinds.slope IS NOT DISTINCT FROM l.slope", "", "rows come twice, with another's interval"),

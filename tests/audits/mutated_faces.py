@@ -334,7 +334,13 @@ FACES = (
     Part(
         "dphist_pipeline/planning/serving.py",
         ("planning/test_serving.py",),
-        (Mutation("if held >= full and", "if held < full and", "fixed weights where cells are nearly empty"),),
+        (
+            Mutation(
+                'if serves == "prefixes" else ()',
+                'if serves == "ranges" else ()',
+                "sums for other questions than were asked",
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/applications/synthetic_report.py",

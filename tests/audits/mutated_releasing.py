@@ -173,8 +173,8 @@ RELEASING = (
                 "published before anybody approved",
             ),
             Mutation(
-                'return spec.publish == "manual" or (charge is not None and charge.held)',
-                'return spec.publish == "manual"',
+                'return self.publish == "manual" or (charge is not None and charge.held)',
+                'return self.publish == "manual"',
                 "an edit of the spec publishes what waits",
             ),
             Mutation(
@@ -338,7 +338,7 @@ RELEASING = (
         "dphist_pipeline/releasing/sanitizing.py",
         ("mechanisms/test_foreign_mechanisms.py", "mechanisms/test_every_mechanism.py"),
         (
-            Mutation("if made.epsilon != epsilon or made", "if made", "a mechanism spends less than was charged"),
+            Mutation("if made.epsilon != self.epsilon or made", "if made", "a mechanism spends less than was charged"),
             Mutation("or made.charges != budget.charges:", "or False:", "a mechanism tells charges that it made up"),
         ),
     ),
@@ -346,9 +346,7 @@ RELEASING = (
         "dphist_pipeline/releasing/row_quality.py",
         ("unit/test_quality_spec.py", "publishing/test_quality_published.py"),
         (
-            Mutation(
-                'Budget(spec.epsilon * spec.quality.share, "', 'Budget(spec.epsilon, "', "quality for all epsilon"
-            ),
+            Mutation('Budget(epsilon, "', 'Budget(spec.epsilon, "', "quality for all epsilon"),
             Mutation('spec.neighbours == "substitute")', "False)", "half the noise of quality under substitution"),
         ),
     ),

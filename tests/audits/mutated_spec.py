@@ -234,7 +234,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/query_files.py",
+        "dphist_pipeline/spec/_query_files.py",
         ("system/test_query_files.py",),
         (
             Mutation(

@@ -35,7 +35,7 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import engines, release, release_spec
+from dphist_pipeline.releasing import engines, release_spec, sanitizing
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files, row_queries
 
@@ -148,7 +148,7 @@ def publishes_a_secret(office: Office) -> bool:
 
 
 def draws_from_two_copies(office: Office) -> bool:
-    with patch.object(release, "PrivateCounts", killed):
+    with patch.object(sanitizing, "PrivateCounts", killed):
         assert not released(office)
     copy = shutil.copytree(office.store, office.folder.with_name("copy"))
     spec = office.folder / "spec.yaml"

@@ -69,7 +69,7 @@ QUALITY_ROWS = [
 AUDIT_KEYS = [
     *["schema_version", "release", "period", "period_start", "period_end", "revision", "reason", "account"],
     *["privacy_unit", "max_rows_per_unit", "neighbours", "sensitivity"],
-    *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "axes"],
+    *["unit_columns", "unit_normalise", "allowed", "mechanism", "settings", "cells", "whole_counts", "axes"],
     *[
         "spec_digest",
         "ledger",

@@ -11,7 +11,7 @@ from office import Office
 
 from dphist_pipeline.ledger.ledger import Account, Charge
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.account_runway import AccountRunway, account_runway, runway_of
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -31,7 +31,7 @@ def told(spec: ReleaseSpec, total: str, *charges: Charge, yearly: bool = False) 
     renews = "yearly" if yearly else None
     account = Account("health", "patient", "add_remove", Fraction(total), renews, "s")  # type: ignore[arg-type]
     spent = sum((one.epsilon for one in charges), Fraction(0))
-    return runway_of(
+    return AccountRunway.by_statement(
         spec, Statement(account, 2026, account.total, spent, spent, account.total - spent, [*charges]), NOW
     )
 
@@ -147,4 +147,4 @@ def test_an_account_that_is_not_open_comes_with_the_command_for_this_spec(office
     office.opened()
     spec = spec_of(office, account="helth", privacy_unit="Patient No", neighbours="substitute")
     terms = "dphist ledger open helth --privacy-unit 'Patient No' --neighbours substitute --total EPSILON"
-    assert "Did you mean 'health'?" in account_runway(spec, None).says and terms in account_runway(spec, None).says
+    assert "Did you mean 'health'?" in AccountRunway.of(spec, None).says and terms in AccountRunway.of(spec, None).says

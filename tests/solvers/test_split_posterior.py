@@ -41,7 +41,7 @@ def by_enumeration(levels, scale, weights, most):
 
 
 def test_means_are_those_over_all_tables_of_counts(monkeypatch):
-    monkeypatch.setattr("dphist_pipeline.solvers.trees.split_posterior.ROUNDS", 0)
+    monkeypatch.setattr("dphist_pipeline.solvers.trees._halved_boxes.ROUNDS", 0)
     weights = np.full((kernels.CLASSES, kernels.LAWS), 1 / kernels.LAWS)
     for levels in ([[2, 7], [1, 2, 6, -1]], [[-1, 0], [-1, 3, 0, -2]], [[5, 1], [9, -3, 0, 0]]):
         values = [np.array(level, dtype=np.float64) for level in levels]

@@ -160,6 +160,19 @@ def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatc
 
 
 @pytest.mark.soak
+def test_the_benchmark_of_same_draws_compares_both_estimates(tmp_path, monkeypatch):
+    cells = "".join(f"{place},{40 * (place % 9 == 0)}\n" for place in range(100))
+    parquet.write_table(csv.read_csv(io.BytesIO(f"bin,count\n{cells}".encode())), tmp_path / "line.parquet")
+    monkeypatch.setenv("DPHIST_DATA", str(tmp_path))
+    found = reported("same_draws.py", tmp_path / "same.json", "--releases", "2", "--sets", "line")
+    assert [(row["workload"], row["epsilon"]) for row in found] == [
+        *(("ranges", 1), ("ranges", 0.1)),
+        *(("prefixes", 1), ("prefixes", 0.1)),
+    ]
+    assert all(0 < row["ratio"] < 3 and row["multiscale"] != row["least_squares"] for row in found)
+
+
+@pytest.mark.soak
 def test_a_hundred_releases_due_in_one_minute_are_all_done_and_none_twice(tmp_path):
     report = reported("load.py", tmp_path / "load.json", "--releases", "100")
     assert not report["late"] and report["runs"] == {"SUCCESS": 100}

@@ -25,7 +25,7 @@ from system.small_release import (
 
 from dphist_pipeline.errors import AfterCharge, DphistError
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="replays of one office; no test asks its catalogue")
@@ -87,8 +87,8 @@ def test_a_release_whose_files_and_journal_are_gone_is_not_drawn_again(project: 
 
 def test_a_version_that_makes_other_values_of_the_same_answers_publishes_none(released: Project, monkeypatch) -> None:
     released.forget("public")
-    made = release.estimate_of
-    monkeypatch.setattr(release, "estimate_of", lambda *given: replace(one := made(*given), values=one.values + 1))
+    made = MechanismRun.estimate
+    monkeypatch.setattr(MechanismRun, "estimate", lambda *given: replace(one := made(*given), values=one.values + 1))
     with refused(released, "values_differ", "Use the version of dphist-pipeline that published it"):
         released.release()
 

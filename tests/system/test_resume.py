@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from system.small_release import EPSILON, WEEK, Project, charges
@@ -11,7 +14,7 @@ from system.small_release import EPSILON, WEEK, Project, charges
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -73,6 +76,25 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
     assert {path.stem for path in journal.rglob("*.answer")} >= {
         f"quality_{what}" for what in ("rows", "failures", "units", "cut")
     }
+
+
+def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, monkeypatch) -> None:
+    """A spec that says something else meanwhile changes neither what is charged, nor what is run, nor what waits."""
+
+    def again(*_: object) -> NoReturn:
+        raise AssertionError("derived again")
+
+    spec, store = load_spec(project.spec), Store.open(project.root)
+    with project.witnessed():
+        attempt = release.begin(spec, store, WEEK, datetime.now(UTC))
+        for name in ("request_of", "run_of", "PublicationRule"):
+            monkeypatch.setattr(release, name, again)
+        monkeypatch.setattr(ReleaseSpec, "mechanism_epsilon", property(again))
+        changed = replace(attempt, spec=spec.model_copy(update={"publish": "manual", "epsilon": spec.epsilon / 2}))
+        drawn = release.draw_apart(changed, lambda: None)
+        made = release.publish_apart(drawn.attempt, drawn)
+    assert sum(Fraction(row["epsilon"]) for row in made.audit["charges"]) == project.spent() == EPSILON
+    assert charges(project) == [1]
 
 
 def test_a_replay_from_the_journal_gives_the_same_quality_table(project: Project) -> None:

@@ -19,7 +19,7 @@ from dphist_pipeline.planning.expected_quality import rows_for_quality, say_qual
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.releasing.account_runway import account_statement, runway_of, text_of_rest
+from dphist_pipeline.releasing.account_runway import AccountRunway, account_statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
 
@@ -231,7 +231,7 @@ def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "known": True,
         "total": str(statement.total),
         "left": str(statement.left),
-        "left_in_words": text_of_rest(statement),
+        "left_in_words": statement.rest,
         "releases_left": int(statement.left / spec.epsilon),
-        "lasts": runway_of(spec, statement, datetime.now(UTC)).says,
+        "lasts": AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
     }

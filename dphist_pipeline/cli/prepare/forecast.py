@@ -32,7 +32,7 @@ def forecast(
     spec: SpecArgument,
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: around the spec's."),
+        typer.Option(EPSILON, metavar="NUMBERS", help="One or several, as in 1 0.1 1/3. Default: the spec's."),
     ] = None,
     mechanism: MechanismsOption = None,
     stand_in: Annotated[
@@ -40,7 +40,7 @@ def forecast(
         typer.Option(
             metavar="COUNTS",
             help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release. "
-            "Default: the latest publication of this release, else invented shapes.",
+            "Default: the latest publication of this release or of a related one, else invented shapes.",
         ),
     ] = None,
     workload: Annotated[
@@ -62,7 +62,9 @@ def forecast(
     ] = None,
     repeat: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_REPEATS, help="Simulated releases of each. Default: 5; fewer if large."),
+        typer.Option(
+            min=1, max=MOST_REPEATS, help="Simulated releases of each table. Default: 1; up to 5 of a stand-in."
+        ),
     ] = None,
     units_by_rows: Annotated[
         str | None,
@@ -80,7 +82,11 @@ def forecast(
     ] = None,
     serves: ServesOption = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every mechanism, not the spec's and the three with the least errors.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Show every mechanism, not the spec's and the best three alone; other epsilons, bounds and periods.",
+        ),
     ] = False,
     decimals: DecimalsOption = None,
     store: StoreOption = None,
@@ -97,7 +103,7 @@ def forecast(
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
-    serving = _serving(checked, serves, records) if serves is not None else None
+    serving = _serving(checked, serves) if serves is not None else None
     if serving is not None and not as_json:
         is_own = (serving.mechanism, dict(serving.settings)) == (checked.mechanism, dict(checked.settings))
         own = "which is the spec's" if is_own else f"the spec has `{checked.mechanism}`"
@@ -112,7 +118,7 @@ def forecast(
     study = prepare(
         *(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows),
         workloads=workload or [],
-        every=every,
+        whole=every,
     )
     with progress_bar(study.steps, as_json) as step:
         found = study.run(step)
@@ -124,14 +130,12 @@ def forecast(
     print_lines(["", *found.notes()])
 
 
-def _serving(spec: ReleaseSpec, serves: Serves, records: int | None) -> Serving:
+def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
     """The mechanism that the rule names for the declared axes."""
     if (serves == "tables") != (spec.family is not None):
         have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
-    from dphist_pipeline.planning.stand_ins import RECORDS
-
-    return mechanism_for(serves, spec.domain.shape, spec.mechanism_epsilon / spec.sensitivity, records or RECORDS)
+    return mechanism_for(serves, len(spec.domain.shape))
 
 
 def _targets(written: Sequence[str]) -> dict[str, float]:

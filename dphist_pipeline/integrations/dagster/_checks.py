@@ -23,7 +23,7 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.integrations.dagster import _compared as compared
 from dphist_pipeline.integrations.dagster._periods import partitions_of
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.account_runway import runway_of
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
@@ -186,7 +186,7 @@ def copied_of(store: Store, problem: str) -> Found:
 
 
 def _account(spec: ReleaseSpec, statement: Statement) -> Found:
-    runway = runway_of(spec, statement, datetime.now(UTC))
+    runway = AccountRunway.by_statement(spec, statement, datetime.now(UTC))
     lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
     numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}

@@ -16,6 +16,9 @@ from dphist_pipeline.solvers._compiled import compiled
 Reals = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Numbers = NDArray[np.int64]
+# Of a level: first counts of windows in steps, where their entries start, noisy counts, the spread of each
+# one's noise in records (empty: not measured), and whether that is normal, not discrete Laplace.
+Nodes = tuple[Numbers, Numbers, Reals, Reals, bool]
 
 TABLED = 400  # steps; counts up to it have exact laws in a table, larger ones the law of a count near by
 NEGLIGIBLE = 1e-9  # of the largest entry of a message
@@ -102,27 +105,28 @@ def _differences(count: int, first: int, weights: Reals, step: float, line: Real
 
 
 @compiled
-def _own_evidence(node: int, nodes: tuple[Numbers, Numbers, Reals, float], step: float, out: Reals) -> None:
+def _own_evidence(node: int, nodes: Nodes, step: float, out: Reals) -> None:
     """Writes the likelihood of a node's noisy count at each count of its window, 1 at its largest; 1 without one."""
-    lows, _, values, scale = nodes
-    if scale == 0.0:
+    lows, _, values, spreads, normal = nodes
+    if values.size == 0:
         out[:] = 1.0
         return
-    least = math.inf
+    spread, least = spreads[node], math.inf
     for place in range(out.size):
-        out[place] = abs(values[node] - (lows[node] + place) * step)
+        far = abs(values[node] - (lows[node] + place) * step) / spread
+        out[place] = 0.5 * far * far if normal else far
         least = min(least, out[place])
     for place in range(out.size):
-        out[place] = math.exp((least - out[place]) / scale)
+        out[place] = math.exp(least - out[place])
 
 
 @compiled
-def _message(node: int, nodes: tuple[Numbers, Numbers, Reals, float], step: float, stored: Singles, out: Reals) -> int:
+def _message(node: int, nodes: Nodes, step: float, stored: Singles, out: Reals) -> int:
     """Writes what a node and all below it say of its count; returns the size of its window.
 
     Args:
         node: its number in its level.
-        nodes: `lows`, `starts`, noisy counts and their scale, of its level.
+        nodes: of its level.
         step: records a step.
         stored: messages of the level; empty for the last level, which has nothing below.
         out: at least as long as the window.
@@ -151,8 +155,8 @@ def _ends(message: Reals) -> tuple[int, int]:
 
 @compiled
 def upwards(
-    parents: tuple[Numbers, Numbers, Reals, float],
-    children: tuple[Numbers, Numbers, Reals, float],
+    parents: Nodes,
+    children: Nodes,
     halves: tuple[Numbers, Numbers],
     law: tuple[Reals, Reals, float],
     below: Singles,
@@ -162,7 +166,7 @@ def upwards(
     """Writes the messages of a level from those of the level below.
 
     Args:
-        parents: `lows`, `starts`, noisy counts and their scale (0: not measured), of the level.
+        parents: of the level.
         children: the same of the level below.
         halves: the left and the right child of each parent; the right one is -1 where there is none.
         law: the table of mixed laws, the weights, records a step.
@@ -223,8 +227,8 @@ def upwards(
 
 @compiled
 def downwards(
-    parents: tuple[Numbers, Numbers, Reals, float],
-    children: tuple[Numbers, Numbers, Reals, float],
+    parents: Nodes,
+    children: Nodes,
     halves: tuple[Numbers, Numbers],
     law: tuple[Reals, Reals, float],
     below: Singles,
@@ -241,9 +245,10 @@ def downwards(
         law: see `upwards`.
         below: messages of the children; empty where they are cells.
         above: messages of the parents from below, from the rest of the tree, and `peaks`.
-        results: what the rest says of each child (empty where they are cells); means of cells in steps, NaN where no
-            count fits (empty elsewhere); expected pairs of a count and its left part over their probability, shape
-            (N, l), added to; expected uses of the laws by large counts, shape (classes, laws), added to.
+        results: what the rest says of each child (empty where they are cells); means and variances of cells in steps,
+            shape (cells, 2), NaN where no count fits (empty elsewhere); expected pairs of a count and its left part
+            over their probability, shape (N, l), added to; expected uses of the laws by large counts, shape (classes,
+            laws), added to.
         learns: whether the last two are wanted.
     """
     lows, starts = parents[0], parents[1]
@@ -339,4 +344,9 @@ def downwards(
                 for place in range(end - begin):
                     mass += said[place] * own_said[place]
                     moment += said[place] * own_said[place] * (children[0][child] + place)
-                means[child] = moment / mass if mass > 0.0 else math.nan
+                mean = moment / mass if mass > 0.0 else math.nan
+                square = 0.0
+                for place in range(end - begin):
+                    away = children[0][child] + place - mean
+                    square += said[place] * own_said[place] * away * away
+                means[child, 0], means[child, 1] = mean, square / mass if mass > 0.0 else math.nan

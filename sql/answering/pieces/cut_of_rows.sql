@@ -1,4 +1,4 @@
--- The rows cut in each row of `grouped`, from the quality table: rows of `cut_of_rows`. They are told where rows and box differ
+-- The rows cut in each row of `grouped`, from the quality table: rows of `cut_of_rows`, if `cut_told` asks. They are told where rows and box differ
 -- from all cells along one axis at most, and the table has that axis. Conditions that cover all positions of an axis are none.
 -- Half widths of independent numbers are added up as their standard deviations are.
 cut_axes AS (
@@ -25,5 +25,6 @@ cut_of_rows AS (
         ON q.release = o.release AND q.period = o.period AND q.revision = o.revision AND q.statistic = 'cut'
             AND q.axis IS NOT DISTINCT FROM o.axis
             AND q.position IS NOT DISTINCT FROM coalesce(rolled.position, p.position, (g._first // o.stride) % o.size)
+    WHERE cut_told = 'yes'
     GROUP BY g.period, g._first
 ),

@@ -118,7 +118,7 @@ max({{ row }}.position) FILTER ({{ row }}.statistic = 'units') AS seen,
 
 -- The variance by chance of counts in the bins of an axis that vary apart, each with a weight; 0 if the question leaves chance out.
 {% macro chance_of(weight) -%}
-CASE WHEN {{ asked }} THEN fsum(greatest(0, a.unbiased) * {{ weight }} ORDER BY a.position) ELSE 0 END
+CASE WHEN given.with_chance THEN fsum(greatest(0, a.unbiased) * {{ weight }} ORDER BY a.position) ELSE 0 END
 {%- endmacro %}
 
 -- Half the width of an interval, with chance if the question asks for it: `reach` by the noise, and so many times the standard
@@ -230,16 +230,22 @@ CASE
     END
 {%- endmacro %}
 
+-- An argument of a macro, read from `dph_arguments`, a part of its query.
+{% macro argument(name) -%}
+(SELECT a.{{ name }} FROM dph_arguments AS a)
+{%- endmacro %}
+
 -- A macro in `internals`, asked as a table. DuckDB looks up names in a macro where the question is asked, so the name is made from
 -- that of the release, with double quotes around its parts. In: the macro's name; by the names of its arguments, columns of
--- `dph_arguments`, a part of the query that asks; `rows_by`, SQL for axes that rows are asked by, which go as text: DuckDB must know
+-- `dph_arguments`, a part of the query that asks; constants, texts by the names of arguments; `rows_by`, SQL for axes that rows are asked by, which go as text: DuckDB must know
 -- them before it reads anything, since they decide the columns.
-{% macro inner(name, arguments, release='release_name', rows_by=none) -%}
+{% macro inner(name, arguments, release='release_name', rows_by=none, constants={}) -%}
 query('FROM ' || CASE
             WHEN contains({{ release }}, '"') THEN regexp_replace({{ release }}, {{ beside(name) }})
             ELSE regexp_replace(regexp_replace({{ release }}, {{ beside(name) }}), '[^.]+', '"\0"', 'g')
         END || '(''' || replace({{ release }}, '''', '''''') || '''
-            {%- for argument, column in arguments.items() %}, {{ argument }} := (SELECT a.{{ column }} FROM dph_arguments AS a){% endfor %}
+            {%- for its_name, column in arguments.items() %}, {{ its_name }} := {{ argument(column) }}{% endfor %}
+            {%- for its_name, value in constants.items() %}, {{ its_name }} := ''{{ value }}''{% endfor %}
             {%- if rows_by %}, rows_by := ' || coalesce('''' || replace(CAST({{ rows_by }} AS VARCHAR), '''', '''''') || '''', 'NULL') || '
             {%- endif %})')
 {%- endmacro %}

@@ -3,7 +3,7 @@
 -- The table is read first, so no part of this query can hide it; nor has this part a name that a table has, which would be read
 -- as itself where there is no such table.
 dph_people AS (SELECT CAST(p AS MAP(VARCHAR, VARCHAR)) AS line FROM query_table(population_table) AS p),
-answered AS ({% include 'pieces/marginal.sql' %}),
+answered AS ({% include 'pieces/counted_by.sql' %}),
 -- The columns of the axes, by which rows are matched.
 key_columns AS (
     SELECT

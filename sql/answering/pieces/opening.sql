@@ -2,7 +2,14 @@
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
 -- all periods, and for the latest revision; named_periods, those that must be there; `answers`, if no better table
 -- of a family may answer: `asked` for the release's own, `family` for any. `boxes` is none for a question without boxes.
+-- `arguments` has the names of a macro's boxes, period and revision, which it reads by subqueries: DuckDB takes constants into every part
+-- of a query that comes from them, and a question takes a tenth longer to plan. What is asked by `inner` reads them so anyway.
+{% set period = argument('period') if arguments is defined else 'period' -%}
+{% set revision = argument('revision') if arguments is defined else 'revision' -%}
 WITH
+{% if arguments is defined -%}
+dph_arguments AS (SELECT {% for name in arguments %}{{ name }} AS {{ name }}{{ ', ' if not loop.last }}{% endfor %}),
+{% endif -%}
 -- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one.
 dph_named AS (SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)),
 -- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
@@ -19,8 +26,8 @@ dph_cells AS (
 ),
 asked_keys AS (
     SELECT
-        unnest(CAST({{ periods | default('[period]') }} AS VARCHAR[])) AS period,
-        unnest(CAST({{ revisions | default('[TRY_CAST(CAST(revision AS VARCHAR) AS BIGINT)]') }} AS BIGINT[])) AS revision,
+        unnest(CAST({{ periods | default('[' ~ period ~ ']') }} AS VARCHAR[])) AS period,
+        unnest(CAST({{ revisions | default('[TRY_CAST(CAST(' ~ revision ~ ' AS VARCHAR) AS BIGINT)]') }} AS BIGINT[])) AS revision,
         unnest({{ places | default('[1]') }}) AS place
 ),
 published AS (
@@ -53,7 +60,7 @@ period_problems AS (
                 || ' in all; others were not published, or were withdrawn)'
             FROM published
         ) AS problem
-    FROM (SELECT unnest(CAST({{ named_periods | default(periods) | default('[period]') }} AS VARCHAR[])) AS period) AS k
+    FROM (SELECT unnest(CAST({{ named_periods | default(periods) | default('[' ~ period ~ ']') }} AS VARCHAR[])) AS period) AS k
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL
     SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '
@@ -65,7 +72,7 @@ period_problems AS (
     WHERE k.revision IS NOT NULL AND k.place NOT IN (SELECT chosen.place FROM chosen)
     UNION ALL
     SELECT 'a revision is a whole number, as in revision := 1, not ' || w.revision
-    FROM (SELECT {{ written_revision | default('CAST(revision AS VARCHAR)') }} AS revision) AS w
+    FROM (SELECT {{ written_revision | default('CAST(' ~ revision ~ ' AS VARCHAR)') }} AS revision) AS w
     WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
     UNION ALL
     SELECT 'a macro takes the name of a release; ' || asked.release || coalesce(

@@ -1,8 +1,17 @@
--- The rows of dph_marginal, whole or, with `is_inner`, with what the macros around it read. In: axes, SQL for the list of names.
+-- What dph_marginal answers, and what macros around it read: one row for each combination of values of some axes or levels, whose
+-- columns these are, for each publication. Other columns begin with an underscore: `_answer` is a struct of the columns of an answer;
+-- `_variance` and `_law` are those of the noise, `_cut` is what the bound cut in each row.
+-- In: the name of the macro that asks, for its messages; `cut_told`, 'yes' if `_cut` is read; rows_by, a list of axes or levels; the
+-- other arguments of dph_marginal.
+{% set asked_by = 'asked_by' -%}
+{% set axes = 'rows_by' -%}
 {% set by = axes -%}
 {% set columns = 't.*' -%}
 {% set id = '_first' -%}
 {% set apart = 'SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked' -%}
+CREATE OR REPLACE MACRO {{ internals }}dph_counted_by(
+    release_name, asked_by, cut_told, rows_by, box, period, revision
+) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
 {% include 'pieces/boxes_asked.sql' %},
@@ -157,29 +166,24 @@ reaching AS (
 barred AS (
     {% include 'pieces/ends.sql' %}
 ),
-{% if is_cut_told is defined %}{% include 'pieces/cut_of_rows.sql' %}
-{% endif %}first_problems AS (
+{% include 'pieces/cut_of_rows.sql' %}
+first_problems AS (
     {% include 'pieces/axis_problems.sql' %}
 )
 SELECT
     grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
-    {% if is_inner is defined -%}
     barred._first, barred.cells AS _cells,
     CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
         AS _variance,
     barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
     {'noise_scale': barred.noise_scale, 'noise_variance': barred.noise_variance} AS _law,
     (SELECT a FROM (SELECT {% include 'pieces/answer.sql' %}) AS a) AS _answer,
-    {%- if is_cut_told is defined %}
-    (SELECT k FROM cut_of_rows AS k WHERE k.period = grouped.period AND k._first = grouped._first) AS _cut,
-    {%- endif %}
-    {{ end_of('grouped') }} AS _period_end
-    {%- else -%}
-    {% include 'pieces/answer.sql' %},
-    {{ days('grouped.period', end_of('grouped')) }}
-    {%- endif %}
+    CASE WHEN cut_of_rows.period IS NOT NULL THEN cut_of_rows END AS _cut,
+    chosen.period_end AS _period_end
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN (
-    grouped JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
+    grouped
+    JOIN barred ON barred.period = grouped.period AND barred._first = grouped._first
+    JOIN chosen ON chosen.period = grouped.period AND chosen.revision = grouped.revision
+    LEFT JOIN cut_of_rows ON cut_of_rows.period = grouped.period AND cut_of_rows._first = grouped._first
 ) ON true
 WHERE {% include 'pieces/no_problem.sql' %}
-ORDER BY grouped.period, grouped._first

@@ -44,6 +44,30 @@ class FiguresSpec(BaseModel):
         """The figures of a level, by value."""
         return {value: figure for _, named, value, figure in self.figures if named == level}
 
+    def finest_level(self, axes: Sequence[Axis]) -> str:
+        """The finest level that has figures.
+
+        Raises:
+            MistakesError: levels of several axes or of none, values without figures, contradictory figures.
+        """
+        names = list(dict.fromkeys(level for _, level, _, _ in self.figures))
+        known = {level for level in names if any(texts_at(axis, level) for axis in axes)}
+        for line, level, _, _ in self.figures:
+            if level not in known:
+                raise MistakesError(
+                    [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
+                )
+        holding = [axis for axis in axes if all(texts_at(axis, level) for level in names)]
+        if not holding:
+            raise MistakesError([((), "holds levels of several axes; give figures for the levels of one axis only")])
+        texts = {level: texts_at(holding[0], level) for level in names}
+        for level in names:
+            _check_values(self, level, set(texts[level]))
+        finest = max(names, key=lambda level: len(set(texts[level])))
+        for level in names:
+            _check_sums(self, finest, level, dict(zip(texts[finest], texts[level], strict=True)), texts)
+        return finest
+
 
 def read_figures(written: object, info: ValidationInfo) -> FiguresSpec:
     """Reads a file of figures by the rules of code lists.
@@ -75,31 +99,6 @@ def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
     if not (text.isascii() and text.isdecimal() and len(text) <= 13 and int(text) <= LARGEST):
         raise MistakesError([((), f"line {line}: must be a whole number from 0 to 10^12, without signs or commas")])
     return line, fields["level"], fields["value"], int(text)
-
-
-def finest_level(asked: FiguresSpec, axes: Sequence[Axis]) -> str:
-    """The finest level that has figures.
-
-    Raises:
-        MistakesError: levels of several axes or of none, values without figures, figures that contradict each other.
-    """
-    names = list(dict.fromkeys(level for _, level, _, _ in asked.figures))
-    known = {level for level in names if any(texts_at(axis, level) for axis in axes)}
-    for line, level, _, _ in asked.figures:
-        if level not in known:
-            raise MistakesError(
-                [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
-            )
-    holding = [axis for axis in axes if all(texts_at(axis, level) for level in names)]
-    if not holding:
-        raise MistakesError([((), "holds levels of several axes; give figures for the levels of one axis only")])
-    texts = {level: texts_at(holding[0], level) for level in names}
-    for level in names:
-        _check_values(asked, level, set(texts[level]))
-    finest = max(names, key=lambda level: len(set(texts[level])))
-    for level in names:
-        _check_sums(asked, finest, level, dict(zip(texts[finest], texts[level], strict=True)), texts)
-    return finest
 
 
 def _check_values(asked: FiguresSpec, level: str, values: set[str]) -> None:

@@ -1,0 +1,208 @@
+"""Mean counts of cells given noisy weighted sums of a line, where halves of a stretch may be even, uneven or empty.
+
+The counts follow the model of `split_posterior`. The sums overlap, so they fit no tree, and the mean is found in two
+steps.
+
+1. *On a tree.* Single cells are taken as they were measured, with discrete Laplace noise. In the place of the weighted
+   sums stand stand-ins: least squares estimates of the stretches of cells that are halved, with normal noise. Their
+   precisions are chosen level by level, so that least squares of cells and stand-ins has the mean variances that least
+   squares of the weighted sums has for differences of halves. The laws of splits are learned on this tree.
+2. *Stand-ins for sums.* The outcome is taken for a normal law with the same mean, and the same variances of all
+   stretches: a stretch given the one that it is half of is normal. Stand-ins are divided out, the weighted sums
+   multiplied in, and the mean of the product is the estimate. On a tree that is elimination from the cells upwards,
+   with a column for each sum, and the formula of Woodbury: O(cells · sums).
+
+Where the laws say nothing of the counts the second step gives the least squares estimate back, whatever the stand-ins.
+Where most cells are known to be empty, the sums tell of the few others, as no tree of least squares estimates can: in
+the first step the ranges of a line with 80 cells that are not empty had twice the error.
+
+A split that stand-ins tell more of than the law keeps `KEPT` of what they told: otherwise the rest would be a law of no
+variance or of a negative one.
+
+Source: ours; the second step is one of expectation propagation (Minka. Expectation propagation for approximate Bayesian
+inference. UAI 2001) between the tree and all sums together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.solvers.trees import _split_kernels as kernels
+from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes, box_sums, learned_weights
+from dphist_pipeline.solvers.trees.regular_tree import Widths
+
+Reals = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+KEPT = 0.6  # of what stand-ins told of a split, where the law and they together know less than they do
+TELLING = 1e-3  # of what is known of a level: stand-ins that tell less are left out
+FLOOR = 0.1  # steps: least standard deviation of a stretch
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Weighted sums of a line.
+
+    Attributes:
+        own: the weight of every cell by itself, shape (cells,).
+        sums: weights of the cells in each sum, shape (sums, cells), at least one sum.
+        taken: what sums take off: with noise of variance 1 in each number, least squares estimates of cells have the
+            covariance diag(1 / own²) - takenᵀ·taken; shape (sums, cells).
+        measured: the noisy numbers, first of every cell by itself, then of each sum; shape (cells + sums,).
+        scale: of the discrete Laplace noise in each number.
+        cells: their least squares estimates, shape (cells,).
+    """
+
+    own: Reals
+    sums: Reals
+    taken: Reals
+    measured: Reals
+    scale: float
+    cells: Reals
+
+    @property
+    def variance(self) -> float:
+        """About that of the noise in each number."""
+        return 2.0 * self.scale**2
+
+    def variances(self, low: Numbers, middle: Numbers, high: Numbers) -> Reals:
+        """Variance of the estimates of [low, middle) less [middle, high), in records squared.
+
+        Args:
+            low, middle, high: cells, shape (differences,).
+        """
+        taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
+        alone = np.append(0.0, np.cumsum(1.0 / self.own**2))
+        difference = 2.0 * taken[:, middle] - taken[:, low] - taken[:, high]
+        found: Reals = self.variance * (alone[high] - alone[low] - np.einsum("ij,ij->j", difference, difference))
+        return found
+
+
+def weighted_means(weighed: Weighed) -> Reals:
+    """The mean count of every cell, given noisy weighted sums of a line.
+
+    Args:
+        weighed: what was measured, of two cells or more.
+
+    Returns:
+        float64, shape (cells,); some may lie below 0, so that sums over ranges are not drawn upwards.
+    """
+    size = weighed.cells.size
+    chain: list[Widths] = [(1 << level,) for level in range((size - 1).bit_length(), -1, -1)]
+    deviations = [_deviation(weighed, width) for (width,) in chain]
+    scales = weighed.scale / weighed.own
+    stand_ins = _stand_ins(weighed, chain)
+    evidence = [*stand_ins[:-1], Evidence(weighed.measured[:size] / weighed.own, scales)]
+    boxes = HalvedBoxes.around(chain, weighed.cells, deviations, evidence, float(np.median(scales)))
+    tables = kernels.law_tables(boxes.step)
+    weights = learned_weights([boxes], tables)
+    moments: list[Reals] = []
+    of_cells, _, _ = boxes.passes(kernels.mixed_table(tables, weights), weights, False, moments)
+    means = of_cells[:, 0] * boxes.step
+    means = np.where(np.isnan(means), np.maximum(weighed.cells, 0.0), means)
+    least = (FLOOR * boxes.step) ** 2
+    spread = [
+        np.maximum(least, np.where(np.isnan(level[:, 1]), deviation**2, level[:, 1] * boxes.step**2))
+        for level, deviation in zip([*moments, of_cells], deviations, strict=True)
+    ]
+    offsets = [
+        one.noisy - sums if one.noisy.size else one.noisy
+        for one, sums in zip(stand_ins, box_sums(chain, means), strict=True)
+    ]
+    precisions = [1.0 / one.spreads**2 for one in stand_ins]
+    rest = _without_stand_ins(boxes.halves, spread, offsets, precisions, weighed.sums, least)
+    shift, answers = rest[:, 0], rest[:, 1:]
+    lacking = weighed.measured[size:] - weighed.sums @ (means + shift)
+    known = weighed.sums @ answers + weighed.variance * np.eye(len(weighed.sums))
+    found: Reals = means + shift + answers @ np.linalg.solve(known, lacking)
+    return found
+
+
+def _deviation(weighed: Weighed, width: int) -> float:
+    """Standard deviation of the least squares estimate of a stretch, the mean over all whole ones of a level."""
+    size = weighed.cells.size
+    low = np.arange(0, max(1, size - width + 1), width)
+    high = np.minimum(low + width, size)
+    return math.sqrt(max(0.0, float(weighed.variances(low, high, high).mean())))
+
+
+def _stand_ins(weighed: Weighed, chain: list[Widths]) -> list[Evidence]:
+    """Least squares estimates of stretches, level by level, with normal noise; of cells nothing.
+
+    On a tree with measured sums, the difference of the halves of a stretch of N cells has a variance of N / p, where p
+    is the sum of cells times precision over this level and all below, see `regular_tree`. So p follows from variances,
+    and precisions from its fall; p that rises on the way down is taken for constant.
+    """
+    size = weighed.cells.size
+    whole = float(weighed.variances(np.array([0]), np.array([size]), np.array([size]))[0])
+    known = [size / whole]
+    for (wide,), (width,) in pairwise(chain):
+        low = np.arange(0, max(1, size - wide + 1), wide)
+        high = np.minimum(low + wide, size)
+        known.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
+    known = np.minimum.accumulate(known).tolist()
+    found = []
+    for (width,), sums, more, less in zip(chain[:-1], box_sums(chain, weighed.cells), known, known[1:], strict=False):
+        telling = more - less > TELLING * more
+        spread = math.sqrt(width / (more - less)) if telling else 0.0
+        found.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
+    return [*found, NOTHING]
+
+
+def _without_stand_ins(
+    halves: list[tuple[Numbers, Numbers]],
+    spread: list[Reals],
+    offsets: list[Reals],
+    precisions: list[Reals],
+    sums: Reals,
+    least: float,
+) -> Reals:
+    """What is left of the normal law on the tree if stand-ins are divided out.
+
+    Up the tree, what lies below a stretch is a quadratic in how far it is from its mean: -bend/2 · d² + lines · d. The
+    left half of one that is d away is normal around part · d with the precision `sure`, and the right half is the rest.
+
+    Args:
+        halves: of each level but the last; see `HalvedBoxes`.
+        spread: variance of the stretches of each level.
+        offsets: of stand-ins from the mean, by level; empty where there are none.
+        precisions: of stand-ins, likewise.
+        sums: weights of the cells in each sum, shape (sums, cells).
+        least: variance that a stretch has anyhow.
+
+    Returns:
+        How far the mean moves, then the law's covariance times each sum's weights; shape (cells, 1 + sums).
+    """
+    bend, lines = np.zeros(sums.shape[1]), np.hstack([np.zeros((sums.shape[1], 1)), sums.T])
+    found: list[tuple[Numbers, Numbers, Reals, Reals]] = []
+    for number in range(len(halves) - 1, -1, -1):
+        left, right = halves[number]
+        pair, other = right >= 0, np.maximum(right, 0)
+        wide, one, two = spread[number], spread[number + 1][left], spread[number + 1][other] * pair
+        part = (wide + one - two) / (2.0 * wide)
+        of_left, of_right = bend[left], bend[other] * pair
+        told = -(of_left + of_right)
+        sure = np.maximum(1.0 / np.maximum(one - part**2 * wide, least / 4.0), (1.0 + KEPT) * told)
+        pivot, slope = sure - told, part * sure + of_right
+        apart = lines[left] - lines[other] * pair[:, None]
+        follows, moves = slope / pivot, apart / pivot[:, None]
+        # A stretch whose second half holds no cell is its first half.
+        follows, moves = np.where(pair, follows, 1.0), moves * pair[:, None]
+        found.append((left, right, follows, moves))
+        bend = np.where(pair, part**2 * sure + of_right - slope * follows, of_left)
+        lines = np.where(pair[:, None], lines[other] + follows[:, None] * apart, lines[left])
+        if offsets[number].size:
+            bend = bend - precisions[number]
+            lines[:, 0] -= precisions[number] * offsets[number]
+    away: Reals = lines / (max(1.0 / spread[0][0], -(1.0 + KEPT) * bend[0]) + bend[0])
+    for left, right, follows, moves in reversed(found):
+        of_left = follows[:, None] * away + moves
+        below: Reals = np.empty((left.size + int((right >= 0).sum()), away.shape[1]))
+        below[left], below[right[right >= 0]] = of_left, (away - of_left)[right >= 0]
+        away = below
+    return away

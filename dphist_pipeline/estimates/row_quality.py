@@ -230,10 +230,7 @@ def rest_in_words(
     """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
 
     Args:
-<<<<<<< HEAD
-=======
         found: the cuts of each axis; those of all rows, under None, are not heeded.
->>>>>>> refs/heads/main
         least: no smaller number is told; see `shown_below`.
         labels: what readers call the axes, by name.
     """

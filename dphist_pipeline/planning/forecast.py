@@ -28,7 +28,6 @@ from dphist_pipeline.planning._expected_errors import CELL, Expected, Forecaster
 from dphist_pipeline.planning._least_epsilon import LeastEpsilon, least_epsilon
 from dphist_pipeline.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.planning.expected_quality import notes_on_quality
-from dphist_pipeline.planning.serving import LONG_LINE
 from dphist_pipeline.planning.stand_ins import RECORDS, declared_shapes, folder_if_any, published_before, read_stand_in
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -37,6 +36,7 @@ DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
 TINY = 0.01
+LONG_LINE = 2_000  # cells
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
 # Simulated releases of each mechanism: one on each of several tables, more on the only one.
@@ -428,8 +428,9 @@ def enough_repeats(cells: int, tables: int) -> int:
 
 
 def _is_slow(contender: Contender, shape: tuple[int, ...]) -> bool:
-    """Whether a mechanism takes a minute for its weights; the rule of `serving` does not name it there, either."""
-    return contender.mechanism == "workload" and max(shape) > LONG_LINE
+    """Whether a mechanism searches long for its weights, which a release does once and a forecast many times."""
+    lines = contender.mechanism == "workload" or (contender.mechanism == "multiscale" and len(shape) == 1)
+    return lines and max(shape) > LONG_LINE
 
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:

@@ -159,13 +159,9 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         assert "not chance" in " ".join(said)
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
         assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
-    whole = facts(store, "cells")["estimate"]
-    share = facts(store, "cells", "--where", first, "--share", "")
-    assert share["share"] == "" and share["rows"][0]["estimate"] == pytest.approx(one / whole)
-    assert 0 <= share["rows"][0]["ci_lower"] < share["rows"][0]["ci_upper"] <= 1
     for blank in ("", "  "):
         refusal = str(answered(store, "cells", "--where", first, "--ratio", blank).exception)
-        assert "--ratio takes the conditions of the count below the line" in refusal and '--share ""' in refusal
+        assert "--ratio takes the conditions of the count below the line" in refusal and "is --share" in refusal
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
@@ -461,6 +457,26 @@ def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path:
         assert [line[:4] for line in said] == ["(1) ", "(2) ", "(3) "]
         assert said[0].startswith(f"(1) 7{MISSING_DAYS}") and SMOOTHED not in said[0]
         assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
+
+
+def test_a_share_is_of_all_rows_or_of_those_that_where_names(store: Store) -> None:
+    def count(*conditions: str) -> float:
+        found: float = facts(store, "cells", "--where", " and ".join(conditions))["estimate"]
+        return found
+
+    part, whole = "state = A", "age >= 18"
+    (of_all,) = facts(store, "cells", "--share", part)["rows"]
+    assert of_all["estimate"] == pytest.approx(count(part) / facts(store, "cells")["estimate"])
+    assert 0 < of_all["ci_lower"] < of_all["estimate"] < of_all["ci_upper"] < 1
+    (within,) = facts(store, "cells", "--share", part, "--where", whole)["rows"]
+    assert within["estimate"] == pytest.approx(count(part, whole) / count(whole))
+    by_age = facts(store, "cells", "--share", part, "--by", "age")["rows"]
+    of_bins = [row["part_estimate"] / row["whole_estimate"] for row in by_age]
+    assert len(by_age) > 1 and [row["estimate"] for row in by_age] == pytest.approx(of_bins)
+    assert all(0 < share < 1 for share in of_bins)
+    for blank in ("", "  "):
+        refusal = str(answered(store, "cells", "--share", blank, "--by", "age").exception)
+        assert "--share takes the conditions of the part" in refusal and "--where says within which" in refusal
 
 
 @pytest.mark.usefixtures("wide")

@@ -30,9 +30,12 @@ LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 # Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
 COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
-LAST = {"Which other spellings": "exact", "What is the table called": "", "In which language": ""}
-WHOLE = [*ANSWERS, *LAST.values()]
-USUAL = ["", "", "", "", "", "", "Novel, Film", "", "", "", "", ""]
+LAST = {
+    **{"Does the file itself write": "yes", "Which other spellings": "exact", "What is the table called": ""},
+    **{"What are the rows called": "", "What do readers call": "", "In which language": ""},
+}
+WHOLE = [*ANSWERS, "exact", "", "", "", "", ""]  # spellings, title, rows, both axes, language
+USUAL = ["", "", "", "iso", "", "", "Novel, Film", "", "", "", "", ""]
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +105,7 @@ def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
 def test_an_empty_answer_takes_the_default() -> None:
     decided, questions = asked(USUAL, "card_id,Datum,age,kind\n")
     assert decided is not None and [question.default for question in questions] == [
-        *("1", "2", "month", "iso", "3, 4", "ages", "-", "none", "cells", "3", "loans", "0.5")
+        *("1", "2", "month", "", "3, 4", "ages", "", "none", "cells", "3", "loans", "0.5")
     ]
     assert decided.spec.period == "month" and decided.spec.domain.shape == (22, 3)
 
@@ -134,6 +137,14 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         (5, "5 0 1", "stop: 0 must lie above start 5"),
         (5, "0 nan 5", "stop: "),
         (5, "young", "names one value"),
+        (5, "0 40 18 65", "sort the edges"),
+        (3, "", "needs an answer"),
+        (3, "TT.MM.JJJJ", "did you mean %d.%m.%Y?"),
+        (3, "dd.mm.yyyy", "did you mean %d.%m.%Y?"),
+        (3, "14.09.2026", "did you mean %d.%m.%Y?"),
+        (3, "1/2/2026", "did you mean %d/%m/%Y or %m/%d/%Y?"),
+        (3, "09/14/2026", "did you mean %m/%d/%Y?"),
+        (3, "yyyy-mm-dd", "did you mean iso?"),
         (5, "0-9=0, 10-19=x", "bands"),
         (6, "Novel, Novel", "values[1]: 'Novel' repeats values[0]"),
         (6, "Novel, other", "holds 'other'"),
@@ -161,6 +172,9 @@ def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str,
     [
         ("0 100 5", {"start": 0, "stop": 100, "width": 5, "below": True, "above": True}),
         ("0 1 0.1", {"start": 0, "stop": 1, "width": 0.1, "below": True, "above": True}),
+        ("0 18 40 65 100", {"edges": [0, 18, 40, 65, 100], "below": True, "above": True}),
+        ("0 18 65", {"edges": [0, 18, 65], "below": True, "above": True}),
+        ("-1.5 0 2.5 3", {"edges": [-1.5, 0, 2.5, 3], "below": True, "above": True}),
         ("a, b", {"values": ["a", "b"]}),
         ('"a, b", no', {"values": ["a, b", "no"]}),
         ("0-17=0, 18-64=18, 65+=65", {"bands": {"0-17": 0, "18-64": 18, "65+": 65}}),
@@ -176,6 +190,45 @@ def test_an_axis_is_written_as_it_was_answered(answer: str, axis: dict[str, Any]
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     assert attributes("loans.yaml")["axes"] == [{"column": "kind", **axis, "other": True}]
     assert all(len(line) < 200 for line in decided.text.splitlines())
+
+
+def test_bands_of_numbers_become_the_bins_that_were_meant() -> None:
+    bands = [*ANSWERS[:4], "3", "0-17=0, 18-64=18, 65+=65"]
+    _, questions = asked(bands, last=False)
+    asks = questions[-1]
+    assert asks.asks == "Does the file itself write '0-17' in age? yes or no" and asks.default == ""
+    assert "a number, such as 12, falls to `other`" in asks.because[0]
+    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", ""], last=False)
+    assert decided is not None and decided.spec.domain.shape == (5,)
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    (axis,) = attributes("loans.yaml")["axes"]
+    assert axis["edges"] == [0, 18, 65] and axis["below"] and axis["above"] and "bands" not in axis
+
+
+def test_back_goes_to_the_question_before_and_changes_its_answer() -> None:
+    decided, questions = asked(["back", *ANSWERS[:3], "decade", "back", "month", *ANSWERS[3:5], "back", *ANSWERS[4:]])
+    assert decided is not None and decided.spec.period == "month" and questions[1].asks == questions[0].asks
+    right, _ = asked([*ANSWERS[:2], "month", *ANSWERS[3:]])
+    assert right is not None and right.text == decided.text
+
+
+def test_a_running_number_is_no_axis_by_default_and_a_column_is_left_out_by_name_alone() -> None:
+    header = "card,Datum,lfd_nr,Barcode,age,kind,branch,language\n"
+    _, questions = asked(ANSWERS[:4], header)
+    assert questions[4].default == "5, 6, 7"
+    _, questions = asked([*ANSWERS[:4], "kind", ""], header)
+    assert questions[-1].problem == "needs an answer"
+
+
+def test_a_column_that_names_nothing_in_sql_is_asked_for_its_name() -> None:
+    header = LOANS.replace("age", "Alter").replace("kind", "Select")
+    _, questions = asked([*ANSWERS[:4], "3, 4", "0 18 65"], header)
+    assert questions[6].asks == "What is Alter called in published files?" and questions[6].default == "age"
+    assert "it is an SQL word" in questions[6].because[0]
+    answers = [*ANSWERS[:4], "3, 4", "0 18 65", "alter", "alter_jahre", "Novel, Film", "", *ANSWERS[7:]]
+    decided, questions = asked(answers, header)
+    assert "is an SQL word" in questions[7].problem and questions[9].default == "select_value"
+    assert decided is not None and [axis.name for axis in decided.spec.domain.axes] == ["alter_jahre", "select_value"]
 
 
 def test_public_lists_are_whole_and_offered_by_name_and_type() -> None:
@@ -200,7 +253,7 @@ def test_a_list_is_no_default_where_only_a_word_of_the_name_speaks_of_it() -> No
     near = {"age_group": "ages", "icd10_code": "icd10", "country_name": "countries", "country": "countries"}
     for column, name in near.items():
         _, questions = asked(ANSWERS[:5], LOANS.replace("age", column))
-        assert questions[5].default == "-" and f"The name speaks of `{name}`" in questions[5].because[-1]
+        assert questions[5].default == "" and f"The name speaks of `{name}`" in questions[5].because[-1]
     _, questions = asked(ANSWERS[:5])
     assert questions[5].default == "ages" and "The name speaks of" not in " ".join(questions[5].because)
 
@@ -250,6 +303,9 @@ def test_a_likely_outcome_is_the_default_and_buys_how_far_its_shares_move() -> N
 
 def test_a_spreadsheet_s_numbers_are_asked_for(office: Office) -> None:
     header = "\ufeff" + LOANS.replace(",", ";")
+    for end in ("ages", "0 18 40 65 100"):
+        _, questions = asked([*ANSWERS[:5], end, *ANSWERS[6:7]], header)
+        assert "Are numbers written 3,5?" in questions[-1].asks and questions[-1].default == ""
     decided, questions = asked([*ANSWERS[:7], "maybe", "yes", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.decimal_comma and questions[8].problem == "is yes or no"
     assert (decided.spec.csv_delimiter, decided.spec.csv_quote) == (";", '"')
@@ -261,7 +317,7 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     assert decided is not None and decided.spec.csv_encoding == "windows-1252"
     assert "In which encoding" in questions[7].asks and "is one of utf-8, windows-1252" in questions[8].problem
     assert 'csv_encoding: "windows-1252"' in decided.text
-    decided, _ = asked([*ANSWERS[:7], "", "", *ANSWERS[7:]], header)
+    decided, _ = asked([*ANSWERS[:7], "", "no", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.csv_encoding == "utf-8"
 
 
@@ -275,21 +331,25 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     ],
 )
 def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields: dict[str, Any]) -> None:
-    decided, questions = asked([*ANSWERS, answer, "", ""], last=False)
-    assert decided is not None and len(questions) == len(ANSWERS) + 3
+    decided, questions = asked([*ANSWERS, answer, "", "", "", "", ""], last=False)
+    assert decided is not None and len(questions) == len(ANSWERS) + 6
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     kind = {"column": "kind", "values": ["Novel", "Film"], "other": True, **fields}
     assert attributes("loans.yaml")["axes"][1] == kind
 
 
 def test_words_for_readers_are_asked_last_and_stand_in_no_digest() -> None:
-    plain, questions = asked([*ANSWERS, "exact", "", ""], last=False)
-    assert plain is not None and questions[-2].default == "Loans" and questions[-1].default == "en"
-    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", "Ausleihen nach Alter", "ru", "de"]
+    plain, questions = asked(WHOLE, last=False)
+    assert plain is not None
+    assert [one.default for one in questions[-5:]] == ["Loans", "records", "age", "kind", "en"]
+    words = ("Ausleihen nach Alter", "Ausleihen", "Alter der Leser", "")
+    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", *words, "ru", "de"]
     told, questions = asked(answers, last=False)
     assert told is not None and (told.spec.title, told.spec.language) == ("Ausleihen nach Alter", "de")
     assert told.spec.digest == plain.spec.digest and plain.spec.language is None
-    assert "stands for a category that `values` does not list" in questions[-4].problem
+    assert told.spec.counted == "Ausleihen" and "counted: Ausleihen" in told.text
+    assert [axis.label for axis in told.spec.axes] == ["Alter der Leser", ""]
+    assert "stands for a category that `values` does not list" in questions[-7].problem
     assert "language" in questions[-1].problem
 
 

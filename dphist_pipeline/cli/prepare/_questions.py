@@ -23,7 +23,10 @@ LARGE_TOTAL = 10  # e^10 is about 22,026
 
 def answered(talk: Generator[Question, str, Decided]) -> Decided:
     """What the answers of the person at the terminal make; Ctrl-C or the end of input aborts, with nothing written."""
-    out.print("Enter takes the answer in brackets; Ctrl-C ends, and nothing is written. No value of the file is read.")
+    out.print(
+        "Enter takes the answer in brackets; `back` goes to the question before; Ctrl-C ends, and nothing is written. "
+        "No value of the file is read."
+    )
     try:
         question = next(talk)
         while True:

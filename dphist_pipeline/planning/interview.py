@@ -365,10 +365,11 @@ class _Interview:
         )
 
     def ask_epsilon(self) -> Talk:
+        hidden = "is in the source" if self.answers["neighbours"] == "add_remove" else "has one value or another"
         cap, tried = self._spec({}).sensitivity, [parse_epsilon(text) for text in TRIED_EPSILONS]
         means = (
-            f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds about a unit change {odds(one)}"
-            f"{self._year(one)}"
+            f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds that a unit {hidden} change "
+            f"{odds(one)}{self._year(one)}"
             for one in tried
         )
         because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)

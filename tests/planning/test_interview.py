@@ -130,7 +130,7 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         said = " ".join(question.because)
         assert any(word in said for word in ("Rule of thumb: ", "code book", "What it means: ")), question.asks
     assert "10: ± 63" in " ".join(questions[9].because)
-    assert "0.5: a cell is told within ± 19; odds about a unit change at most 1.65 times" in " ".join(
+    assert "0.5: a cell is told within ± 19; odds that a unit is in the source change at most 1.65 times" in " ".join(
         questions[11].because
     )
     assert questions[7].said == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)

@@ -158,7 +158,7 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         head, line, *said = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
         assert "not chance" in " ".join(said)
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
-        assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
+        assert head.split() == [option[2:], "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     for blank in ("", "  "):
         refusal = str(answered(store, "cells", "--where", first, "--ratio", blank).exception)
         assert "--ratio takes the conditions of the count below the line" in refusal and "is --share" in refusal
@@ -168,7 +168,8 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
     (total,) = facts(store, "cells", "--over", "2026-03-02,2026-03-02")["rows"]
     assert total["unbiased"] == facts(store, "cells")["unbiased"]
     assert (total["first_period"], total["last_period"], total["periods"]) == ("2026-03-02", "2026-03-02", 1)
-    head, line, *_ = answered(store, "cells", "--over", "2026-03-01,2026-12-07").stdout.splitlines()
+    head, line, *said = answered(store, "cells", "--over", "2026-03-01,2026-12-07").stdout.splitlines()
+    assert "Biased by the cap; of each period, dphist quality cells tells" in " ".join(" ".join(said).split())
     assert head.split()[:4] == ["first_period", "last_period", "periods", "unbiased"]
     assert line.split()[:3] == ["2026-03-02", "2026-03-02", "1"]
     assert "only one period is published" in str(answered(store, "cells", "--changes").exception)
@@ -183,7 +184,7 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
     for rate, count in zip(rates["rows"], counts[:4], strict=True):
         assert rate["estimate"] == pytest.approx(count["estimate"] * 100 / rate["population"])
     shown = answered(store, "cells", "--by", "county", "--population", str(file)).stdout.splitlines()
-    assert shown[0].split()[:4] == ["county", "county_label", "population", "unbiased"]
+    assert shown[0].split()[:4] == ["county", "county_label", "population", "rate"]
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
         ("--population", str(file)): "--population takes --by",
@@ -220,7 +221,7 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     assert row["estimate"] == pytest.approx(sum(w * rate["estimate"] for w, rate in zip(weights, rates, strict=True)))
     head, line, *said = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
     assert "not chance" in " ".join(said)
-    assert head.split() == ["population", "unbiased", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
+    assert head.split() == ["population", "rate", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 
 @pytest.mark.parametrize("question", [["--by", "state"], []])
@@ -406,7 +407,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: Store) -> None:
     words = ("one", "--period", "2026-01-12", "--by", "age", "--compare", "two")
     head, *lines = answered(weeks, *words).stdout.splitlines()
-    assert head.split() == ["age", "unbiased", "ci_lower", "ci_upper", "cells"]
+    assert head.split() == ["age", "change", "ci_lower", "ci_upper", "cells"]
     which = ", less ".join(f"{name}, period 2026-01-12, revision 1" for name in ("one", "two"))
     assert which in lines and which in answered(weeks, *words[:3], *words[5:]).stdout.splitlines()
     one, two = (Publication.read(weeks.public / name / "period=2026-01-12" / "revision=1") for name in ("one", "two"))

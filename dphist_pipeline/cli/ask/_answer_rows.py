@@ -333,6 +333,8 @@ def print_rows(
         out.print(f"({number}) {escape(note)}")
     if limit is not None and any(one is not None and one.hides for one in told):
         said.append(commands_hide(limit))
+    if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
+        said += _cap_untold(publication.audit)
     said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
         out.print(escape(in_options(one)))
@@ -374,6 +376,20 @@ def told_once(sentence: str) -> str:
         return sentence
     first, seen, cut, rest, second, other_cut = twice.groups()
     return f"{seen}, the bound cut {cut} {first} and {other_cut} in {second}; {rest}"
+
+
+def _cap_untold(audit: Mapping[str, Any]) -> list[str]:
+    """That the bound kept rows out of counts of several periods, where no macro tells how many."""
+    from dphist_pipeline.estimates import notes
+    from dphist_pipeline.publishing.published_files import QUALITY
+
+    if audit.get("privacy_unit") == "row" or audit.get("model") == "local":
+        return []
+    if QUALITY in audit["files"]:
+        return [
+            f"Biased by the cap; of each period, dphist quality {audit['release']} tells how many rows the bound cut."
+        ]
+    return [_as_sentence(notes.CAP_UNKNOWN)]
 
 
 def _as_sentence(words: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,22 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 def per_period(spec: ReleaseSpec) -> str:
     """The unit of time of a release: its period, or `release` if it has no periods."""
     return "release" if spec.period == "none" else spec.period
+
+
+def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
+    """The commands that look at the latest finished period of a release and publish it.
+
+    Args:
+        named: the file of the spec, quoted for a shell.
+    """
+    day = "" if spec.period == "none" else f" --period {spec.latest_period(datetime.now(UTC)).key}"
+    return [f"dphist look {named}{day}", f"dphist release {named}{day}"]
+
+
+def told_before_release(spec: ReleaseSpec) -> str:
+    """Why to look before a first release, and which period the commands of `next_of_period` name."""
+    other = "" if spec.period == "none" else " The period is the latest finished one; name another by its first day."
+    return f"`look` shows an operator whether dates and values are read as meant, before anything is paid.{other}"
 
 
 def promise(spec: ReleaseSpec) -> str:
@@ -107,6 +124,7 @@ def print_release(
         says: what changed suddenly since the periods before; see `past_periods`.
         warning: what to know of the spec; empty for nothing.
     """
+    from dphist_pipeline.answering.doubts import doubts_of_publication
     from dphist_pipeline.releasing.locations import store_folder
 
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
@@ -122,10 +140,8 @@ def print_release(
         }
     )
     print_warning(warning)
-    if audit.get("total_holds_zero"):
-        out.print(
-            "[yellow]![/] The interval of the total holds 0: these numbers are like those of a period without records."
-        )
+    for doubt in doubts_of_publication(path, audit):
+        out.print(f"[yellow]![/] {escape(doubt)}")
     if says:
         out.print(f"[yellow]![/] Compared with the periods before: {escape(says)}")
     root = path.parents[3]

@@ -7,6 +7,7 @@ that leaves it holds what a record held. Nothing but `releasing.looking` may imp
 
 from __future__ import annotations
 
+import math
 import os
 import unicodedata
 from collections.abc import Iterator
@@ -156,6 +157,10 @@ def _label(axis: Axis, place: int) -> str:
     lower, upper = (ends[place] for ends in axis.bounds)
     if isinstance(axis, CalendarAxis) and np.isfinite([lower, upper]).all():
         return f"{day_of(lower)} to {day_of(upper)}"
+    if math.isinf(upper):
+        return f"{lower:g} or more" if axis.closed == "left" else f"above {lower:g}"
+    if math.isinf(lower):
+        return f"below {upper:g}" if axis.closed == "left" else f"{upper:g} or less"
     return f"{lower:g} to {upper:g}"
 
 

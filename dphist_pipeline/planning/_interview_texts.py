@@ -17,13 +17,14 @@ MOST_TEXTS = 4
 LONGEST_FLOW = 110  # signs of an axis on one line
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BEFORE_AXES = (
-    *("title", "language", "source", "csv_delimiter", "csv_quote", "csv_encoding", "decimal_comma"),
+    *("title", "language", "counted", "source", "csv_delimiter", "csv_quote", "csv_encoding", "decimal_comma"),
     *("privacy_unit", "max_rows_per_unit"),
     *("neighbours", "epsilon", "account", "quality", "mechanism", "settings", "tables"),
 )
 _AFTER_AXES = ("period", "period_column", "period_format", "time_zone")
 _COMMENTS = {
     "title": "for people; may change at any time",
+    "counted": "what readers call the rows",
     "privacy_unit": "who is protected",
     "max_rows_per_unit": "so many rows of one unit count in a period",
     "neighbours": "hides whether a unit is present at all",
@@ -31,7 +32,7 @@ _COMMENTS = {
     "quality": "what the bound cuts",
     "time_zone": "of the periods, as Europe/Brussels",
 }
-_NUMBERS = ("start", "stop", "width", "epsilon")
+_NUMBERS = ("start", "stop", "width", "edges", "epsilon")
 
 UNIT = "Who is protected? A column, several with commas between, or `row`"
 WHY_UNIT = (
@@ -47,10 +48,19 @@ WHY_LENGTH = (
     "Noise is the same for each table, and a longer period has more rows: a quarter has 13 times those of a week.",
     "Rule of thumb: the longest that readers can wait for.",
 )
-WHY_FORMAT = (
-    "A date that does not parse falls into no period, and the period is paid for all the same.",
-    "`iso` is 2026-09-14; %d.%m.%Y is 14.09.2026; %d/%m/%Y is 14/09/2026. Look it up in the code book.",
-)
+_FORMATS = ("`%d.%m.%Y` is 14.09.2026", "`iso` is 2026-09-14", "`%d/%m/%Y` is 14/09/2026")
+
+
+def why_format(of_spreadsheet: bool) -> tuple[str, ...]:
+    """What to know before saying how dates are written, the likelier form first."""
+    first, iso, *rest = _FORMATS
+    forms = (first, iso, *rest) if of_spreadsheet else (iso, first, *rest)
+    return (
+        "A date that does not parse falls into no period, and the period is paid for all the same.",
+        f"{'; '.join(forms)}. Look it up in the code book.",
+    )
+
+
 COLUMNS = "Which columns do readers need? Numbers or names, with commas between"
 WHY_COLUMNS = (
     "Each becomes an axis. Every combination is a cell with noise of its own: cells multiply, and rows do not.",
@@ -60,10 +70,10 @@ WHY_AXIS = (
     "Take bins, bounds and categories from a code book, a law or a map, never from the records: a bound that is taken "
     "from them tells of the person at the bound."
 )
-_BINS = "  `0 100 5`: numbers, in bins from 0 to 100 by 5"
+_BINS = "  `0 100 5`: numbers, in bins from 0 to 100 by 5;   `0 18 40 65 100`: numbers, in bins by their edges"
 _CATEGORIES = '  `book, film`: categories ("a, b" in quotes holds a comma)'
 _OTHER_FORMS = (
-    "  `0-17=0, 18-64=18, 65+=65`: bands that are text in the file, with their lower ends",
+    "  `0-17=0, 18-64=18, 65+=65`: only where the file itself writes 0-17, as text: bands, with their lower ends",
     "  `2026-01-01 2027-01-01 month`: days       `-`: no axis",
 )
 NUMBERS_FIRST, TEXTS_FIRST = (_BINS, _CATEGORIES, *_OTHER_FORMS), (_CATEGORIES, _BINS, *_OTHER_FORMS)
@@ -83,8 +93,20 @@ WHY_LANGUAGE = (
     "Sentences, days and numbers of cards, pages and pictures; it may change at any time.",
     "Rule of thumb: that of the readers; the words of your columns and categories stay as you wrote them.",
 )
+COUNTED = "What are the rows called that are counted?"
+WHY_COUNTED = (
+    "Cards and pages say 1,204 loans; it is in no digest, and may change at any time.",
+    "Rule of thumb: the word that readers use, in the plural: loans, visits, persons.",
+)
+WHY_LABEL = (
+    "Cards, pictures and pages say it; published columns keep their name.",
+    "Rule of thumb: the words that readers use, in their language: age, kind of medium.",
+)
 DECIMALS = "Are numbers written 3,5? yes or no"
-WHY_DECIMALS = ("Fields are parted by semicolons, as by spreadsheets where 3,5 is a number; 3.5 would then be none.",)
+WHY_DECIMALS = (
+    "Fields are parted by semicolons, as by spreadsheets where 3,5 is a number; 3.5 would then be none.",
+    "Rule of thumb: yes, if a spreadsheet wrote the file. Whole numbers are read either way.",
+)
 OUTCOME = "Which axis is an outcome, such as readmitted, died, paid late? At most two, or `none`"
 WHY_OUTCOME = (
     "The cap cuts units with many rows, so it moves shares of whatever makes people come again.",
@@ -108,6 +130,23 @@ WHY_EPSILON = (
     "Epsilon bounds how much the table may tell about one unit; the epsilons of all periods add up.",
     "Rule of thumb: 1 or less for all that is ever said is strict; others published a day at 2.64, a birth at 9.98.",
 )
+
+
+def why_bands(first: str) -> tuple[str, ...]:
+    """Why it is asked whether bands are text in the file."""
+    return (
+        f"yes: the text {first} is a band, and a number, such as 12, falls to `other`. no: the file holds numbers, and "
+        "the lower ends become the edges of bins.",
+        "Look it up in the code book: where it is wrong, every row is `other`, and paid for.",
+    )
+
+
+def why_name(column: str) -> tuple[str, ...]:
+    """Why a published column needs a name of its own."""
+    return (
+        f"{column} cannot stand in SQL without quotes: it is an SQL word, or not of letters a to z, digits and _.",
+        "Rule of thumb: a plain word in lower case that tells what it is, such as age.",
+    )
 
 
 def nothing_to_publish(named: str) -> Refused:
@@ -205,7 +244,8 @@ def _value(name: str, value: Any) -> str:
         inside = name if name == "bands" else ""
         return f"{{{', '.join(f'{yaml_text(key)}: {_value(inside or key, inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(_value('', inner) for inner in value)}]"
+        inside = name if name == "edges" else ""
+        return f"[{', '.join(_value(inside, inner) for inner in value)}]"
     if isinstance(value, bool):
         return str(value).lower()
     plain = name in (*_NUMBERS, "bands") and isinstance(value, str) and _NUMBER.fullmatch(value)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
+from dphist_pipeline.spec.sources import EVERY_ROW
 
 MOST_SHARE = Fraction(1, 2)
 
@@ -33,6 +34,24 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
         return ""
     fewer = f"where a {per} holds fewer than {needed:,} rows, and little below {2 * needed:,}"
     return f"tells nothing of {_what(spec)} {fewer}"
+
+
+def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
+    """From how many rows on a quality table would tell something, where a spec has none; in a sentence.
+
+    Args:
+        per: what a period is called.
+    """
+    # Other engines buy no quality table, and where each row is a unit the bound cuts nothing.
+    if spec.quality is not None or spec.engine != "duckdb" or spec.privacy_unit == EVERY_ROW:
+        return []
+    bought = spec.with_usual_quality()
+    assert bought.quality is not None
+    field = f"`quality: {{share: {bought.quality.share}, rows: {bought.quality.rows}}}`"
+    needed = rows_for_quality(bought)
+    return [
+        f"{field} would tell {_what(bought)} where a {per} holds {needed:,} rows or more; with fewer, do without it."
+    ]
 
 
 def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False) -> list[str]:

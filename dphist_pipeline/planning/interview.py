@@ -21,23 +21,27 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
+from dphist_pipeline.planning._date_forms import formats_meant
 from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
-from dphist_pipeline.planning.drafting import MOST_AXES, as_words, outcome_of, roles_of
+from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, spec_from_attributes
+from dphist_pipeline.spec import words
 from dphist_pipeline.spec.loading import folder_of_spec
 from dphist_pipeline.spec.numbers import parse_epsilon
 from dphist_pipeline.spec.refusals import SpecError
-from dphist_pipeline.spec.sources import EVERY_ROW, ISO
+from dphist_pipeline.spec.sources import EVERY_ROW
 from dphist_pipeline.spec.words import OPEN
 from dphist_pipeline.spec.yaml_rules import read_yaml
 from dphist_pipeline.tidying import STEPS
 
-NONE, LEFT_OUT, EXACT, TIDY = "none", "-", "exact", "tidy"
+NONE, LEFT_OUT, EXACT, TIDY, BACK = "none", "-", "exact", "tidy", "back"
+YES, NO = "yes", "no"
+LIKELY_AXES = 3  # as the rule of thumb beside the question
 WEEKLY_EPSILON = "0.1"  # a year of weeks takes 53 times as much
 USUAL_CAP, USUAL_EPSILON, USUAL_ROWS_SEEN = 3, "0.5", 10
 TRIED_CAPS, TRIED_EPSILONS = (1, 3, 10), ("0.1", "0.5", "1", "2")
@@ -49,6 +53,11 @@ LENGTHS = ("week", "month", "quarter", "year")
 # An axis is known by the question.
 _PLACE = re.compile(r"^attributes\.(axes\[\d+\]\.?)?")
 _BINS = re.compile(r"(\S+)\s+(\S+)\s+(\S+)")
+_EDGES = re.compile(r"-?\d+(\.\d+)?(\s+-?\d+(\.\d+)?){2,}", re.ASCII)
+# A number of each row by itself: no axis that anybody needs.
+_RUNNING = re.compile(
+    r"(^|_)(nr|no|nummer|number|num|lfd|lfdnr|lfdn|seq|sequence|index|zeile|row|barcode|signatur)(_|$)"
+)
 
 Answers = Mapping[str, object]
 Talk = Generator["Question", str, None]
@@ -95,7 +104,7 @@ class Decided:
 def interview(
     release: str, output: Path, named: str, layout: Layout, advise: Advise, mechanism: str = ""
 ) -> Generator[Question, str, Decided]:
-    """Asks for all that a spec needs; is sent one answer for each question.
+    """Asks for all that a spec needs; is sent one answer for each question, or `back` for the question before.
 
     Args:
         named: the source as given on the command line.
@@ -104,7 +113,32 @@ def interview(
     Raises:
         Refused: a spec cannot name the source, or no column can be used.
     """
-    talk = _Interview(release, output, named, layout, advise)
+
+    def begun() -> Generator[Question, str, Decided]:
+        return _questions(_Interview(release, output, named, layout, advise), mechanism)
+
+    taken: list[str] = []
+    talk = begun()
+    question = next(talk)
+    while True:
+        answer = yield question
+        if answer.strip() == BACK:
+            # The same answers make the same questions again.
+            taken, talk = taken[:-1], begun()
+            question = next(talk)
+            for earlier in taken:
+                question = talk.send(earlier)
+            continue
+        try:
+            question = talk.send(answer)
+        except StopIteration as end:
+            decided: Decided = end.value
+            return decided
+        if not question.problem:
+            taken.append(answer)
+
+
+def _questions(talk: _Interview, mechanism: str) -> Generator[Question, str, Decided]:
     yield from talk.ask_unit()
     yield from talk.ask_period()
     yield from talk.ask_axes()
@@ -181,8 +215,10 @@ class _Interview:
         column = next(one for one in free if one.name == self.answers["period_column"])
         if column.kind == "date":
             return
-        asked = Question(f"How are dates written in {comment_text(column.name)}?", texts.WHY_FORMAT, ISO)
-        yield from self._ask(asked, lambda answer: {"period_format": answer})
+        # No default: a wrong one leaves every row out, and the period is paid for.
+        why = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
+        asked = Question(f"How are dates written in {comment_text(column.name)}?", why)
+        yield from self._ask(asked, _date_format)
 
     def ask_axes(self) -> Talk:
         while not self.answers.get("axes"):
@@ -195,8 +231,10 @@ class _Interview:
             yield from self._ask(
                 Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}
             )
-        if self.layout.delimiter == ";" and any("start" in axis for axis in self._axes):
-            yield from self._ask(Question(texts.DECIMALS, texts.WHY_DECIMALS, "no"), _decimal_comma)
+        if self.layout.delimiter == ";" and any({"start", "edges"} & {*axis} for axis in self._axes):
+            yield from self._ask(
+                Question(texts.DECIMALS, texts.WHY_DECIMALS), lambda answer: {"decimal_comma": _is_yes(answer)}
+            )
         axes = self._spec({}).domain.axes
         shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in axes)
         self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
@@ -206,7 +244,8 @@ class _Interview:
         free = [column for column in self.usable if column.name not in taken]
         if not free:
             raise texts.nothing_to_publish(self.named)
-        likely = [column for column in self.roles.others if column in free][:MOST_AXES] or free[:1]
+        others = [column for column in self.roles.others if column in free]
+        likely = [column for column in others if not _RUNNING.search(as_words(column))][:LIKELY_AXES]
         listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
         asked = Question(
             texts.COLUMNS, (f"columns: {listed}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
@@ -223,7 +262,7 @@ class _Interview:
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
-        forms = texts.NUMBERS_FIRST if column.kind == "number" or fitting == "ages" else texts.TEXTS_FIRST
+        forms = texts.NUMBERS_FIRST if column.kind == "number" or near == "ages" else texts.TEXTS_FIRST
         because: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
         if near and not fitting:
             because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
@@ -231,11 +270,41 @@ class _Interview:
         def read(answer: str) -> Answers:
             if answer == LEFT_OUT:
                 return {}
-            name = self._published_name(column, answer, [axis.get("name", axis["column"]) for axis in self._axes])
-            return {"axes": [*self._axes, {"column": column.name, **name, **_axis(answer, column), "other": True}]}
+            return {"axes": [*self._axes, self._named(column, _axis(answer, column), answer)]}
 
-        asked = Question(f"Which values has {comment_text(column.name)}?", because, fitting or LEFT_OUT)
-        yield from self._ask(asked, read)
+        before = len(self._axes)
+        yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", because, fitting), read)
+        if len(self._axes) > before:
+            yield from self._ask_bands(column)
+            yield from self._ask_name(column)
+
+    def _ask_bands(self, column: Column) -> Talk:
+        """Whether bands are text in the file, or numbers were meant, whose every row would be `other`."""
+        *axes, axis = self._axes
+        if "bands" not in axis:
+            return
+        first = next(iter(axis["bands"]))
+
+        def read(answer: str) -> Answers:
+            if _is_yes(answer):
+                return {}
+            edges = list(axis["bands"].values())
+            if len(edges) < 2:
+                raise ValueError("is yes: one lower end makes no bins of numbers")
+            bins = {"edges": edges, "below": True, "above": True}
+            return {"axes": [*axes, {**{n: v for n, v in axis.items() if n != "bands"}, **bins}]}
+
+        asks = f"Does the file itself write {comment_text(first)} in {comment_text(column.name)}? yes or no"
+        yield from self._ask(Question(asks, texts.why_bands(comment_text(first))), read)
+
+    def _ask_name(self, column: Column) -> Talk:
+        """What the published column of an axis is called, where the column's own name gives none."""
+        *axes, axis = self._axes
+        if name_field(column.name) != [f"name: {OPEN}"] or "name" not in axis:
+            return
+        why = texts.why_name(comment_text(column.name))
+        asked = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
+        yield from self._ask(asked, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
 
     def ask_outcome(self) -> Talk:
         by_row = self.answers["privacy_unit"] == EVERY_ROW
@@ -296,10 +365,11 @@ class _Interview:
         )
 
     def ask_epsilon(self) -> Talk:
+        hidden = "is in the source" if self.answers["neighbours"] == "add_remove" else "has one value or another"
         cap, tried = self._spec({}).sensitivity, [parse_epsilon(text) for text in TRIED_EPSILONS]
         means = (
-            f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds about a unit change {odds(one)}"
-            f"{self._year(one)}"
+            f"  {as_text(one)}: a cell is told within ± {_within(one, cap):,}; odds that a unit {hidden} change "
+            f"{odds(one)}{self._year(one)}"
             for one in tried
         )
         because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
@@ -328,6 +398,19 @@ class _Interview:
     def ask_words(self) -> Talk:
         title = self.release.replace("_", " ").capitalize()
         yield from self._ask(Question(texts.TITLE, texts.WHY_TITLE, title), lambda answer: {"title": answer})
+        asked = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
+        # Each default is what an unset field says.
+        yield from self._ask(asked, lambda answer: {} if answer == "records" else {"counted": answer})
+        for place, axis in enumerate(self._axes):
+            name, column = axis.get("name", axis["column"]), axis["column"]
+
+            def read(answer: str, place: int = place, name: str = name) -> Answers:
+                axes = self._axes
+                axes[place] = {**axes[place], **({} if answer == name else {"label": answer})}
+                return {"axes": axes}
+
+            asks = f"What do readers call the axis {comment_text(name)}?"
+            yield from self._ask(Question(asks, texts.WHY_LABEL, " ".join(column.replace("_", " ").split())), read)
         asked = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
         # English is the default, and stays unsaid: the office may have another one.
         yield from self._ask(asked, lambda answer: {} if answer == "en" else {"language": answer})
@@ -384,12 +467,18 @@ class _Interview:
         found: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
         return found | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
 
+    def _named(self, column: Column, values: Mapping[str, object], answer: str) -> dict[str, object]:
+        """An axis with its column, and the name of its published one where that is another."""
+        taken = [axis.get("name", axis["column"]) for axis in self._axes]
+        name = self._published_name(column, answer, taken)
+        return {"column": column.name, **name, **values, "other": True}
+
     def _published_name(self, column: Column, answer: str, taken: Sequence[str]) -> dict[str, str]:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
         named = name_field(column.name)
         name = named[0].removeprefix("name: ") if named else column.name
-        usual = USUAL_NAMES.get(answer, f"axis_{self._number_of(column)}")
-        name = usual if name == OPEN else name
+        plain = words.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
+        name = USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain) if name == OPEN else name
         name = f"{name}_{self._number_of(column)}" if name in taken else name
         return {} if name == column.name else {"name": name}
 
@@ -460,30 +549,46 @@ def _spellings(answer: str) -> dict[str, object]:
     return tidy | ({"spellings": {text.strip(): value.strip() for text, _, value in pairs}} if pairs else {})
 
 
-def _decimal_comma(answer: str) -> Answers:
-    if answer not in ("yes", "no"):
+def _is_yes(answer: str) -> bool:
+    if answer not in (YES, NO):
         raise ValueError("is yes or no")
-    return {"decimal_comma": answer == "yes"}
+    return answer == YES
+
+
+def _date_format(answer: str) -> Answers:
+    meant = formats_meant(answer)
+    if meant:
+        raise ValueError(f"did you mean {' or '.join(meant)}? %d is the day, %m the month, %Y the year")
+    return {"period_format": answer}
 
 
 def _axis(answer: str, column: Column) -> dict[str, object]:
-    """The fields of an axis: bins, categories, bands as text with their lower ends, days, or a public list."""
+    """The fields of an axis: bins, edges, categories, bands as text with their lower ends, days, or a public list."""
     if answer in LISTS:
         return {**LISTS[answer]}
     parts = _listed(answer)
     bins = _BINS.fullmatch(answer)
+    ends = answer.split()
+    # Three numbers are start, stop and width, unless the last one is no width.
+    if _EDGES.fullmatch(answer) and (len(ends) > 3 or Fraction(ends[2]) > Fraction(ends[1]) > Fraction(ends[0])):
+        uneven: dict[str, object] = {"edges": ends, "below": True, "above": True}
+        whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, ends))
+        return {**uneven, "whole": True} if whole else uneven
     if bins and "," not in answer and "=" not in answer and not any(map(_is_day, bins.groups())):
         start, stop, width = bins.groups()
-        ends: dict[str, object] = {"start": start, "stop": stop, "width": width, "below": True, "above": True}
+        even: dict[str, object] = {"start": start, "stop": stop, "width": width, "below": True, "above": True}
         whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, bins.groups()))
-        return {**ends, "whole": True} if whole else ends
+        return {**even, "whole": True} if whole else even
     if bins and _is_day(bins[1]) and _is_day(bins[2]):
         return {"calendar": bins[3], "start": bins[1], "stop": bins[2]}
     if parts and all("=" in part for part in parts):
         pairs = [part.rpartition("=") for part in parts]
         return {"bands": {text.strip(): end.strip() for text, _, end in pairs}}
     if len(parts) < 2:
-        raise ValueError("names one value; write bins as `0 100 5`, or categories with commas between")
+        raise ValueError(
+            "names one value; write bins as `0 100 5`, uneven ones by their edges as `0 18 40 65 100`, or categories "
+            "with commas between"
+        )
     return {"values": parts}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import Compared, compare_estimate
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
@@ -30,10 +31,12 @@ class Judgement:
     Attributes:
         holds_zero: whether the interval of the total holds 0.
         compared: with the periods before.
+        undeclared: which axes are nearly all `other`, in words; empty for none.
     """
 
     holds_zero: bool
     compared: Compared
+    undeclared: str = ""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -44,7 +47,8 @@ class Judgement:
     @property
     def doubt(self) -> str:
         """Why a person should look, without numbers; empty if nothing is odd."""
-        return "; ".join([*([MAY_BE_EMPTY] if self.holds_zero else []), *filter(None, [self.compared.hint])])
+        empty = MAY_BE_EMPTY if self.holds_zero else self.undeclared
+        return "; ".join(filter(None, [empty, self.compared.hint]))
 
 
 def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgement:
@@ -57,7 +61,7 @@ def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgemen
     first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
-    return Judgement(total.ci_lower <= 0, compare_estimate(public, facts, made))
+    return Judgement(total.ci_lower <= 0, compare_estimate(public, facts, made), doubt_of_estimate(made))
 
 
 def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +18,11 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.refusals import shortened
 
-MOST_SHOWN = 5
+MOST_SHOWN, MOST_COMPARED = 5, 10_000
+_WEIGHTY = (
+    *("epsilon", "neighbours", "privacy_unit", "max_rows_per_unit", "account", "quality", "mechanism", "settings"),
+    *("decimal_comma", "period_format", "csv_encoding", "source", "source_sql", "period", "period_column", "axes"),
+)
 LONGEST_SHOWN = 60
 UNSET = "its default"
 
@@ -47,7 +52,10 @@ def keep_signed(store: Store, spec: ReleaseSpec) -> None:
 
 
 def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
-    """The first fields in which a spec differs from the one that an operator signed for; empty if none was kept."""
+    """The fields in which a spec differs from the one that an operator signed for; empty if none was kept.
+
+    In order of weight: epsilon and who is protected, what the numbers are of, then all others.
+    """
     with suppress(OSError, ValueError, RecursionError):  # the file is an operator's
         return _changes(json.loads(_signed(store, spec).read_bytes()), spec)
     return []
@@ -58,12 +66,19 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
     with suppress(OSError, ValueError):
         kept = json.loads(_place(store, digest).read_bytes())
         if sha256(kept) == digest:
-            return _changes(kept, spec)
+            return _changes(kept, spec)[:MOST_SHOWN]
     return []
 
 
 def _changes(kept: Any, spec: ReleaseSpec) -> list[Change]:
-    return list(islice(_differences("", kept, json.loads(canonical_json(spec.digested()))), MOST_SHOWN))
+    found = _differences("", kept, json.loads(canonical_json(spec.digested())))
+    return sorted(islice(found, MOST_COMPARED), key=_weight)
+
+
+def _weight(change: Change) -> int:
+    """The place of a change among others, by the field that it is in."""
+    field = re.split(r"[.\[]", change[0], maxsplit=1)[0]
+    return _WEIGHTY.index(field) if field in _WEIGHTY else len(_WEIGHTY)
 
 
 def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:

@@ -43,6 +43,7 @@ from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 
 CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
+MOST_CHANGES = 8  # told of a spec since it was signed for
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -279,10 +280,13 @@ def changed_since_signed(spec: ReleaseSpec, store: Store) -> str:
     changes = changes_since_signed(store, spec)
     if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
         return ""
-    told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes)
+    told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
+    told += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
     return (
         f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a change "
-        "costs nothing, and after it a revision. Show the spec as it is to an operator first."
+        "costs nothing, and after it a revision. First show an operator the spec "
+        "as it is: dphist check --explain SPEC. What of it is not allowed yet is shown and signed by: dphist ledger "
+        "allow --for SPEC."
     )
 
 

@@ -28,7 +28,15 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import day_not_before
-from dphist_pipeline.spec._quality import Quality, QualitySpec, checked, refuse_untold
+from dphist_pipeline.spec._quality import (
+    DEFAULT_ROWS,
+    DEFAULT_SHARE,
+    MOST_ROWS,
+    Quality,
+    QualitySpec,
+    checked,
+    refuse_untold,
+)
 from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
 from dphist_pipeline.spec._tables import MECHANISM as TABLES
@@ -55,8 +63,7 @@ _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 
 UNSEEN_CUT = (
     "`max_rows_per_unit` keeps rows out of the counts, and nothing will tell how many, nor of which kind: shares may "
-    "be biased unseen. `quality: {share: 1/20, by: [AXIS]}` spends a twentieth of epsilon on that; with it, "
-    "`check` says how many rows it needs to tell anything."
+    "be biased unseen."
 )
 
 Neighbours = Literal["add_remove", "substitute"]
@@ -344,8 +351,12 @@ class DeclaredRelease(EngineField):
         found += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return found
-        # Other engines buy no quality table.
-        return [*found, UNSEEN_CUT if self.engine == "duckdb" else UNSEEN_CUT.partition(" `quality:")[0]]
+        return [*found, UNSEEN_CUT]
+
+    def with_usual_quality(self) -> Self:
+        """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
+        seen = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
+        return self.model_copy(update={"quality": QualitySpec(share=DEFAULT_SHARE, rows=seen)})
 
     @property
     def text_format(self) -> str | None:

@@ -158,21 +158,18 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         head, line, *said = answered(store, "cells", "--where", first, option, second).stdout.splitlines()
         assert "not chance" in " ".join(said)
         assert ("The bound cut about 40 rows" in " ".join(" ".join(said).split())) == (option == "--ratio")
-        assert head.split() == ["unbiased", "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
-    whole = facts(store, "cells")["estimate"]
-    share = facts(store, "cells", "--where", first, "--share", "")
-    assert share["share"] == "" and share["rows"][0]["estimate"] == pytest.approx(one / whole)
-    assert 0 <= share["rows"][0]["ci_lower"] < share["rows"][0]["ci_upper"] <= 1
+        assert head.split() == [option[2:], "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     for blank in ("", "  "):
         refusal = str(answered(store, "cells", "--where", first, "--ratio", blank).exception)
-        assert "--ratio takes the conditions of the count below the line" in refusal and '--share ""' in refusal
+        assert "--ratio takes the conditions of the count below the line" in refusal and "is --share" in refusal
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
     (total,) = facts(store, "cells", "--over", "2026-03-02,2026-03-02")["rows"]
     assert total["unbiased"] == facts(store, "cells")["unbiased"]
     assert (total["first_period"], total["last_period"], total["periods"]) == ("2026-03-02", "2026-03-02", 1)
-    head, line, *_ = answered(store, "cells", "--over", "2026-03-01,2026-12-07").stdout.splitlines()
+    head, line, *said = answered(store, "cells", "--over", "2026-03-01,2026-12-07").stdout.splitlines()
+    assert "Biased by the cap; of each period, dphist quality cells tells" in " ".join(" ".join(said).split())
     assert head.split()[:4] == ["first_period", "last_period", "periods", "unbiased"]
     assert line.split()[:3] == ["2026-03-02", "2026-03-02", "1"]
     assert "only one period is published" in str(answered(store, "cells", "--changes").exception)
@@ -187,7 +184,7 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
     for rate, count in zip(rates["rows"], counts[:4], strict=True):
         assert rate["estimate"] == pytest.approx(count["estimate"] * 100 / rate["population"])
     shown = answered(store, "cells", "--by", "county", "--population", str(file)).stdout.splitlines()
-    assert shown[0].split()[:4] == ["county", "county_label", "population", "unbiased"]
+    assert shown[0].split()[:4] == ["county", "county_label", "population", "rate"]
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
         ("--population", str(file)): "--population takes --by",
@@ -224,7 +221,7 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     assert row["estimate"] == pytest.approx(sum(w * rate["estimate"] for w, rate in zip(weights, rates, strict=True)))
     head, line, *said = answered(store, "cells", "--standardise", "county", *given).stdout.splitlines()
     assert "not chance" in " ".join(said)
-    assert head.split() == ["population", "unbiased", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
+    assert head.split() == ["population", "rate", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 
 @pytest.mark.parametrize("question", [["--by", "state"], []])
@@ -410,7 +407,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: Store) -> None:
     words = ("one", "--period", "2026-01-12", "--by", "age", "--compare", "two")
     head, *lines = answered(weeks, *words).stdout.splitlines()
-    assert head.split() == ["age", "unbiased", "ci_lower", "ci_upper", "cells"]
+    assert head.split() == ["age", "change", "ci_lower", "ci_upper", "cells"]
     which = ", less ".join(f"{name}, period 2026-01-12, revision 1" for name in ("one", "two"))
     assert which in lines and which in answered(weeks, *words[:3], *words[5:]).stdout.splitlines()
     one, two = (Publication.read(weeks.public / name / "period=2026-01-12" / "revision=1") for name in ("one", "two"))
@@ -461,6 +458,26 @@ def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path:
         assert [line[:4] for line in said] == ["(1) ", "(2) ", "(3) "]
         assert said[0].startswith(f"(1) 7{MISSING_DAYS}") and SMOOTHED not in said[0]
         assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
+
+
+def test_a_share_is_of_all_rows_or_of_those_that_where_names(store: Store) -> None:
+    def count(*conditions: str) -> float:
+        found: float = facts(store, "cells", "--where", " and ".join(conditions))["estimate"]
+        return found
+
+    part, whole = "state = A", "age >= 18"
+    (of_all,) = facts(store, "cells", "--share", part)["rows"]
+    assert of_all["estimate"] == pytest.approx(count(part) / facts(store, "cells")["estimate"])
+    assert 0 < of_all["ci_lower"] < of_all["estimate"] < of_all["ci_upper"] < 1
+    (within,) = facts(store, "cells", "--share", part, "--where", whole)["rows"]
+    assert within["estimate"] == pytest.approx(count(part, whole) / count(whole))
+    by_age = facts(store, "cells", "--share", part, "--by", "age")["rows"]
+    of_bins = [row["part_estimate"] / row["whole_estimate"] for row in by_age]
+    assert len(by_age) > 1 and [row["estimate"] for row in by_age] == pytest.approx(of_bins)
+    assert all(0 < share < 1 for share in of_bins)
+    for blank in ("", "  "):
+        refusal = str(answered(store, "cells", "--share", blank, "--by", "age").exception)
+        assert "--share takes the conditions of the part" in refusal and "--where says within which" in refusal
 
 
 @pytest.mark.usefixtures("wide")

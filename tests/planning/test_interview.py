@@ -8,6 +8,7 @@ import os
 import pty
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,9 +31,12 @@ LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 # Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
 COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
-LAST = {"Which other spellings": "exact", "What is the table called": "", "In which language": ""}
-WHOLE = [*ANSWERS, *LAST.values()]
-USUAL = ["", "", "", "", "", "", "Novel, Film", "", "", "", "", ""]
+LAST = {
+    **{"Does the file itself write": "yes", "Which other spellings": "exact", "What is the table called": ""},
+    **{"What are the rows called": "", "What do readers call": "", "In which language": ""},
+}
+WHOLE = [*ANSWERS, "exact", "", "", "", "", ""]  # spellings, title, rows, both axes, language
+USUAL = ["", "", "", "iso", "", "", "Novel, Film", "", "", "", "", ""]
 
 
 @pytest.fixture(autouse=True)
@@ -42,21 +46,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(
-    answers: Sequence[str], header: str = LOANS, mechanism: str = "", name: str = "loans.csv", last: bool = True
+    answers: Sequence[str],
+    header: str = LOANS,
+    mechanism: str = "",
+    name: str = "loans.csv",
+    last: bool = True,
+    **more: str,
 ) -> tuple[Decided | None, list[Question]]:
     """What the answers make, None where they end too early; and every question, those that were asked again, too.
 
     Args:
         last: answers the last questions, of spellings and words, by `LAST`.
+        more: answers by the first words of questions, with _ for blanks.
     """
     if header:
         Path(name).write_text(header, encoding="utf-8")
     talk = interview("loans", Path("loans.yaml"), name, read_layout(name), _with_advice, mechanism)
     questions, left = [next(talk)], iter(answers)
+    known_ones = {**(LAST if last else {}), **{start.replace("_", " "): end for start, end in more.items()}}
     try:
         for answer in left:
             question = talk.send(answer)
-            while last and (known := [end for start, end in LAST.items() if question.asks.startswith(start)]):
+            while known := [end for start, end in known_ones.items() if question.asks.startswith(start)]:
                 question = talk.send(known[0])
             questions.append(question)
     except StopIteration as end:
@@ -83,6 +94,12 @@ def at_terminal(office: Office, answers: Sequence[str], *words: str) -> tuple[Ra
     return Ran(code, "", err.getvalue()), shown_on(ours)
 
 
+def last_commands() -> list[str]:
+    """The last commands that `new` names for loans.yaml: a look, and the release, of the latest finished week."""
+    week = load_spec("loans.yaml").latest_period(datetime.now(UTC)).key
+    return [f"dphist {verb} loans.yaml --period {week}" for verb in ("look", "release")]
+
+
 def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
     decided, questions = asked(ANSWERS)
     assert decided is not None and len(questions) == len(ANSWERS)
@@ -102,7 +119,7 @@ def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
 def test_an_empty_answer_takes_the_default() -> None:
     decided, questions = asked(USUAL, "card_id,Datum,age,kind\n")
     assert decided is not None and [question.default for question in questions] == [
-        *("1", "2", "month", "iso", "3, 4", "ages", "-", "none", "cells", "3", "loans", "0.5")
+        *("1", "2", "month", "", "3, 4", "ages", "", "none", "cells", "3", "loans", "0.5")
     ]
     assert decided.spec.period == "month" and decided.spec.domain.shape == (22, 3)
 
@@ -113,7 +130,7 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         said = " ".join(question.because)
         assert any(word in said for word in ("Rule of thumb: ", "code book", "What it means: ")), question.asks
     assert "10: ± 63" in " ".join(questions[9].because)
-    assert "0.5: a cell is told within ± 19; odds about a unit change at most 1.65 times" in " ".join(
+    assert "0.5: a cell is told within ± 19; odds that a unit is in the source change at most 1.65 times" in " ".join(
         questions[11].because
     )
     assert questions[7].said == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)
@@ -134,6 +151,14 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         (5, "5 0 1", "stop: 0 must lie above start 5"),
         (5, "0 nan 5", "stop: "),
         (5, "young", "names one value"),
+        (5, "0 40 18 65", "sort the edges"),
+        (3, "", "needs an answer"),
+        (3, "TT.MM.JJJJ", "did you mean %d.%m.%Y?"),
+        (3, "dd.mm.yyyy", "did you mean %d.%m.%Y?"),
+        (3, "14.09.2026", "did you mean %d.%m.%Y?"),
+        (3, "1/2/2026", "did you mean %d/%m/%Y or %m/%d/%Y?"),
+        (3, "09/14/2026", "did you mean %m/%d/%Y?"),
+        (3, "yyyy-mm-dd", "did you mean iso?"),
         (5, "0-9=0, 10-19=x", "bands"),
         (6, "Novel, Novel", "values[1]: 'Novel' repeats values[0]"),
         (6, "Novel, other", "holds 'other'"),
@@ -161,6 +186,9 @@ def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str,
     [
         ("0 100 5", {"start": 0, "stop": 100, "width": 5, "below": True, "above": True}),
         ("0 1 0.1", {"start": 0, "stop": 1, "width": 0.1, "below": True, "above": True}),
+        ("0 18 40 65 100", {"edges": [0, 18, 40, 65, 100], "below": True, "above": True}),
+        ("0 18 65", {"edges": [0, 18, 65], "below": True, "above": True}),
+        ("-1.5 0 2.5 3", {"edges": [-1.5, 0, 2.5, 3], "below": True, "above": True}),
         ("a, b", {"values": ["a", "b"]}),
         ('"a, b", no', {"values": ["a, b", "no"]}),
         ("0-17=0, 18-64=18, 65+=65", {"bands": {"0-17": 0, "18-64": 18, "65+": 65}}),
@@ -176,6 +204,45 @@ def test_an_axis_is_written_as_it_was_answered(answer: str, axis: dict[str, Any]
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     assert attributes("loans.yaml")["axes"] == [{"column": "kind", **axis, "other": True}]
     assert all(len(line) < 200 for line in decided.text.splitlines())
+
+
+def test_bands_of_numbers_become_the_bins_that_were_meant() -> None:
+    bands = [*ANSWERS[:4], "3", "0-17=0, 18-64=18, 65+=65"]
+    _, questions = asked(bands, last=False)
+    asks = questions[-1]
+    assert asks.asks == "Does the file itself write '0-17' in age? yes or no" and asks.default == ""
+    assert "a number, such as 12, falls to `other`" in asks.because[0]
+    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", ""], last=False)
+    assert decided is not None and decided.spec.domain.shape == (5,)
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    (axis,) = attributes("loans.yaml")["axes"]
+    assert axis["edges"] == [0, 18, 65] and axis["below"] and axis["above"] and "bands" not in axis
+
+
+def test_back_goes_to_the_question_before_and_changes_its_answer() -> None:
+    decided, questions = asked(["back", *ANSWERS[:3], "decade", "back", "month", *ANSWERS[3:5], "back", *ANSWERS[4:]])
+    assert decided is not None and decided.spec.period == "month" and questions[1].asks == questions[0].asks
+    right, _ = asked([*ANSWERS[:2], "month", *ANSWERS[3:]])
+    assert right is not None and right.text == decided.text
+
+
+def test_a_running_number_is_no_axis_by_default_and_no_axis_falls_out_by_one() -> None:
+    header = "card,Datum,lfd_nr,Barcode,age,kind,branch,language\n"
+    _, questions = asked(ANSWERS[:4], header)
+    assert questions[4].default == "5, 6, 7"
+    _, questions = asked([*ANSWERS[:4], "kind", ""], header)
+    assert questions[-1].problem == "needs an answer"
+
+
+def test_a_column_that_names_nothing_in_sql_is_asked_for_its_name() -> None:
+    header = LOANS.replace("age", "Alter").replace("kind", "Select")
+    _, questions = asked([*ANSWERS[:4], "3, 4", "0 18 65"], header)
+    assert questions[6].asks == "What is Alter called in published files?" and questions[6].default == "age"
+    assert "it is an SQL word" in questions[6].because[0]
+    answers = [*ANSWERS[:4], "3, 4", "0 18 65", "alter", "alter_jahre", "Novel, Film", "", *ANSWERS[7:]]
+    decided, questions = asked(answers, header)
+    assert "is an SQL word" in questions[7].problem and questions[9].default == "select_value"
+    assert decided is not None and [axis.name for axis in decided.spec.domain.axes] == ["alter_jahre", "select_value"]
 
 
 def test_public_lists_are_whole_and_offered_by_name_and_type() -> None:
@@ -200,7 +267,7 @@ def test_a_list_is_no_default_where_only_a_word_of_the_name_speaks_of_it() -> No
     near = {"age_group": "ages", "icd10_code": "icd10", "country_name": "countries", "country": "countries"}
     for column, name in near.items():
         _, questions = asked(ANSWERS[:5], LOANS.replace("age", column))
-        assert questions[5].default == "-" and f"The name speaks of `{name}`" in questions[5].because[-1]
+        assert questions[5].default == "" and f"The name speaks of `{name}`" in questions[5].because[-1]
     _, questions = asked(ANSWERS[:5])
     assert questions[5].default == "ages" and "The name speaks of" not in " ".join(questions[5].because)
 
@@ -250,6 +317,9 @@ def test_a_likely_outcome_is_the_default_and_buys_how_far_its_shares_move() -> N
 
 def test_a_spreadsheet_s_numbers_are_asked_for(office: Office) -> None:
     header = "\ufeff" + LOANS.replace(",", ";")
+    for end in ("ages", "0 18 40 65 100"):
+        _, questions = asked([*ANSWERS[:5], end, *ANSWERS[6:7]], header)
+        assert "Are numbers written 3,5?" in questions[-1].asks and questions[-1].default == ""
     decided, questions = asked([*ANSWERS[:7], "maybe", "yes", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.decimal_comma and questions[8].problem == "is yes or no"
     assert (decided.spec.csv_delimiter, decided.spec.csv_quote) == (";", '"')
@@ -261,7 +331,7 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     assert decided is not None and decided.spec.csv_encoding == "windows-1252"
     assert "In which encoding" in questions[7].asks and "is one of utf-8, windows-1252" in questions[8].problem
     assert 'csv_encoding: "windows-1252"' in decided.text
-    decided, _ = asked([*ANSWERS[:7], "", "", *ANSWERS[7:]], header)
+    decided, _ = asked([*ANSWERS[:7], "", "no", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.csv_encoding == "utf-8"
 
 
@@ -275,21 +345,25 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     ],
 )
 def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields: dict[str, Any]) -> None:
-    decided, questions = asked([*ANSWERS, answer, "", ""], last=False)
-    assert decided is not None and len(questions) == len(ANSWERS) + 3
+    decided, questions = asked([*ANSWERS, answer, "", "", "", "", ""], last=False)
+    assert decided is not None and len(questions) == len(ANSWERS) + 6
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     kind = {"column": "kind", "values": ["Novel", "Film"], "other": True, **fields}
     assert attributes("loans.yaml")["axes"][1] == kind
 
 
 def test_words_for_readers_are_asked_last_and_stand_in_no_digest() -> None:
-    plain, questions = asked([*ANSWERS, "exact", "", ""], last=False)
-    assert plain is not None and questions[-2].default == "Loans" and questions[-1].default == "en"
-    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", "Ausleihen nach Alter", "ru", "de"]
+    plain, questions = asked(WHOLE, last=False)
+    assert plain is not None
+    assert [one.default for one in questions[-5:]] == ["Loans", "records", "age", "kind", "en"]
+    words = ("Ausleihen nach Alter", "Ausleihen", "Alter der Leser", "")
+    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", *words, "ru", "de"]
     told, questions = asked(answers, last=False)
     assert told is not None and (told.spec.title, told.spec.language) == ("Ausleihen nach Alter", "de")
     assert told.spec.digest == plain.spec.digest and plain.spec.language is None
-    assert "stands for a category that `values` does not list" in questions[-4].problem
+    assert told.spec.counted == "Ausleihen" and "counted: Ausleihen" in told.text
+    assert [axis.label for axis in told.spec.axes] == ["Alter der Leser", ""]
+    assert "stands for a category that `values` does not list" in questions[-7].problem
     assert "language" in questions[-1].problem
 
 
@@ -311,7 +385,7 @@ def test_a_source_that_is_allowed_is_not_allowed_again(office: Office) -> None:
     assert office.run(*opening, "--source", "loans.csv").code == 0
     ran, shown = at_terminal(office, WHOLE, "new", "loans.csv")
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
-    assert ran.code == 0 and commands == ["dphist check loans.yaml", "dphist release loans.yaml"]
+    assert ran.code == 0 and commands == ["dphist check loans.yaml", *last_commands()]
 
 
 def test_what_records_hold_changes_no_question() -> None:
@@ -335,7 +409,7 @@ def test_hostile_column_names_change_nothing_but_their_own_place(office: Office)
         layout = read_layout("loans.parquet")
         known = name in [column.name for column in layout.columns] and len(_columns(layout.columns)) == 3
         answers = ["1", "none", "2, 3" if known else "2", *["a, b"] * (1 + known), "none", "cells", "1", "a", "1"]
-        decided, questions = asked(answers, "", name="loans.parquet")
+        decided, questions = asked(answers, "", name="loans.parquet", What_is="")
         assert decided is not None, name
         Path("loans.yaml").write_text(decided.text, encoding="utf-8")
         assert [axis["column"] for axis in attributes("loans.yaml")["axes"]] == ([name, "fine"] if known else ["fine"])
@@ -359,12 +433,12 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     opening = "dphist ledger open --for loans.yaml --total 26.5 --renews yearly"
-    assert commands == ["dphist init", opening, "dphist release loans.yaml"]
-    first, opened, released = (command.removeprefix("dphist ").split() for command in commands)
+    assert commands == ["dphist init", opening, *last_commands()]
+    first, opened, _, released = (command.removeprefix("dphist ").split() for command in commands)
     assert office.run(*first).code == 0
     digest = office.run(*opened, "--json").json["digest"]
     assert office.run(*opened, "--yes", digest).code == 0
-    assert office.run(*released, "--period", "2026-09-14").code == 0
+    assert office.run(*released).code == 0
 
 
 def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
@@ -375,7 +449,7 @@ def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
     ran, shown = at_terminal(office, WHOLE, "new", "loans.csv")
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     second = "dphist ledger allow --for loans.yaml"
-    assert ran.code == 0 and commands == ["dphist check loans.yaml", second, "dphist release loans.yaml"]
+    assert ran.code == 0 and commands == ["dphist check loans.yaml", second, *last_commands()]
     allowing = second.removeprefix("dphist ").split()
     digest = office.run(*allowing, "--json").json["digest"]
     assert office.run(*allowing, "--yes", digest).code == 0

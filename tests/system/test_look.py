@@ -8,6 +8,7 @@ import logging
 import os
 import pty
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -20,6 +21,7 @@ from pseudo_terminal import shown_on
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import looking
 from dphist_pipeline.confidential.looking import Terminal
+from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
 
@@ -199,3 +201,10 @@ def test_no_line_can_steer_the_terminal_whatever_it_holds() -> None:
     shown = os.read(ours, 100).decode()
     os.close(ours)
     assert shown.split() == ["a\\x1b[2Jb\\u202ec"]
+
+
+def test_bins_without_an_end_are_told_in_words() -> None:
+    ages = BinnedAxis("age", "age", (18.0, 65.0), below=True, above=True)
+    assert [looking._label(ages, place) for place in range(3)] == ["below 18", "18 to 65", "65 or more"]
+    right = replace(ages, closed="right")
+    assert [looking._label(right, place) for place in range(3)] == ["18 or less", "18 to 65", "above 65"]

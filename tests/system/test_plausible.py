@@ -89,6 +89,36 @@ def test_noise_alone_is_taken_for_records_in_at_most_one_of_a_thousand(office: O
         assert (above >= number).mean() <= 1e-3
 
 
+def test_an_axis_that_is_nearly_all_other_is_told_with_what_to_do(office: Office) -> None:
+    told = {
+        WEEKS[0]: USUAL,
+        WEEKS[1]: {"Surgery": 900, "Medicine": 1_500},
+        WEEKS[2]: {"Surgery": 900, "medicine": 400},
+        WEEKS[3]: WITHOUT,
+    }
+    office.write_records(records(told))
+    for week in (WEEKS[0], WEEKS[2]):
+        assert "nearly all rows" not in office.released("--period", week).out
+    week = WEEKS[1]
+    shown = " ".join(office.released("--period", week).out.split())
+    assert "`other` holds nearly all rows along ward, and no declared value stands out of its noise" in shown
+    for named in (f"dphist look SPEC --period {week}", "`decimal_comma`", "`spellings`", "`publish: if_plausible`"):
+        assert named in shown
+    assert f"dphist withdraw wards {week} --reason TEXT" in shown
+    (said,) = office.released("--period", week, "--json").json["warnings"]
+    assert said.startswith("`other` holds nearly all rows along ward")
+    empty = " ".join(office.released("--period", WEEKS[3]).out.split())
+    assert "`period_format`" in empty and f"dphist look SPEC --period {WEEKS[3]}" in empty
+    assert f"dphist withdraw wards {WEEKS[3]} --reason TEXT" in empty and "nearly all rows" not in empty
+
+
+def test_a_period_that_is_nearly_all_other_waits_where_the_spec_asks_for_it(office: Office) -> None:
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    office.write_records(records({WEEKS[0]: {"Surgery": 900, "Medicine": 1_500}}))
+    waiting = office.released("--period", WEEKS[0], "--json").json
+    assert waiting["awaits_approval"] and waiting["why"] == "Nearly all rows are `other` along ward."
+
+
 @pytest.mark.parametrize("week", [1, 2], ids=["no records", "a renamed code"])
 def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office: Office, week: int) -> None:
     office.write_spec(**WEEKLY, publish="if_plausible")

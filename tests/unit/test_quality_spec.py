@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
+from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for_quality
 from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.spec import _quality as quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
@@ -57,10 +58,13 @@ def test_a_family_tells_cut_rows_by_the_axes_that_its_tables_have() -> None:
     }
 
 
-def test_only_where_a_quality_table_can_be_bought_is_one_recommended() -> None:
-    assert spec().remarks == [UNSEEN_CUT]
-    (remark,) = spec(engine="spark", source="rows/*.parquet").remarks
-    assert UNSEEN_CUT.startswith(remark) and "quality" not in remark
+def test_only_where_a_quality_table_can_be_bought_is_one_spoken_of() -> None:
+    assert spec().remarks == spec(engine="spark", source="rows/*.parquet").remarks == [UNSEEN_CUT]
+    assert quality_left_out(spec(engine="spark", source="rows/*.parquet"), "week") == []
+    (told,) = quality_left_out(spec(), "week")
+    bought = spec(quality={"share": "1/20", "rows": 10})
+    assert f"{rows_for_quality(bought):,} rows or more; with fewer, do without it." in told
+    assert quality_left_out(bought, "week") == []
 
 
 def test_letters_beyond_ascii_in_a_csv_file_are_said_to_be_read_as_utf_8() -> None:

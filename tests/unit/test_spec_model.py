@@ -100,6 +100,10 @@ def test_known_words_are_listed_whole_where_only_one_would_be_left_out(known: in
     assert did_you_mean("zzzzzz", [f"w{number:02}" for number in range(known)]).endswith(said)
 
 
+def test_a_word_in_other_case_is_meant_before_all_others() -> None:
+    assert did_you_mean("ART", ["Art", "ARTS"]) == "Did you mean 'Art'?"
+
+
 def test_unknown_words_get_a_did_you_mean() -> None:
     assert "Did you mean 'settings'" in refusal(setings={})["setings"]
     assert "Did you mean 'geometric'" in refusal(mechanism="geometri")["mechanism"]

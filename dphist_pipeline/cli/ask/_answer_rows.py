@@ -28,7 +28,7 @@ VARYING = ("changes", "difference", "mean", "ranks", "ratio", "share", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
 BY_VALUES = ("changes", "compare", "ratio", "share")  # questions that `--by` answers for each value of its axes
-BOXES = ("difference", "ratio", "share")  # whose conditions may be empty: all cells, but of a ratio
+BOXES = ("difference", "ratio", "share")  # whose conditions may be empty for a difference alone: all cells
 # What the numbers of a question are; those of others are counts.
 HEADS = {
     **{"ratio": "ratio", "share": "share", "mean": "mean", "sum": "sum", "standardise": "rate"},
@@ -56,7 +56,7 @@ class Asked:
         ranks: an axis or a level.
         difference: the other box, as a `--where` text, which may be empty.
         ratio: the other box, as a `--where` text.
-        share: the whole, as a `--where` text, which may be empty.
+        share: the part, as a `--where` text; the box is the whole.
         over: first and last period, joined by a comma.
         changes: whether to answer for each period against the one before, or for two periods.
         periods: both of these, joined by a comma; empty for each against the one before.
@@ -108,7 +108,13 @@ class Asked:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; {_apart(given)}")
         if self.ratio is not None and not self.ratio.strip():
             raise QuestionRefused(
-                "", '--ratio takes the conditions of the count below the line; a share of all cells is --share ""'
+                "", "--ratio takes the conditions of the count below the line; a share of all rows is --share"
+            )
+        if self.share is not None and not self.share.strip():
+            raise QuestionRefused(
+                "",
+                "--share takes the conditions of the part, as in --share \"ward = 'surgery'\"; --where says within "
+                "which rows, all of them without it",
             )
         if self.pivot and (given != ["by"] or self.population or self.standardise):
             raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
@@ -210,7 +216,9 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             return [answer_as_json(publication.sum(asked.sum, asked.low, asked.high, box))]
         case "ranks":
             return _rows(publication.ranks(asked.ranks, box))
-        case "difference" | "ratio" | "share":
+        case "share":
+            return [answer_as_json(publication.share(box_where(asked.share or ""), box))]
+        case "difference" | "ratio":
             ask, written = getattr(publication, asked.question), getattr(asked, asked.question)
             return [answer_as_json(ask(box, box_where(written)))]
         case "compare":
@@ -231,7 +239,7 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
         case "ratio":
             return _rows(publication.ratio_by(asked.axes, box, box_where(asked.ratio or "")))
         case "share":
-            return _rows(publication.share_by(asked.axes, box, box_where(asked.share or "")))
+            return _rows(publication.share_by(asked.axes, box_where(asked.share or ""), box))
         case "compare" | "changes" if other is not None:
             return publication.changes_since(other, box, asked.axes)
         case _:
@@ -325,6 +333,8 @@ def print_rows(
         out.print(f"({number}) {escape(note)}")
     if limit is not None and any(one is not None and one.hides for one in told):
         said.append(commands_hide(limit))
+    if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
+        said += _cap_untold(publication.audit)
     said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
         out.print(escape(in_options(one)))
@@ -366,6 +376,20 @@ def told_once(sentence: str) -> str:
         return sentence
     first, seen, cut, rest, second, other_cut = twice.groups()
     return f"{seen}, the bound cut {cut} {first} and {other_cut} in {second}; {rest}"
+
+
+def _cap_untold(audit: Mapping[str, Any]) -> list[str]:
+    """That the bound kept rows out of counts of several periods, where no macro tells how many."""
+    from dphist_pipeline.estimates import notes
+    from dphist_pipeline.publishing.published_files import QUALITY
+
+    if audit.get("privacy_unit") == "row" or audit.get("model") == "local":
+        return []
+    if QUALITY in audit["files"]:
+        return [
+            f"Biased by the cap; of each period, dphist quality {audit['release']} tells how many rows the bound cut."
+        ]
+    return [_as_sentence(notes.CAP_UNKNOWN)]
 
 
 def _as_sentence(words: str) -> str:

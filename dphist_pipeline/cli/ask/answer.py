@@ -92,8 +92,8 @@ def answer(
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="The share of the rows where this holds that --where holds for, too, from 0 to 1. Of surgery among "
-            'the old: --where "ward = \'surgery\'" --share "age >= 60"; of all rows: --share "".',
+            help="The share of the rows for which this holds, from 0 to 1: of all rows, or of those of --where. "
+            'Surgery among the old: --share "ward = \'surgery\'" --where "age >= 60"; with --by, within each value.',
         ),
     ] = None,
     compare: Annotated[

@@ -11,12 +11,14 @@ from rich.markup import escape
 from dphist_pipeline.cli.terminal import (
     at_a_terminal,
     err,
+    next_of_period,
     out,
     print_allowed,
     print_facts,
     print_json,
     print_lines,
     print_statement,
+    told_before_release,
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import statement_of
@@ -70,9 +72,9 @@ def show_and_sign(
         print_allowed(decision, as_json)
     print_statement(statement_of(ledger, decisions.spec.account), as_json)
     _print_left_out(decisions)
-    out.print(
-        f"Next: dphist check {escape(shlex.quote(str(path)))}, then dphist release {escape(shlex.quote(str(path)))}"
-    )
+    named = shlex.quote(str(path))
+    print_lines(["Next:", *(f"  {one}" for one in (f"dphist check {named}", *next_of_period(decisions.spec, named)))])
+    print_lines([told_before_release(decisions.spec)])
 
 
 def _keep(decisions: SpecDecisions, store: Store) -> None:

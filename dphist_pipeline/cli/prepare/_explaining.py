@@ -15,7 +15,7 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.planning.expected_quality import rows_for_quality, say_quality, small_share
+from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for_quality, say_quality, small_share
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
@@ -138,7 +138,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 def remarks_of(spec: ReleaseSpec) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
-    return [*spec.remarks, *small_share(spec, rows, per)]
+    return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.terminal import out, print_lines, print_warning
+from dphist_pipeline.cli.terminal import next_of_period, out, print_lines, print_warning, told_before_release
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import Account
@@ -23,7 +23,10 @@ LARGE_TOTAL = 10  # e^10 is about 22,026
 
 def answered(talk: Generator[Question, str, Decided]) -> Decided:
     """What the answers of the person at the terminal make; Ctrl-C or the end of input aborts, with nothing written."""
-    out.print("Enter takes the answer in brackets; Ctrl-C ends, and nothing is written. No value of the file is read.")
+    out.print(
+        "Enter takes the answer in brackets; `back` goes to the question before; Ctrl-C ends, and nothing is written. "
+        "No value of the file is read."
+    )
     try:
         question = next(talk)
         while True:
@@ -46,7 +49,7 @@ def _answer(question: Question) -> str:
 
 
 def print_next(decided: Decided, file: Path, store: Path) -> None:
-    """What was written, what it means, and the next three commands.
+    """What was written, what it means, and the next commands.
 
     Args:
         store: its folder; where there is none, the first command makes one.
@@ -74,7 +77,8 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
             f"Account {account.name} is open, and protects {account.privacy_unit} ({account.neighbours}), which is not "
             f"what the spec says. Before the second, write another `account` into {file}."
         )
-    print_lines(f"  {command}" for command in (first, second, f"dphist release {named}") if command)
+    print_lines(f"  {command}" for command in (first, second, *next_of_period(spec, named)) if command)
+    print_lines([told_before_release(spec)])
 
 
 def _allowed_already(spec: Path, store: Path) -> bool:

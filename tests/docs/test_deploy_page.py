@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import re
+import shlex
 import shutil
 import site
 import stat
@@ -19,12 +20,13 @@ from pathlib import Path
 import pytest
 from docs.pages import FENCE, PROJECT
 
+GROUPS = ("ledger-users", "spec-writers")
 PAGE = (PROJECT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
 FILES = PROJECT / "examples" / "deployment"
 AT_THE_OFFICE = re.compile(r"as (root|olga|publisher), at the office(; files of the repository)?")
 SPEC = """type: dphist_pipeline.HistogramRelease
-attributes: {release: weekly_wards, source: admissions.csv, privacy_unit: patient, max_rows_per_unit: 3,
-  neighbours: add_remove, epsilon: 0.5, account: health, mechanism: geometric, period: week,
+attributes: {release: weekly_wards, source: /srv/dphist/sources/admissions.csv, privacy_unit: patient,
+  max_rows_per_unit: 3, neighbours: add_remove, epsilon: 0.5, account: health, mechanism: geometric, period: week,
   period_column: admitted_on, axes: [{column: ward, values: [surgery, medicine], other: true}]}
 """
 
@@ -74,9 +76,10 @@ class Machine:
             "LANG": "C.UTF-8",
             "NUMBA_DISABLE_JIT": "1",
         }
-        text = f'#!/bin/sh\nPYTHONDONTWRITEBYTECODE=1 PYTHONPATH={path} exec {program} -m dphist_pipeline "$@"\n'
-        (self.programs / "dphist").write_text(text)
-        (self.programs / "dphist").chmod(0o755)
+        for name, words in (("dphist", "-m dphist_pipeline"), ("python-of-dphist", "")):
+            text = f'#!/bin/sh\nPYTHONDONTWRITEBYTECODE=1 PYTHONPATH={path} exec {program} {words} "$@"\n'
+            (self.programs / name).write_text(text)
+            (self.programs / name).chmod(0o755)
 
     def here(self, text: str) -> str:
         """A text of the page with this machine's folders."""
@@ -123,7 +126,10 @@ def machine() -> Iterator[Machine]:
     """A machine with the user olga; the page makes the other one."""
     if os.geteuid() != 0 or shutil.which("useradd") is None or shutil.which("runuser") is None:
         pytest.skip("only root can make users")
-    for name, known in (("olga", pwd.getpwnam), ("publisher", pwd.getpwnam), ("ledger-users", grp.getgrnam)):
+    for name, known in (
+        *((user, pwd.getpwnam) for user in ("olga", "publisher")),
+        *((one, grp.getgrnam) for one in GROUPS),
+    ):
         if _is_known(known, name):
             pytest.skip(f"{name} is a user or group of this machine")
     # Not below pytest's own folder, which root alone may enter.
@@ -134,7 +140,7 @@ def machine() -> Iterator[Machine]:
         try:
             yield made
         finally:
-            for command in (("userdel", "olga"), ("userdel", "publisher"), ("groupdel", "ledger-users")):
+            for command in (("userdel", "olga"), ("userdel", "publisher"), *(("groupdel", name) for name in GROUPS)):
                 subprocess.run(command, capture_output=True, check=False)
 
 
@@ -158,17 +164,24 @@ def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machi
             environment.write_text(machine.here(environment.read_text()))
             project = machine.srv / "dphist" / "project"
             (project / "pyproject.toml").touch()
-            (project / "weekly_wards.yaml").write_text(SPEC)
+            (project / "specs" / "weekly_wards.yaml").write_text(machine.here(SPEC))
             rows = "".join(f"{patient},surgery,2026-01-0{5 + patient % 5}\n" for patient in range(50))
-            (project / "admissions.csv").write_text(f"patient,ward,admitted_on\n{rows}")
+            records = machine.srv / "dphist" / "sources" / "admissions.csv"
+            records.write_text(f"patient,ward,admitted_on\n{rows}")
+            records.chmod(0o600)
+            shutil.chown(records, "publisher")
     assert done == ["root", "root", "olga", "root", "publisher", "olga"]
     known = "set -a; . /etc/dphist/environment; set +a; cd /srv/dphist/project; "
     refused = machine.run("publisher", f"{known} dphist ledger raise health --total 50 --reason mine", 1)
     assert "Decisions are signed with it" in refused
     machine.run("olga", f"{known} ls /srv/dphist/store/confidential", 2)
+    machine.run("olga", "ls /srv/dphist/sources/admissions.csv; cat /srv/dphist/sources/admissions.csv", 1)
+    machine.run("root", "runuser -u nobody -- ls /srv/dphist/sources", 2)
+    machine.run("publisher", "touch /srv/dphist/project/duckdb.py", 1)
     machine.run("olga", f"{known} dphist ledger verify; cat /srv/dphist/store/public/weekly_wards/*/*/audit.json")
     machine.run("publisher", f"cat {machine.place}/olga/.config/dphist/operator.key", 1)
-    machine.run("publisher", f"{known} dphist release weekly_wards.yaml --period 2026-01-05")
+    machine.run("publisher", f"{known} dphist release specs/weekly_wards.yaml --period 2026-01-05")
+    _check_what_the_page_of_dagster_needs(machine, known)
     _check_what_olga_signs_in_a_store_of_another(machine, known)
     ledger = machine.srv / "dphist" / "ledger" / "ledger.sqlite"
     assert stat.S_IMODE(ledger.stat().st_mode) == 0o660 and list(ledger.parent.iterdir()) == [ledger]
@@ -180,6 +193,32 @@ def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machi
     assert "others may read or change it" in told
 
 
+def _check_what_the_page_of_dagster_needs(machine: Machine, known: str) -> None:
+    """Its unit closes records, answers of doors and the witness: definitions load without, and a release does not."""
+    project = machine.srv / "dphist" / "project"
+    (project / "codes" / "wards.csv").write_text("ward\nsurgery\nmedicine\n")
+    machine.run("olga", f"{known} dphist ledger allow --code-lists codes")
+    listed = (
+        SPEC.replace("weekly_wards", "listed_wards")
+        .replace("values: [", "values_from: codes/wards.csv")
+        .replace("surgery, medicine], other", ", values_column: ward, other")
+    )
+    (project / "specs" / "listed_wards.yaml").write_text(machine.here(listed))
+    unit = (FILES / "dphist-webserver.service").read_text(encoding="utf-8")
+    (closed,) = re.findall("^InaccessiblePaths=(.*)$", unit, re.MULTILINE)
+    assert closed.split() == ["/srv/dphist/store/confidential", "/srv/dphist/sources", "/srv/witness"]
+    loads = "from dphist_pipeline import load_spec; from dphist_pipeline.integrations import dagster"
+    loads += "; made = dagster.release_definitions(load_spec('specs/listed_wards.yaml'))"
+    loads += "; print([job.name for job in made.resolve_all_job_defs()])"
+    releases = "dphist release specs/weekly_wards.yaml --period 2026-01-12"
+    tried = f'{known} python-of-dphist -c "{loads}"; ! cat {closed}; ! {releases}'
+    script = "".join(f"mount -t tmpfs -o mode=000 none {path}\n" for path in closed.split())
+    script += f"runuser -u publisher -- bash -euc {shlex.quote(tried)}"
+    told = machine.run("root", f"unshare -m bash -euc {shlex.quote(script)}")
+    assert "'listed_wards_job'" in told, told
+    assert told.count("Permission denied") == 3 and "confidential/ that you may not use" in told, told
+
+
 def _check_what_olga_signs_in_a_store_of_another(machine: Machine, known: str) -> None:
     """Her decision stands whether or not she may write to the store, and the other user goes on."""
     project, specs = machine.srv / "dphist" / "project", machine.srv / "dphist" / "store" / "specs"
@@ -187,18 +226,18 @@ def _check_what_olga_signs_in_a_store_of_another(machine: Machine, known: str) -
 
     def signed(name: str) -> str:
         spec = SPEC.replace("weekly_wards", name).replace("admissions.csv", f"{name}.csv")
-        (project / f"{name}.yaml").write_text(spec)
-        shutil.copy(project / "admissions.csv", project / f"{name}.csv")
-        sign = f"{known} dphist ledger allow --for {name}.yaml"
+        (project / "specs" / f"{name}.yaml").write_text(machine.here(spec))
+        machine.run("publisher", f"cp -p /srv/dphist/sources/admissions.csv /srv/dphist/sources/{name}.csv")
+        sign = f"{known} dphist ledger allow --for specs/{name}.yaml"
         digest = machine.run("olga", sign, 1).split("--yes ")[-1].split()[0]
         told = machine.run("olga", f"{sign} --yes {digest}")
         assert lost not in machine.run("olga", sign), "nothing is left to sign"
         return told
 
     def released(name: str) -> str:
-        spec = project / f"{name}.yaml"
+        spec = project / "specs" / f"{name}.yaml"
         spec.write_text(spec.read_text().replace("max_rows_per_unit: 3", "max_rows_per_unit: 2"))
-        return machine.run("publisher", f"{known} dphist release {name}.yaml --period 2026-01-05")
+        return machine.run("publisher", f"{known} dphist release specs/{name}.yaml --period 2026-01-05")
 
     assert lost not in signed("transfers")
     assert "`max_rows_per_unit` was 3 and is 2" in released("transfers")

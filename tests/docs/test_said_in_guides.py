@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from office import Office
+
+import dphist_pipeline as dph
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs/how-to"
 
@@ -25,3 +28,18 @@ def test_a_language_is_added_to_what_an_office_says_of_itself() -> None:
     """A command that writes the whole file would take licence and contact off every later page."""
     said = " ".join((GUIDES / "statistician.md").read_text(encoding="utf-8").split())
     assert 'add `"language": "de"` to `<store>/about.json`' in said and "> store/about.json" not in said
+
+
+def test_a_page_whose_tables_the_site_fills_in_says_so() -> None:
+    hooks = (GUIDES.parent / "hooks.py").read_text(encoding="utf-8")
+    (said,) = re.findall(r'UNFILLED = "\\n(.*)\\n"', hooks)
+    pages = {page.name: page.read_text(encoding="utf-8") for page in GUIDES.parent.rglob("*.md")}
+    assert {name for name, text in pages.items() if f"\n\n{said}\n\n" in text} == {
+        name for name, text in pages.items() if "<!-- generated: " in text
+    }
+
+
+def test_the_readme_counts_the_mechanisms() -> None:
+    words = {20: "Twenty", 21: "Twenty-one", 22: "Twenty-two", 23: "Twenty-three", 24: "Twenty-four"}
+    readme = (GUIDES.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"- **{words[len(dph.mechanisms())]} mechanisms**" in readme

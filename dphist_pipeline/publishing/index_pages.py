@@ -284,7 +284,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_shown(newest) if newest is not None else None,
         picker=_picker(folder) if newest is not None else {},
-        picker_words=json_in_page(picker_words()),
+        picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],
         downloads=downloads.get(newest.place, []) if newest is not None else [],

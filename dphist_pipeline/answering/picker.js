@@ -539,8 +539,8 @@ const dphPicker = (() => {
       list.replaceChildren(...held.slice(0, MOST_LISTED).map((at) => {
         const tick = element("input", { type: "checkbox", checked: chosen.has(at) });
         tick.addEventListener("change", () => { if (tick.checked) chosen.add(at); else chosen.delete(at); say(held.length); });
-        const more = values[at] === null ? [element("span", { className: "kind" }, said("(missing, unreadable or undeclared)"))] : [];
-        return element("label", {}, tick, element("bdi", {}, labels[at]), ...more);
+        const more = values[at] === null ? [" ", element("span", { className: "kind" }, said("(missing, unreadable or undeclared)"))] : [];
+        return element("label", {}, tick, element("span", {}, element("bdi", {}, labels[at]), ...more));
       }));
       say(held.length);
     }
@@ -628,7 +628,7 @@ const dphPicker = (() => {
   // What holds for sums and changes alike: whose rows were counted, and of which revisions.
   function addSource(add, table, periods, answer, isOverPeriods) {
     const { counted, unit } = table, number = shown(answer.rows_of_each, 0);
-    if (unit) add(said("Counted"), said("at most %(number)s of each %(unit)s count in a period (%(counted)s)", { number, unit, counted }));
+    if (unit) add(said("Counted"), said("at most %(number)s %(counted)s of each %(unit)s are counted in a period", { number, unit, counted }));
     if (unit && isOverPeriods) add(said("Periods"), said("%(counted)s, not people: the same %(unit)s may be in several of these periods", { counted, unit }));
     const revised = periods.filter((period) => period[3] > 1).map((period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] }));
     if (revised.length) add(said("Revised"), revised.slice(0, FEW).join("; ") + (revised.length > FEW ? said(" and %(number)s more", { number: revised.length - FEW }) : ""));

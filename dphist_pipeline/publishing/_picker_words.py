@@ -63,7 +63,7 @@ TEXTS = (
     marked("The later period lies before the earlier one. Choose another."),
     marked("The last period lies before the first one. Choose another."),
     marked("Counted"),
-    marked("at most %(number)s of each %(unit)s count in a period (%(counted)s)"),
+    marked("at most %(number)s %(counted)s of each %(unit)s are counted in a period"),
     marked("%(counted)s, not people: the same %(unit)s may be in several of these periods"),
     marked("%(days)s: revision %(number)s"),
     marked("Revised"),

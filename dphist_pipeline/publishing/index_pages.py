@@ -335,7 +335,9 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
     epsilon = ""
     with suppress(KeyError, ValueError, TypeError, ZeroDivisionError):
         epsilon = epsilon_text(Fraction(audit["epsilon"]))
-    unit = shortened(str(audit.get("unit_label") or audit.get("privacy_unit", "row")), 100)
+    unit = str(audit.get("privacy_unit", "row"))
+    # Where every row is taken for another person, a label of the unit promises no more: the card says so, too.
+    unit = shortened(str(audit.get("unit_label") or unit), 100) if unit != "row" else unit
     return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 

@@ -323,7 +323,7 @@ def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_pa
     page.locator("#picked .answer").wait_for()
     assert page.locator("#picked .verdict").inner_text() == "No: chance alone can explain a difference of this size."
     told = page.locator("#picked dl").inner_text()
-    assert "at most 3 of each patient count in a period (rows)" in told and "each with up to 3 rows" in told
+    assert "at most 3 rows of each patient are counted in a period" in told and "each with up to 3 rows" in told
     page.close()
 
 

@@ -34,8 +34,10 @@ SAYS = (
 
 OF_MACRO = ["period", "revision", "most", "reliability", "period_start", "period_end"]  # columns beyond the file's
 CUT_TABLE = "What the cap cut of the first 4 rows of each, by ward"
-MOVED = "Because of the rows cut, the share of any group in these first rows may be off by up to "
-    "52.4 percentage points (95 %)."
+MOVED = (
+    "Because of the rows cut, the share of any group in these first rows may be off by up to 52.4 percentage "
+    "points (95 %)."
+)
 # Of three wards, and of two kinds of failures on two axes, at 95 % for all of them together: 40 · log(7 / 0.05).
 REST = (
     "For no single value of ward can rows that were cut be told from noise: of the rows looked at, the cap cut at most "

@@ -113,7 +113,7 @@ def test_no_line_of_what_was_cut_is_above_the_upper_end_of_all_rows_cut() -> Non
     quiet = [{**rows[0], "estimate": 1_000.0}, *rows[1:]]
     rest = cuts(quiet, lambda axis: np.array([1_000.0]))
     assert "at most 250 of each" in rest_in_words(rest) and "For no single value of ward" in rest_in_words(rest)
-    assert "No value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
+    assert "For no single value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
 
 
 def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:

@@ -34,9 +34,10 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.chance_of_persons import LEAST, SURE
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
-from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import LEGEND, MOST_FAIR, MOST_GOOD
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import labels_of
@@ -47,7 +48,7 @@ from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 3  # of all these files
+FORM = 4  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
@@ -237,7 +238,9 @@ def _release_text(
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
         "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
         "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
+        "chance": {"sure": SURE, "least": LEAST},
         "reliable": {"good": MOST_GOOD, "fair": MOST_FAIR},
+        "legend": {word: meaning for word, meaning in LEGEND.items() if word},
         "notes": _TEXTS,
     }
     head = {"form": FORM, "made_from": mark, "release": release.name}
@@ -265,6 +268,7 @@ def _table(
     with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
         counted = str(audit.get("counted") or gettext("rows"))
+    by_row = audit.get("privacy_unit", "row") == "row"
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
         axes, better = None, {}
@@ -281,6 +285,7 @@ def _table(
         "table": newest.table,
         "cells": newest.cells,
         "counted": counted,
+        "unit": "" if by_row else str(audit.get("unit_label") or audit["privacy_unit"]),
         "axes": axes,
         "periods": periods,
         "better": [json.loads(names) for names in places],
@@ -341,13 +346,17 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
     held = [axis.values_between(low, high, closed) for low, high in bins]
+    low = [written_end(axis, low) if math.isfinite(low) else None for low, _ in held]
+    high = [written_end(axis, high) if math.isfinite(high) else None for _, high in held]
+    below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
+    above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
+    is_left = axis.closed == "left"
+    under = [high[at] if closed and end == axis.edges[-1] else below[at] for at, (_, end) in enumerate(bins)]
     return {
-        "form": form,
-        "closed": plain if closed else form,
-        "low": [written_end(axis, low) if math.isfinite(low) else None for low, _ in held],
-        "high": [written_end(axis, high) if math.isfinite(high) else None for _, high in held],
-        "below": [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins],
-        "above": [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins],
+        **{"form": form, "closed": plain if closed else form},
+        **{"low": low, "high": high, "below": below, "above": above},
+        # What the two lists of ends call a bin. An end that does not belong to the range says so.
+        **{"from": low if axis.whole or is_left else above, "to": under if is_left and not axis.whole else high},
     }
 
 
@@ -361,7 +370,8 @@ def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | Non
 def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> str:
     """The file of one publication: its law first, then its cells in declared order.
 
-    `below` is the least figure that is shown; null where every figure is.
+    `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
+    may be counted.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -369,10 +379,12 @@ def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publ
     (law,) = connection.execute(asked, of).fetchall()
     sums = _sums(connection, of)
     levels, lines = _levels(connection, of)
+    audit = one.audit(release)
     told = {
         "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
         "cells": one.cells,
-        "below": limit_of(one.audit(release)),
+        "below": limit_of(audit),
+        "rows_of_each": int(audit.get("max_rows_per_unit") or 1),
         "levels": levels,
         "lines": lines,
         "sums": sums,

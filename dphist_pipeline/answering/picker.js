@@ -203,7 +203,7 @@ const dphPicker = (() => {
     if (!numbers.length) return null;
     const pick = (values) => (values === null ? null : exactSum(numbers.map((number) => values[number])));
     const unbiased = pick(cells.unbiased), law = cells.law;
-    const row = { ...law, below: cells.below, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
+    const row = { ...law, below: cells.below, rows_of_each: cells.rows_of_each, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
@@ -251,7 +251,7 @@ const dphPicker = (() => {
     const answer = {
       estimate: row.estimate, unbiased: isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
-      basis: "noise_only", note: null, reliability: null, below: row.below,
+      basis: "noise_only", note: null, reliability: null, below: row.below, rows_of_each: row.rows_of_each,
     };
     if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
     answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
@@ -305,7 +305,18 @@ const dphPicker = (() => {
       ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
       basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
       note: notes.join("; ") || null, reliability: null, below: Math.max(...rows.map((one) => one.below ?? 0)) || null,
+      rows_of_each: Math.max(...rows.map((one) => one.rows_of_each)),
     };
+  }
+
+  // The rule by which pages tell whether two counts differ: see `chance_of_persons.py`, which cards use. A macro's interval takes
+  // persons to have one row each; this one allows for as many as the bound lets them have.
+  function cautiousEnds(rows, unbiased) {
+    const { sure, least } = release.chance, rowsOfEach = Math.max(...rows.map((row) => row.rows_of_each));
+    const noise = rows.map(answerOf).map((answer) => (answer.ci_upper - answer.ci_lower) / 2);
+    const chance = rowsOfEach * (Math.max(0, rows[0].unbiased) + Math.max(0, rows[1].unbiased) + least);
+    const half = Math.sqrt(noise[0] ** 2 + noise[1] ** 2 + sure ** 2 * chance);
+    return [unbiased - half, unbiased + half];
   }
 
   // The answer of dph_compare for two periods, from their rows: the later less the earlier one, by noise alone and with chance.
@@ -332,7 +343,8 @@ const dphPicker = (() => {
       ci_lower: lower, ci_upper: upper, with_chance: [lowerWithChance, upperWithChance],
       basis: !known(halfApart) ? "noise_only" : isLinear(one) || isLinear(two) ? "linear" : "unbiased",
       note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
-      reliability: null, below: null,
+      reliability: null, below: null, rows_of_each: Math.max(one.rows_of_each, two.rows_of_each),
+      cautious: hasBoth && known(half) ? cautiousEnds([one, two], unbiased) : [null, null],
     };
   }
 
@@ -469,23 +481,47 @@ const dphPicker = (() => {
     return (isLast ? closed : form).replace("%(low)s", low[first]).replace("%(high)s", high[last]);
   }
 
-  // Two lists of bins; the function gives the condition, null for none, and its words.
+  // What the two lists of ends call the bins of an axis, those behind `other` left out.
+  function endsOf(axis) {
+    const bins = axis.labels.slice(0, axis.other ? -1 : undefined), dayBefore = (day) => new Date(atNoon(day).getTime() - 86400000);
+    const isDays = [...axis.lower, ...axis.upper].some((end) => typeof end === "string");
+    const from = (at) => (isDays ? axis.lower[at] && dayForm.format(atNoon(axis.lower[at])) : axis.spans.from[at]);
+    const to = (at) => (isDays ? axis.upper[at] && dayForm.format(dayBefore(axis.upper[at])) : axis.spans.to[at]);
+    if (!isDays && !axis.spans) return [bins, bins];
+    return [bins.map((_, at) => from(at) ?? said("no lower limit")), bins.map((_, at) => to(at) ?? said("no upper limit"))];
+  }
+
+  // A line that says what is wrong with the choices above it; no list is changed behind the reader's back.
+  function complaint() {
+    const made = element("p", { className: "wrong" });
+    made.setAttribute("role", "status");
+    return made;
+  }
+
+  // Two lists of ends; the function gives the condition, null for none, and its words.
   function rangeField(axis, id) {
-    const bins = axis.labels.slice(0, axis.other ? -1 : undefined);
-    const [fromLabel, from] = select(said("from"), [said("all"), ...bins], 0, `${id}-from`);
-    const [toLabel, to] = select(said("to"), bins, bins.length - 1, `${id}-to`);
+    const [lows, highs] = endsOf(axis), wrong = complaint();
+    const [fromLabel, from] = select(said("from"), [said("all"), ...lows], 0, `${id}-from`);
+    const [toLabel, to] = select(said("to"), ["", ...highs], 0, `${id}-to`);
     to.disabled = true;
+    function check() {
+      const isCrossed = from.value !== "0" && Number(to.value) < Number(from.value);
+      wrong.textContent = isCrossed ? said("%(name)s: “to” lies below “from”. Choose another end.", { name: axis.called }) : "";
+    }
     from.addEventListener("change", () => {
-      to.disabled = from.value === "0";
-      if (Number(to.value) < Number(from.value) - 1) to.value = String(Number(from.value) - 1);
+      const isAll = from.value === "0";
+      if (isAll) to.value = "0";
+      else if (to.disabled) to.value = String(highs.length);
+      to.disabled = isAll;
+      to.options[0].hidden = !isAll;
+      check();
     });
-    to.addEventListener("change", () => {
-      if (Number(to.value) < Number(from.value) - 1) from.value = String(Number(to.value) + 1);
-    });
-    const field = element("fieldset", {}, element("legend", {}, axis.called), element("div", { className: "pair" }, fromLabel, toLabel));
+    to.addEventListener("change", check);
+    const field = element("fieldset", {}, element("legend", {}, axis.called), element("div", { className: "pair" }, fromLabel, toLabel), wrong);
     return [field, () => {
       if (from.value === "0") return null;
-      const first = Number(from.value) - 1, last = Number(to.value);
+      if (wrong.textContent) throw new Refused(wrong.textContent);
+      const first = Number(from.value) - 1, last = Number(to.value) - 1;
       return { name: axis.name, called: axis.called, condition: [axis.lower[first], axis.upper[last]], words: rangeWords(axis, first, last) };
     }];
   }
@@ -503,7 +539,8 @@ const dphPicker = (() => {
       list.replaceChildren(...held.slice(0, MOST_LISTED).map((at) => {
         const tick = element("input", { type: "checkbox", checked: chosen.has(at) });
         tick.addEventListener("change", () => { if (tick.checked) chosen.add(at); else chosen.delete(at); say(held.length); });
-        return element("label", {}, tick, element("bdi", {}, labels[at]));
+        const more = values[at] === null ? [" ", element("span", { className: "kind" }, said("(missing, unreadable or undeclared)"))] : [];
+        return element("label", {}, tick, element("span", {}, element("bdi", {}, labels[at]), ...more));
       }));
       say(held.length);
     }
@@ -555,36 +592,58 @@ const dphPicker = (() => {
     const tick = (input, text) => element("label", {}, input, element("span", {}, text));
     const kind = element("fieldset", {}, element("legend", {}, said("What do you want to know?")),
       tick(sum, said("a sum, of one or more periods")), tick(compare, said("whether two periods differ, and by how much")));
+    const wrong = complaint();
+    function check() {
+      const isChange = compare.checked, space = Number(to.value) - Number(from.value);
+      wrong.textContent = isChange && space === 0 ? said("Choose two different periods.")
+        : isChange && space < 0 ? said("The later period lies before the earlier one. Choose another.")
+          : space < 0 ? said("The last period lies before the first one. Choose another.") : "";
+    }
     function relabel() {
       const isChange = compare.checked;
       fromLabel.firstChild.textContent = isChange ? said("earlier") : said("first");
       toLabel.firstChild.textContent = isChange ? said("later") : said("last");
-      if (isChange && Number(to.value) <= Number(from.value)) [from.value, to.value] = to.value === "0" ? ["0", "1"] : [String(Number(to.value) - 1), to.value];
+      check();
     }
-    const step = () => (compare.checked ? 1 : 0);
-    from.addEventListener("change", () => {
-      if (Number(to.value) < Number(from.value) + step()) to.value = String(Math.min(last, Number(from.value) + step()));
+    let isChosen = false; // whether the reader chose a period; until then a comparison begins with the newest two
+    for (const one of [from, to]) one.addEventListener("change", () => { isChosen = true; check(); });
+    for (const one of [sum, compare]) one.addEventListener("change", () => {
+      if (!isChosen) from.value = String(compare.checked ? last - 1 : last);
       relabel();
     });
-    to.addEventListener("change", () => {
-      if (Number(to.value) < Number(from.value) + step()) from.value = String(Math.max(0, Number(to.value) - step()));
-      relabel();
-    });
-    for (const one of [sum, compare]) one.addEventListener("change", relabel);
     relabel();
-    const field = element("fieldset", {}, element("legend", {}, said("Period")), element("div", { className: "pair" }, fromLabel, toLabel));
-    return [[kind, field], () => [periods[Number(from.value)], periods[Number(to.value)], compare.checked]];
+    const field = element("fieldset", {}, element("legend", {}, said("Period")), element("div", { className: "pair" }, fromLabel, toLabel), wrong);
+    return [[kind, field], () => {
+      if (wrong.textContent) throw new Refused(wrong.textContent);
+      return [periods[Number(from.value)], periods[Number(to.value)], compare.checked];
+    }];
   }
 
-  function factList(answer, numbers, isOverPeriods) {
+  // Terms and what is said of them; `add` takes one more.
+  function factsOf() {
     const facts = element("dl", { className: "facts" });
-    const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
-    if (isOverPeriods) add(said("Periods"), said("whoever was counted in several of them counts in each"));
+    return [facts, (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text))];
+  }
+
+  // What holds for sums and changes alike: whose rows were counted, and of which revisions.
+  function addSource(add, table, periods, answer, isOverPeriods) {
+    const { counted, unit } = table, number = shown(answer.rows_of_each, 0);
+    if (unit) add(said("Counted"), said("at most %(number)s %(counted)s of each %(unit)s are counted in a period", { number, unit, counted }));
+    if (unit && isOverPeriods) add(said("Periods"), said("%(counted)s, not people: the same %(unit)s may be in several of these periods", { counted, unit }));
+    const revised = periods.filter((period) => period[3] > 1).map((period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] }));
+    if (revised.length) add(said("Revised"), revised.slice(0, FEW).join("; ") + (revised.length > FEW ? said(" and %(number)s more", { number: revised.length - FEW }) : ""));
+    add(said("Cells"), said("%(number)s: the parts of the published table that were added up", { number: shown(answer.cells, 0) }));
+  }
+
+  function factList(found, numbers, table, periods) {
+    const [facts, add] = factsOf(), answer = found.sum;
     if (numbers.ends && numbers.sentence === numbers.number) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
-    if (!numbers.isEstimate && numbers.estimate && numbers.estimate !== numbers.number.split("\u00a0")[0]) add(said("Estimate of the mechanism"), numbers.estimate);
-    add(said("Cells"), shown(answer.cells, 0));
-    if (answer.reliability) add(said("Reliability"), said(answer.reliability));
+    addSource(add, table, periods, answer, periods.length > 1);
+    if (answer.reliability) add(said("Reliability"), `${said(answer.reliability)}: ${said(release.legend[answer.reliability])}`);
     if (answer.note) add(said("Note"), answer.note);
+    if (!numbers.isEstimate && numbers.estimate && numbers.estimate !== numbers.number.split("\u00a0")[0]) {
+      add(said("Smoothed"), said("%(number)s: what the mechanism makes of its noisy numbers. The answer above does not use it.", { number: numbers.estimate }));
+    }
     return facts;
   }
 
@@ -622,25 +681,30 @@ const dphPicker = (() => {
   }
 
   // The change in words: whether noise, or noise and chance, can explain it.
-  function changeParts(found) {
+  function changeParts(found, table) {
     const [[, one], [, two]] = found.periods, change = found.sum, hidden = [one, two].find((answer) => told(answer).isHidden);
-    if (hidden) return [element("p", { className: "answer" }, said("No change is told beside a figure below %(limit)s.", { limit: hidden.below }))];
-    if (!known(change.ci_lower)) return [element("p", { className: "answer" }, signed(change, change.estimate)), element("p", {}, change.note)];
-    const [low, high] = change.with_chance, isOut = (from, to) => from > 0 || to < 0;
+    if (hidden) return [element("p", { className: "answer", tabIndex: -1 }, said("No change is told beside a figure below %(limit)s.", { limit: hidden.below }))];
+    if (!known(change.ci_lower)) return [element("p", { className: "answer", tabIndex: -1 }, signed(change, change.estimate)), element("p", {}, change.note)];
+    const [low, high] = change.cautious, isOut = (from, to) => from > 0 || to < 0, sign = (value) => signed(change, value);
     const verdict = isOut(low, high)
-      ? said("Yes, they differ: by more than noise and chance explain, if people come independently of each other.")
+      ? change.unbiased > 0 ? said("Yes, more: noise and chance do not explain a difference of this size.") : said("Yes, fewer: noise and chance do not explain a difference of this size.")
       : isOut(change.ci_lower, change.ci_upper)
-        ? said("The counts differ, but chance alone can explain that much: such counts vary from one period to the next.")
-        : said("No clear difference: the noise alone can explain it.");
-    const number = said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", {
-      number: signed(change, change.unbiased), low: signed(change, change.ci_lower), high: signed(change, change.ci_upper),
+        ? said("No: chance alone can explain a difference of this size.")
+        : said("No clear difference: noise alone can explain a difference of this size.");
+    const number = said("%(number)s, between %(low)s and %(high)s by noise and chance, with 95 %% confidence", {
+      number: sign(change.unbiased), low: sign(low), high: sign(high),
     });
-    const facts = element("dl", { className: "facts" });
-    const add = (term, text) => facts.append(element("dt", {}, term), element("dd", {}, text));
-    add(said("Change, 95 %% by noise alone").replace(" %", "\u00a0%"), `${signed(change, change.ci_lower)} ${said("to")} ${signed(change, change.ci_upper)}`);
-    add(said("Change, 95 %% by noise and chance").replace(" %", "\u00a0%"), `${signed(change, low)} ${said("to")} ${signed(change, high)}`);
+    const [facts, add] = factsOf();
+    add(said("By noise alone"), said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", {
+      number: sign(change.unbiased), low: sign(change.ci_lower), high: sign(change.ci_upper),
+    }).replaceAll(" %", "\u00a0%"));
+    add(said("Noise"), said("was added on purpose, to protect people"));
+    add(said("Chance"), change.rows_of_each > 1
+      ? said("such counts vary by themselves from one period to the next; this allows for people who come independently of each other, each with up to %(number)s rows in a period", { number: shown(change.rows_of_each, 0) })
+      : said("such counts vary by themselves from one period to the next; this allows for people who come independently of each other"));
+    addSource(add, table, found.periods.map(([period]) => period), change, false);
     if (change.note) add(said("Note"), change.note);
-    return [element("p", { className: "answer" }, kept(number)), element("p", { className: "verdict" }, element("strong", {}, verdict)), facts];
+    return [element("p", { className: "answer", tabIndex: -1 }, element("strong", { className: "verdict" }, kept(verdict)), " ", element("span", { className: "number" }, kept(number))), facts];
   }
 
   // A change with its sign.
@@ -649,19 +713,45 @@ const dphPicker = (() => {
     return value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
   }
 
-  function result(found, words, isChange) {
+  // The answer as one sentence with its source, to copy.
+  function copyButton(answer, words) {
+    const title = document.querySelector("h1").textContent, address = location.protocol.startsWith("http") ? ` ${location.href.split("#")[0]}` : "";
+    const button = element("button", { type: "button", className: "copy" }, said("Copy this answer as a sentence"));
+    button.onclick = async () => {
+      const text = `${words}: ${answer} (${[page.publisher, title].filter(Boolean).join(", ")})${address}`.replaceAll("\u2009", " ");
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = said("Copied");
+      } catch {
+        button.replaceWith(element("p", { className: "copied" }, text));
+      }
+    };
+    return button;
+  }
+
+  function result(found, words, isChange, table, periods) {
     const about = element("p", { className: "asked" }, words);
     if (!found.sum) {
-      const why = element("p", {}, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
-      return [about, why, callText(found.call)];
+      const why = element("p", { tabIndex: -1 }, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
+      return [why, about, callText(found.call)];
     }
     const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
+    const notice = page.notice ? [element("p", {}, element("strong", {}, element("bdi", {}, page.notice)))] : [];
+    const alone = element("p", { className: "kind" }, said("Do not add up the intervals of two answers: ask for the sum."));
     if (isChange) {
-      const [answer, ...rest] = changeParts(found);
-      return [answer, about, ...rest, periodTable(found.periods), sql];
+      const [answer, ...rest] = changeParts(found, table);
+      return [answer, about, ...notice, ...rest, periodTable(found.periods), alone, copyButton(answer.textContent, words), sql];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
-    return [element("p", { className: "answer" }, numbers.sentence), about, factList(found.sum, numbers, more.length > 0), ...more, sql];
+    const answer = element("p", { className: "answer", tabIndex: -1 }, numbers.sentence);
+    return [answer, about, ...notice, factList(found, numbers, table, periods), ...more, alone, copyButton(numbers.sentence, words), sql];
+  }
+
+  // Leads the reader, and whoever reads aloud, to the answer.
+  function show(answer) {
+    answer.focus({ preventScroll: true });
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    answer.scrollIntoView({ behavior: isStill ? "instant" : "smooth", block: "start" });
   }
 
   // The form of one table; the first field, if there are several tables, chooses another.
@@ -680,7 +770,16 @@ const dphPicker = (() => {
     }
     const axes = element("div", { className: "axes" }, ...fields.map(([field]) => field));
     const button = element("button", { type: "submit" }, said("Show the answer"));
-    form.replaceChildren(...before, ...periods, axes, button);
+    const anew = element("button", { type: "button", className: "anew" }, said("Start over"));
+    anew.onclick = () => {
+      asked += 1;
+      output.replaceChildren();
+      output.classList.remove("stale");
+      output.setAttribute("aria-busy", "false");
+      build(form, output, release.tables[0]);
+      form.querySelector("select,input").focus();
+    };
+    form.replaceChildren(...before, ...periods, axes, element("div", { className: "buttons" }, button, anew));
     form.oninput = (event) => {
       if (!output.firstChild || event.target.type === "search" || output.classList.contains("stale")) return;
       output.classList.add("stale");
@@ -688,20 +787,23 @@ const dphPicker = (() => {
     };
     form.onsubmit = async (event) => {
       event.preventDefault();
-      const conditions = fields.map(([, read]) => read()).filter((one) => one !== null), number = (asked += 1);
-      const [first, last, isChange] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
-      const words = inWords(table, conditions, whenOf(table, first, last, isChange));
+      const number = (asked += 1);
       output.setAttribute("aria-busy", "true");
       let shownNow;
       try {
-        shownNow = result(await ask(table.name, box, first[0], last[0], isChange), words, isChange);
+        const conditions = fields.map(([, read]) => read()).filter((one) => one !== null);
+        const [first, last, isChange] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
+        const words = inWords(table, conditions, whenOf(table, first, last, isChange));
+        const chosen = table.periods.slice(table.periods.indexOf(first), table.periods.indexOf(last) + 1);
+        shownNow = result(await ask(table.name, box, first[0], last[0], isChange), words, isChange, table, chosen);
       } catch (error) {
-        shownNow = [element("p", {}, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
+        shownNow = [element("p", { tabIndex: -1 }, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
       }
       if (number !== asked) return;
       output.classList.remove("stale");
       output.replaceChildren(...shownNow);
       output.setAttribute("aria-busy", "false");
+      show(output.firstChild);
     };
   }
 

@@ -246,13 +246,13 @@ def rest_in_words(
     }
     if alone:
         return gettext(
-            "No value of %(axes)s stands out from the noise among the rows cut (95 %% for all together): of the rows "
-            "looked at, the cap cut at most %(number)s of each.",
+            "For no single value of %(axes)s can rows that were cut be told from noise: of the rows looked at, the cap "
+            "cut at most %(number)s of each (95 %% for all together).",
             **values,
         )
     return gettext(
-        "But for those listed, no value of %(axes)s stands out from the noise among the rows cut (95 %% for all "
-        "together): of the rows looked at, the cap cut at most %(number)s of each.",
+        "But for those listed, for no single value of %(axes)s can rows that were cut be told from noise: of the rows "
+        "looked at, the cap cut at most %(number)s of each (95 %% for all together).",
         **values,
     )
 
@@ -288,8 +288,8 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         if points := cut.points:
             said.append(
                 gettext(
-                    "Of these first rows, the rows cut may move a share of all rows by up to %(points)s points "
-                    "(95 %%), however they lie.",
+                    "Because of the rows cut, the share of any group in these first rows may be off by up to "
+                    "%(points)s percentage points (95 %%).",
                     points=points,
                 )
             )

@@ -15,10 +15,10 @@ from typing import Any
 
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
 from dphist_pipeline.languages.texts import gettext, pgettext
-from dphist_pipeline.publishing.told_numbers import ERRORS_WIDE, told_number
+from dphist_pipeline.publishing.told_numbers import told_number
 
-SURE = 1.96  # standard deviations
 WEEK = 7  # days
 NOBODY = About()
 
@@ -42,6 +42,16 @@ class Before:
     total: float | None = None
     lower: float | None = None
     upper: float | None = None
+
+    @property
+    def row(self) -> str:
+        """Where the release's page lists the period with all its revisions, from a card."""
+        return f"../../index.html#{self.place.partition('/')[0].replace('=', '-')}"
+
+    @property
+    def revision(self) -> str:
+        """The number of its revision, as text."""
+        return self.place.rpartition("=")[2]
 
 
 @dataclass(frozen=True)
@@ -87,20 +97,17 @@ def cover_facts(
         "counted": str(audit.get("counted") or gettext("rows")),
         "when": when_in_words(audit),
         "compared": compared,
-        "before": None if before is None else {"days": before.days, "place": _card_of(before)},
-        "after": None if around.after is None else {"days": around.after.days, "place": _card_of(around.after)},
+        "before": None if before is None else {"days": before.days, "row": before.row},
+        "after": None if around.after is None else {"days": around.after.days, "row": around.after.row},
         "anchor": str(audit.get("period") or ""),
         "before_total": before.number if before is not None and compared else "",
+        "before_revision": before.revision if before is not None else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
         "next_release": str(audit.get("next_release") or ""),
         "about": asdict(about),
         "license_link": link_of(about.license),
         "contact_link": link_of(about.contact),
     }
-
-
-def _card_of(other: Before) -> str:
-    return f"../../{other.place}/card.html"
 
 
 def when_in_words(audit: Mapping[str, Any]) -> str:
@@ -138,17 +145,14 @@ def _month(day: date) -> str:
 
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
-    """How a total stands to the one of the period before: noise and chance of both are allowed for.
-
-    The sum of independent persons, each with at most m rows, has a variance of at most about m times itself. Counts
-    are not taken to differ where noise and this much chance explain the difference 19 times out of 20.
-    """
+    """How a total stands to the one of the period before: noise and chance of both are allowed for."""
     told = told_number(vars(total))
     if before is None or before.total is None or before.lower is None or before.upper is None or math.isnan(told.lower):
         return ""
-    noise = ((told.upper - told.lower) / ERRORS_WIDE) ** 2 + ((before.upper - before.lower) / ERRORS_WIDE) ** 2
-    chance = int(audit.get("max_rows_per_unit") or 1) * max(0.0, told.value + before.total)
+    noise = ((before.upper - before.lower) / 2, (told.upper - told.lower) / 2)
     difference = told.value - before.total
-    if abs(difference) <= SURE * math.sqrt(noise + chance):
+    if abs(difference) <= cautious_half_width(
+        before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)
+    ):
         return "alike"
     return "more" if difference > 0 else "fewer"

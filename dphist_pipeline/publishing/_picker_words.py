@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dphist_pipeline.about_publisher import About
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.reliability import LEGEND, WORDS
 from dphist_pipeline.languages.texts import LANGUAGES, language, marked, translated
 
 # The English texts of `picker.js`, which are the keys by which it asks for them.
@@ -31,9 +33,7 @@ TEXTS = (
     marked(" and %(number)s more"),
     marked("Period"),
     marked("Periods"),
-    marked("whoever was counted in several of them counts in each"),
     marked("95 %% interval"),
-    marked("Estimate of the mechanism"),
     marked("Cells"),
     marked("Reliability"),
     marked("below %(limit)s"),
@@ -55,15 +55,47 @@ TEXTS = (
     marked("%(later)s compared with %(earlier)s"),
     marked("%(days)s (%(number)s periods)"),
     marked("No change is told beside a figure below %(limit)s."),
-    marked("Yes, they differ: by more than noise and chance explain, if people come independently of each other."),
-    marked("The counts differ, but chance alone can explain that much: such counts vary from one period to the next."),
-    marked("No clear difference: the noise alone can explain it."),
-    marked("Change, 95 %% by noise alone"),
-    marked("Change, 95 %% by noise and chance"),
+    marked("no lower limit"),
+    marked("no upper limit"),
+    marked("%(name)s: “to” lies below “from”. Choose another end."),
+    marked("(missing, unreadable or undeclared)"),
+    marked("Choose two different periods."),
+    marked("The later period lies before the earlier one. Choose another."),
+    marked("The last period lies before the first one. Choose another."),
+    marked("Counted"),
+    marked("at most %(number)s %(counted)s of each %(unit)s are counted in a period"),
+    marked("%(counted)s, not people: the same %(unit)s may be in several of these periods"),
+    marked("%(days)s: revision %(number)s"),
+    marked("Revised"),
+    marked("%(number)s: the parts of the published table that were added up"),
+    marked("Smoothed"),
+    marked("%(number)s: what the mechanism makes of its noisy numbers. The answer above does not use it."),
+    marked("Yes, more: noise and chance do not explain a difference of this size."),
+    marked("Yes, fewer: noise and chance do not explain a difference of this size."),
+    marked("No: chance alone can explain a difference of this size."),
+    marked("No clear difference: noise alone can explain a difference of this size."),
+    marked("%(number)s, between %(low)s and %(high)s by noise and chance, with 95 %% confidence"),
+    marked("By noise alone"),
+    marked("Noise"),
+    marked("was added on purpose, to protect people"),
+    marked("Chance"),
+    marked(
+        "such counts vary by themselves from one period to the next; this allows for people who come independently of "
+        "each other, each with up to %(number)s rows in a period"
+    ),
+    marked(
+        "such counts vary by themselves from one period to the next; this allows for people who come independently of "
+        "each other"
+    ),
+    marked("Copy this answer as a sentence"),
+    marked("Copied"),
+    marked("Do not add up the intervals of two answers: ask for the sum."),
+    marked("Start over"),
     marked("You have changed the question: this is still the answer to the one before."),
     marked("The sum could not be worked out (%(why)s)."),
     marked("%(number)s day between them is in no published period, and not in this sum"),
     marked("%(number)s days between them are in no published period, and not in this sum"),
+    *(LEGEND[word] for word in WORDS),
     *(notes.NO_INTERVAL, notes.CUTS_GROUP, notes.SMOOTHED, notes.BELOW),
 )
 # Texts that other modules mark, with their contexts.
@@ -73,11 +105,16 @@ IN_CONTEXT = {
 }
 
 
-def picker_words() -> dict[str, Any]:
-    """What the script takes from the page: its texts in the language of the page, and the signs of numbers."""
+def picker_words(about: About) -> dict[str, Any]:
+    """What the script takes from the page: its texts and the signs of numbers in the language of the page.
+
+    Args:
+        about: whose name and notice stand beside an answer.
+    """
     spoken = language()
+    stated = {name: text for name in ("publisher", "notice") if (text := getattr(about, name))}
     if spoken is LANGUAGES["en"]:
-        return {"texts": {}}
+        return {"texts": {}, **stated}
     texts = {text: translated(text) for text in TEXTS}
     texts |= {text: translated(text, context) for text, context in IN_CONTEXT.items()}
-    return {"texts": texts, "thousands": spoken.thousands, "decimal": spoken.decimal}
+    return {"texts": texts, "thousands": spoken.thousands, "decimal": spoken.decimal, **stated}

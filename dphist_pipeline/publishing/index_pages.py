@@ -284,7 +284,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_shown(newest) if newest is not None else None,
         picker=_picker(folder) if newest is not None else {},
-        picker_words=json_in_page(picker_words()),
+        picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],
         downloads=downloads.get(newest.place, []) if newest is not None else [],
@@ -335,7 +335,9 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
     epsilon = ""
     with suppress(KeyError, ValueError, TypeError, ZeroDivisionError):
         epsilon = epsilon_text(Fraction(audit["epsilon"]))
-    unit = shortened(str(audit.get("unit_label") or audit.get("privacy_unit", "row")), 100)
+    unit = str(audit.get("privacy_unit", "row"))
+    # Where every row is taken for another person, a label of the unit promises no more: the card says so, too.
+    unit = shortened(str(audit.get("unit_label") or unit), 100) if unit != "row" else unit
     return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 

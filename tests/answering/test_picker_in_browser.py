@@ -22,6 +22,7 @@ from derived_files import made_anew
 from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
 from dphist_pipeline.answering import _picker_files as picker_files
+from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -202,7 +203,7 @@ def test_what_is_too_large_shows_the_call_to_copy(
     page.locator("#period-from").select_option(index=0)
     if limit != "MOST_WORDS":
         page.locator("#picker input[type=checkbox]").first.check()
-    page.locator("#picker button").click()
+    page.locator("#picker button[type=submit]").click()
     call = page.locator("#picked pre").first.inner_text().partition("\n")[2]
     assert "This page cannot answer that: " in page.locator("#picked").inner_text()
     with attached(public / "catalog.duckdb") as connection:
@@ -217,7 +218,7 @@ def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, tmp
     page = opened(public / "weekly")
     file = public / f"weekly/picker/period={WEEKS[2]}/cells.js"
     file.write_text(file.read_text().replace('"made_from": "', '"made_from": "0', 1))
-    page.locator("#picker button").click()
+    page.locator("#picker button[type=submit]").click()
     page.get_by_text("Load the page again").wait_for()
     assert page.locator("#picked .answer").count() == 0
     page.close()
@@ -245,7 +246,7 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     assert all(told["other", *when]["ends"] and told["other", *when]["estimate"] for when in (early, late, both))
     page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#period-from").select_option(index=0)
-    page.locator("#picker button").click()
+    page.locator("#picker button[type=submit]").click()
     page.locator("#picked .answer").wait_for()
     assert page.locator("#picked .answer").inner_text() == words
     facts = page.locator("#picked dl").inner_text()
@@ -279,25 +280,78 @@ def test_a_reader_compares_two_periods_by_keyboard(opened: Open, tmp_path: Path)
     page.locator("#question-sum").focus()
     for key in ("ArrowDown", "Tab", "Home", "Tab", "ArrowDown"):
         page.keyboard.press(key)
-    page.locator("#picker button").focus()
+    page.locator("#picker button[type=submit]").focus()
     page.keyboard.press("Enter")
     page.locator("#picked .answer").wait_for()
     with attached(public / "catalog.duckdb") as connection:
         (row,) = rows_of(connection, "FROM r.dph_compare('r.weekly', ?, ?)", WEEKS[0], WEEKS[2])
-    told = "+{}, between +{} and +{} with 95\u00a0% confidence"
     numbers = [shown_number(row[name], told_number(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")]
-    assert page.locator("#picked .answer").inner_text() == told.format(*numbers)
+    alone = "+{}, between +{} and +{} with 95\u00a0% confidence".format(*numbers)
+    assert alone in page.locator("#picked dl").inner_text()
+    assert page.locator("#picked .number").inner_text().startswith(f"+{numbers[0]}, between +")
+    assert "by noise and chance, with 95\u00a0% confidence" in page.locator("#picked .number").inner_text()
     assert "23 – 29 March 2026 compared with 2 – 8 March 2026" in page.locator("#picked .asked").inner_text().replace(
         "\u2009", " "
     )
-    assert page.locator("#picked .verdict").inner_text().startswith("Yes, they differ: ")
+    assert page.locator("#picked .verdict").inner_text().startswith("Yes, more: ")
     assert page.locator("#picked tbody tr").count() == 2 and page.locator("#picked.stale").count() == 0
     page.locator("#picker input[type=checkbox]").first.check()
     assert page.locator("#picked.stale").count() == 1
     assert "still the answer to the one before" in page.locator("#picked").inner_text()
-    page.locator("#picker button").click()
+    page.locator("#picker button[type=submit]").click()
     page.locator("#picked:not(.stale) .answer").wait_for()
     assert page.locator("#picked .changed").count() == 0
+    page.close()
+
+
+def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_path: Path) -> None:
+    """Chance is that of persons with as many rows as the bound lets them have: a yes of the macro may be a no."""
+    public, bound = tmp_path / "public", {"max_rows_per_unit": 3, "privacy_unit": "id", "unit_label": "patient"}
+    for week, total in zip(WEEKS[:2], (9_000.0, 9_350.0), strict=True):
+        made = by_hand.estimate([WARD], np.array([total, 0.0, 0.0]), off=0.0)
+        by_hand.publish(public, made, [WARD], "weekly", week, **days_of(week), **bound)
+    page = opened(made_anew(public) / "weekly")
+    (found,) = page.evaluate(ASK, [["weekly", [], *WEEKS[:2], True]])
+    first, second = (answer for _, answer in found["periods"])
+    noise = tuple((one["ci_upper"] - one["ci_lower"]) / 2 for one in (first, second))
+    half = cautious_half_width(first["unbiased"], second["unbiased"], (noise[0], noise[1]), 3)
+    change = found["sum"]
+    assert change["cautious"] == pytest.approx([change["unbiased"] - half, change["unbiased"] + half], rel=1e-12)
+    assert change["with_chance"][0] > 0 > change["cautious"][0]
+    page.locator("#question-change").check()
+    page.locator("#picker button[type=submit]").click()
+    page.locator("#picked .answer").wait_for()
+    assert page.locator("#picked .verdict").inner_text() == "No: chance alone can explain a difference of this size."
+    told = page.locator("#picked dl").inner_text()
+    assert "at most 3 rows of each patient are counted in a period" in told and "each with up to 3 rows" in told
+    page.close()
+
+
+def test_no_choice_moves_another_and_start_over_resets_all(opened: Open, tmp_path: Path) -> None:
+    page = opened(one_release(tmp_path) / "weekly", 400)
+    start, end = page.locator("#axis-0-from"), page.locator("#axis-0-to")
+    assert end.is_disabled() and end.input_value() == "0"
+    start.select_option(index=1)
+    end.select_option(index=1)
+    start.select_option(index=3)
+    page.locator("#period-to").select_option(index=0)
+    assert (end.input_value(), page.locator("#period-from").input_value()) == ("1", "2")
+    crossed = "age: “to” lies below “from”. Choose another end."
+    late = "The last period lies before the first one. Choose another."
+    assert page.locator("#picker .wrong").all_inner_texts() == [late, crossed]
+    page.locator("#picker button[type=submit]").click()
+    page.locator("#picked > p").wait_for()
+    assert page.locator("#picked").inner_text() == crossed
+    page.locator("#picker .anew").click()
+    assert page.locator("#picked").inner_text() == "" and end.is_disabled()
+    assert page.locator("#period-to").input_value() == "2"
+    assert page.evaluate("document.activeElement.closest('#picker') !== null")
+    page.locator("#picker button[type=submit]").click()
+    page.locator("#picked .answer").wait_for()
+    assert page.evaluate("document.activeElement.matches('#picked .answer')")
+    top = "document.querySelector('#picked .answer').getBoundingClientRect().top"
+    page.wait_for_function(f"{top} >= 0 && {top} < innerHeight")
+    assert "Do not add up the intervals of two answers" in page.locator("#picked").inner_text()
     page.close()
 
 
@@ -319,7 +373,7 @@ def test_the_page_works_from_a_web_server_and_runs_no_script_but_its_own(opened:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         root = f"http://127.0.0.1:{server.server_port}"
         page = opened(f"{root}/weekly")
-        page.locator("#picker button").click()
+        page.locator("#picker button[type=submit]").click()
         page.locator("#picked .answer").wait_for()
         assert page.complaints == [] and all(address.startswith(f"{root}/weekly/") for address in page.loaded)
         page.evaluate(

@@ -38,18 +38,20 @@ def words(page: str) -> str:
 
 @pytest.mark.parametrize(
     ("total", "said"),
-    [(15_090.0, "no clear change from"), (18_000.0, ", more than in"), (12_000.0, ", fewer than in")],
+    [(15_090.0, "no clear difference from"), (18_000.0, ", more than in"), (12_000.0, ", fewer than in")],
 )
 def test_a_total_differs_from_the_one_before_only_beyond_noise_and_chance(total: float, said: str) -> None:
     told = words(cover(total, Surroundings(before=BEFORE, is_alike=True)))
-    assert f"{total:,.0f} ± " in told and f"{said} the period before (" in told and "15,000 ± 50" in told
+    assert (
+        f"{total:,.0f} ± " in told and f"{said} the period before (" in told and "15,000 ± 50 in its revision 2" in told
+    )
     assert "rows in the week of 2 March 2026" in told
 
 
 def test_chance_of_people_with_several_rows_is_allowed_for() -> None:
     """1.96 standard deviations of chance are 345 for independent rows, and 598 where each person has up to three."""
     told = [words(cover(15_500.0, Surroundings(before=BEFORE, is_alike=True), max_rows_per_unit=cap)) for cap in (1, 3)]
-    assert "more than in" in told[0] and "no clear change" in told[1]
+    assert "more than in" in told[0] and "no clear difference" in told[1]
 
 
 def test_counts_of_another_kind_and_empty_periods_are_not_compared() -> None:
@@ -108,4 +110,6 @@ def test_the_period_before_is_read_from_public_files_and_must_count_the_same(tmp
     assert surroundings_of(release, {**earlier, "period_end": "2026-02-22T00:00:00+01:00"}).after is None
     told = cover(9_000.0, Surroundings(after=after))
     assert "Period after: 2026-02-23 to 2026-03-01" in words(told)
-    assert 'href="../../period=2026-02-23/revision=1/card.html"' in told
+    assert 'href="../../index.html#period-2026-02-23"' in told
+    assert "Next period" in words(cover(9_000.0, Surroundings(), next_release="2026-03-09"))
+    assert "Next period" not in words(cover(9_000.0, Surroundings(after=after), next_release="2026-03-09"))

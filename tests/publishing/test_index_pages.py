@@ -122,7 +122,9 @@ def test_every_link_within_a_page_leads_to_a_file_or_a_heading(public: Path) -> 
             if href.startswith("#"):
                 assert href[1:] in ids
             elif Path(href).name not in later:
-                assert (folder / href).is_file(), href
+                file, _, anchor = href.partition("#")
+                assert (folder / file).is_file(), href
+                assert not anchor or f'id="{anchor}"' in (folder / file).read_text(encoding="utf-8"), href
 
 
 def test_a_release_tells_its_revisions_with_reasons_and_what_was_withdrawn(public: Path) -> None:

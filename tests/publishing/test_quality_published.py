@@ -34,11 +34,14 @@ SAYS = (
 
 OF_MACRO = ["period", "revision", "most", "reliability", "period_start", "period_end"]  # columns beyond the file's
 CUT_TABLE = "What the cap cut of the first 4 rows of each, by ward"
-MOVED = "Of these first rows, the rows cut may move a share of all rows by up to 52.4 points (95 %), however they lie."
+MOVED = (
+    "Because of the rows cut, the share of any group in these first rows may be off by up to 52.4 percentage "
+    "points (95 %)."
+)
 # Of three wards, and of two kinds of failures on two axes, at 95 % for all of them together: 40 · log(7 / 0.05).
 REST = (
-    "No value of ward stands out from the noise among the rows cut (95 % for all together): of the rows looked at, "
-    "the cap cut at most 220 of each."
+    "For no single value of ward can rows that were cut be told from noise: of the rows looked at, the cap cut at most "
+    "220 of each (95 % for all together)."
 )
 UNFAILED = (
     "Of 4 numbers of missing or undeclared values, none stands out from the noise (95 % for all together): each is at "
@@ -109,8 +112,8 @@ def test_no_line_of_what_was_cut_is_above_the_upper_end_of_all_rows_cut() -> Non
     assert cut.stands_out and cut.possible == (250, 250) and cut.about == 250 and cut.share == pytest.approx(0.2)
     quiet = [{**rows[0], "estimate": 1_000.0}, *rows[1:]]
     rest = cuts(quiet, lambda axis: np.array([1_000.0]))
-    assert "at most 250 of each" in rest_in_words(rest) and "No value of ward" in rest_in_words(rest)
-    assert "No value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
+    assert "at most 250 of each" in rest_in_words(rest) and "For no single value of ward" in rest_in_words(rest)
+    assert "For no single value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
 
 
 def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:

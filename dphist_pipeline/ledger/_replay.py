@@ -97,9 +97,10 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     if entry.previous_hash != (previous.hash if previous else None):
         raise _BrokenRule("it does not follow from the entry before it")
     required, optional = _FACTS[entry.kind]
-    if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | optional | {"year"}:
+    more = optional | {"year", "guards"} if entry.kind in DECISIONS else optional | {"year"}
+    if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | more:
         raise ValueError("a body of another kind of entry")
-    if facts.get("held", True) is not True or facts.get("upstream_checked", "unsaid") == "":
+    if {facts.get("held", True), facts.get("guards", True)} != {True} or facts.get("upstream_checked", "unsaid") == "":
         raise ValueError("another word than true")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
         raise _BrokenRule("its year is not the one it was made in")
@@ -172,7 +173,8 @@ def _judge_earlier(books: Books, entry: Entry, decision: int) -> None:
 def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:
     if account != EVERYWHERE:
         books.account(account)
-    if books.permissions.judge_allowed(account, facts) is not None:
+    waiting = books.permissions.strict or "guards" in facts
+    if books.permissions.judge_allowed(account, facts, waiting) is not None:
         raise _BrokenRule("it is allowed a second time")
 
 

@@ -102,7 +102,7 @@ class Ledger(OpenedLedger):
             writing.decide("opened", account.name, facts, operator)
             if source is not None:
                 allowed = _allowance({"source": source.facts()}, "", also_of)
-                writing.books.permissions.judge_allowed(account.name, allowed)
+                writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)
                 writing.decide("allowed", account.name, allowed, operator)
 
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
@@ -145,7 +145,7 @@ class Ledger(OpenedLedger):
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
                 writing.books.account(name)
-            there = writing.books.permissions.judge_allowed(account, facts)
+            there = writing.books.permissions.judge_allowed(account, facts, waiting=True)
             if there is not None:
                 return there
             entry = writing.decide("allowed", account, facts, operator)

@@ -74,8 +74,8 @@ class OpenedLedger:
         return [ever[number] for number in charge.allowed]
 
     def sources(self) -> list[Decision]:
-        """Every source that any account may read."""
-        return [decision for decision in self.books().permissions.allowed.values() if decision.reading is not None]
+        """Every source that any account may read, or that waits for a second signature."""
+        return self.books().permissions.sources()
 
     def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
@@ -292,6 +292,7 @@ class Writing:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
         if known and (operator is None or operator.public not in known):
             raise LedgerError("key_foreign", operators=", ".join(known.values()))
+        facts = {**facts, "guards": True} if self.books.permissions.guards(facts) else facts
         return self._post(self.append(kind, facts, account, operator=operator))
 
     def _post(self, entry: Entry) -> Entry:

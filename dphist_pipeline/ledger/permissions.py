@@ -1,7 +1,7 @@
 """The rules of decisions: who may decide, what is allowed now, and what a release needs before it may read anything.
 
 Part of the ledger's books. A decision is signed with the key of an operator that the ledger knows. For an account that
-asks for two signatures, a decision has no effect until a second operator has signed it.
+asks for two signatures, and for all that reads the same records, a decision has no effect until a second one signed it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dphist_pipeline.ledger.signing import is_public_key, signer_of
 DECISIONS = frozenset(
     {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved", "looked"}
 )
-# Decisions that wait for a second signature, where their account asks for two.
+# Decisions that wait for a second signature, where their account asks for two: see `Permissions.waits`.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
 _ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
@@ -29,7 +29,8 @@ _ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
 class Permissions:
     """Operators by public key, decisions by the number of their entry: those in force, and all that ever were.
 
-    `replaced`: keys that decide no more, each with the key that took its place.
+    `replaced`: keys that decide no more, each with the key that took its place. `strict`: whether two signatures also
+    guard what reads an account's records besides; not yet in a ledger to which only earlier versions added decisions.
     """
 
     operators: dict[str, str] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Permissions:
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
     two_signatures: set[str] = field(default_factory=set)
+    strict: bool = False
 
     @property
     def keyed(self) -> bool:
@@ -58,16 +60,42 @@ class Permissions:
     def waits(self, entry: Entry) -> bool:
         """Whether a decision has no effect yet; it is then kept until it is countersigned.
 
+        Also waits what is about another account that shares records with one that asks for two signatures, and what is
+        for all accounts: by either, one operator could spend more on the same people, or read them in another way.
         Where any account asks for two signatures, the key of a third operator waits as well: otherwise one operator
         could add a second key of their own and give both signatures. A rotated key does not wait: whoever holds it
         counts as the operator whose key it replaces, who could give that key away as well. See `_latest`.
         """
-        needed = entry.kind in _WAITING and entry.account in self.two_signatures
+        self.strict = self.strict or (entry.kind in DECISIONS and "guards" in entry.facts)
+        needed = entry.kind in _WAITING and self._needs_two(entry)
         if entry.kind == "keyed":
             needed = bool(self.two_signatures) and len(self.operators) > 1
         if needed:
             self.waiting[entry.number] = entry
         return needed
+
+    def guards(self, facts: Mapping[str, Any]) -> bool:
+        """Whether a new decision must say that from it on the rules hold that earlier versions did not have."""
+        return not self.strict and bool(self.two_signatures or facts.get("signatures") == 2)
+
+    def _needs_two(self, entry: Entry) -> bool:
+        two, account = self.two_signatures, str(entry.account)
+        if not self.strict or account in two:
+            return account in two
+        drafts = [decision_of(account, entry.facts)] if entry.kind == "allowed" else []
+        theirs = [of for of in self.sources() if of.account in two]
+        mine = [of for of in [*self.sources(), *drafts] if of.account == account]
+        named = any(account in of.also_of for of in theirs) or any(two & {*of.also_of} for of in mine)
+        read = [of.reading for of in mine if of.reading]
+        same = any(of.reading and of.reading.same_records(own) for of in theirs for own in read)
+        # A waiver touches no records: it says that nothing is due.
+        return (account == EVERYWHERE and "waiver" not in entry.facts) or named or same
+
+    def sources(self, waiting: bool = True) -> list[Decision]:
+        """Every source that any account may read, and those that `waiting` for a signature reserves."""
+        held = [of for of in self.waiting.values() if of.kind == "allowed"] if waiting else []
+        found = [*self.allowed.values(), *(decision_of(str(of.account), of.facts) for of in held)]
+        return [of for of in found if of.reading is not None]
 
     def waiting_of(self, account: str) -> list[int]:
         """Decisions about an account that wait for a second signature; for `EVERYWHERE`, keys of further operators."""
@@ -136,15 +164,15 @@ class Permissions:
             key = self.replaced[key]
         return key
 
-    def judge_allowed(self, account: str, facts: Mapping[str, Any]) -> Decision | None:
-        """The same decision, where it stands already; refuses a source that belongs to another account."""
+    def judge_allowed(self, account: str, facts: Mapping[str, Any], waiting: bool = False) -> Decision | None:
+        """The same decision, where it stands already; refuses a source of another account (`waiting`: or reserved)."""
         draft = decision_of(account, facts)
         for there in self.allowed.values():
             same = draft.kind not in NAMED or there.name == draft.name
             if there.account == account and _what(there) == _what(draft) and same:
                 return there
         if draft.reading is not None:
-            others = self.owners(draft.reading) - {account, *draft.also_of}
+            others = self.owners(draft.reading, waiting) - {account, *draft.also_of}
             if others:
                 raise errors.source_of_another(draft.name, account, sorted(others))
         return None
@@ -156,9 +184,9 @@ class Permissions:
             raise errors.decision_unknown(number, self.allowed)
         return there
 
-    def owners(self, reading: SourceReading) -> set[str]:
-        """The accounts for which the same records are allowed."""
-        return {of.account for of in self.allowed.values() if of.reading and of.reading.same_records(reading)}
+    def owners(self, reading: SourceReading, waiting: bool = False) -> set[str]:
+        """The accounts for which the same records are allowed, or reserved."""
+        return {of.account for of in self.sources(waiting) if of.reading and of.reading.same_records(reading)}
 
     def sharing(self, account: str) -> list[str]:
         """Other accounts for which a source of this account is allowed as well."""

@@ -42,5 +42,5 @@ def waive(store: Store, release: str, period: str, reason: str, and_later: bool 
         made = ledger.allow(
             EVERYWHERE, {"waiver": {"name": f"{release}/{period}{LATER if and_later else ''}"}}, operator, reason
         )
-    assert made is not None  # decisions for all accounts wait for no second signature
+    assert made is not None  # a waiver waits for no second signature
     return made

@@ -167,6 +167,24 @@ def test_one_of_two_operators_alone_allows_and_raises_nothing(office: Office, mo
     assert [len(decision["by"]) for decision in audit["allowed"]] == [2]
 
 
+def test_one_operator_opens_no_other_account_on_the_records_of_two(office: Office, monkeypatch: Patch) -> None:
+    two(office, monkeypatch)
+    (office.folder / "wages").mkdir()
+    office.write_records(name="wages/wages.parquet")
+    assert office.run("ledger", "allow", "two", "--source", "wages/wages.parquet").code == 0
+    waits = str(len(office.entries()))
+    terms = ("--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "1000", "--source")
+    for files in ("wages/wages.parquet", "wages/*.parquet"):
+        refused = ("ledger", "open", "rich", *terms, files)
+        check_changes_nothing(office, lambda words=refused: office.run(*words), "--also-of two")
+    ran = office.run("ledger", "open", "rich", *terms, "wages/*.parquet", "--also-of", "two")
+    assert ran.code == 0 and "to be signed" in ran.out, ran.err
+    own_key(office, monkeypatch, "ben")
+    assert office.run("ledger", "sign", waits).code == 0
+    attempt = Attempt(office).write(account="rich", source="wages/*.parquet", epsilon=40)
+    check_nobody_reads(attempt, "nothing is allowed yet", dagster=False)
+
+
 def test_an_operator_does_not_give_the_second_signature_by_a_second_key_of_ones_own(
     office: Office, monkeypatch: Patch
 ) -> None:

@@ -93,9 +93,12 @@ def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_pa
     ledger.open_account(replace(HEALTH, signatures=2), ANN)
     ledger.open_account(replace(HEALTH, name="other"), ANN)
     assert ledger.allow("health", {"source": SECRET.facts()}, ANN) is None
-    ledger.allow("other", {"source": SECRET.facts()}, ANN)
     with ledger_refuses("source_of_another"):
-        ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
+        ledger.allow("other", {"source": SECRET.facts()}, ANN)
+    ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
+    with ledger_refuses("source_of_another"):
+        ledger.allow("other", {"source": SECRET.facts()}, ANN)
+    assert ledger.allow("other", {"source": SECRET.facts()}, ANN, also_of=["health"]) is None, "one signature"
 
 
 def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

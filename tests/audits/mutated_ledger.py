@@ -28,7 +28,9 @@ LEDGER = (
             ),
             Mutation("if not is_public_key(key):", "if False:", "a text that is no key decides"),
             Mutation(
-                "writing.books.permissions.judge_allowed(account.name, allowed)\n", "pass\n", "a source of two accounts"
+                "writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)\n",
+                "pass\n",
+                "a source of two accounts",
             ),
         ),
     ),
@@ -141,7 +143,9 @@ LEDGER = (
             Mutation('signer_of(entry) != facts["operator"]["key"]', "False", "a first operator who did not sign"),
             Mutation("if canonical_json(facts) != entry.body or", "if", "a body that is read in two ways"),
             Mutation("if books.judge_publication(charge, entry.kind, facts):", "if False:", "published a second time"),
-            Mutation("if books.permissions.judge_allowed(account, facts) is not None:", "if False:", "allowed twice"),
+            Mutation(
+                "if books.permissions.judge_allowed(account, facts, waiting) is not None:", "if False:", "allowed twice"
+            ),
         ),
     ),
     Part(
@@ -178,6 +182,18 @@ LEDGER = (
                 '_WAITING = frozenset({"raised", "allowed", "disallowed"})',
                 '_WAITING = frozenset({"allowed", "disallowed"})',
                 "one operator raises a total alone",
+            ),
+            Mutation(
+                "        return (account == EVERYWHERE and",
+                "        return (False and",
+                "one operator decides which engine reads the records of an account of two",
+            ),
+            Mutation(") or named or same", ") or named", "one operator raises a total beside that of the same records"),
+            Mutation(") or named or same", ") or same", "records that overlap are read by one operator's word"),
+            Mutation(
+                "self.owners(draft.reading, waiting)",
+                "self.owners(draft.reading)",
+                "a source that waits for its second signature is taken meanwhile",
             ),
         ),
     ),

@@ -14,6 +14,7 @@ from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, w
 from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.errors import UnknownAccount
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import report
@@ -155,13 +156,16 @@ def test_a_source_of_another_account_is_refused_whatever_was_decided_since(ledge
     assert reopened(ledger).decisions("other") == []
 
 
-def test_a_source_that_became_anothers_while_it_waited_is_not_signed(ledger: Ledger) -> None:
+def test_a_source_that_waits_is_reserved_and_signed_only_by_itself(ledger: Ledger) -> None:
     ledger.add_key("ben", BEN.public, ANN)
     ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
     new = replace(ADMISSIONS, address="new/*.csv", folder="/office/new")
     assert ledger.allow("twice", {"source": new.facts()}, ANN) is None
     (number,) = statement_of(ledger, "twice").waiting
-    ledger.allow("health", {"source": new.facts()}, ANN)
+    with ledger_refuses("source_of_another", match="--also-of twice"):
+        ledger.allow("health", {"source": new.facts()}, ANN)
+    assert ledger.allow("health", {"source": new.facts()}, ANN, also_of=["twice"]) is None
+    ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
     with ledger_refuses("source_of_another"):
         ledger.countersign(number, BEN)
     assert reopened(ledger).decisions("twice") == []
@@ -241,6 +245,87 @@ def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
     assert ledger.account("twice").total == 26
     ledger.countersign(statement_of(ledger, "twice").waiting[0], ANN)
     assert reopened(ledger).account("twice").total == 40 and statement_of(ledger, "twice").waiting == []
+
+
+TWICE = replace(HEALTH, name="twice", total=Fraction(4), signatures=2)
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["allowed", "waits"])
+def test_one_operator_opens_no_second_account_on_records_that_two_sign_for(url: str, signed: bool) -> None:
+    made = Ledger.create(url, ANN)
+    made.add_key("ben", BEN.public, ANN)
+    made.open_account(TWICE, ANN, ADMISSIONS)
+    first = statement_of(made, "twice").waiting[0]
+    if signed:
+        made.countersign(first, BEN)
+    other = replace(HEALTH, name="other", total=Fraction(1000))
+    with ledger_refuses("source_of_another", match="--also-of twice"):
+        made.open_account(other, ANN, ADMISSIONS)
+    made = reopened(made)
+    made.open_account(other, ANN, ADMISSIONS, ["twice"])
+    (number,) = statement_of(made, "other").waiting
+    with ledger_refuses("not_allowed"):
+        made.charge(replace(ASKED, account="other"))
+    made.raise_total("other", Fraction(2000), "more", ANN)
+    made.allow("other", QUERY, ANN, "another reading")
+    assert made.account("other").total == 1000 and made.decisions("other") == []
+    reopened(made).countersign(number, BEN)
+    assert reopened(made).charge(replace(ASKED, account="other")).allowed == (number,)
+    if not signed:  # by then it is that of another account, too: the first one says so
+        with ledger_refuses("source_of_another"):
+            made.countersign(first, BEN)
+
+
+def test_an_account_that_shared_its_records_first_waits_for_two_from_then_on(ledger: Ledger) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(replace(HEALTH, name="apart"), ANN)
+    ledger.open_account(TWICE, ANN, replace(ADMISSIONS, csv_delimiter=";"), ["health"])
+    ledger.raise_total("health", Fraction(99), "more", ANN)
+    ledger.raise_total("apart", Fraction(99), "more", ANN)
+    assert [reopened(ledger).account(name).total for name in ("health", "apart")] == [26, 99]
+    overlapping = replace(ADMISSIONS, address="data/january.csv")
+    assert ledger.allow("apart", {"source": overlapping.facts()}, ANN, also_of=["twice"]) is None
+    ledger.raise_total("apart", Fraction(100), "more", ANN)
+    assert reopened(ledger).account("apart").total == 99
+
+
+FOR_EVERYBODY = [
+    {"version": {"name": "duckdb=2.1"}},
+    {"clock": {"name": "2026-03-02"}},
+    {"code_lists": {"name": "codes", "folder": "/office/codes"}},
+]
+
+
+@pytest.mark.parametrize("what", FOR_EVERYBODY, ids=["version", "clock", "code lists"])
+def test_what_is_for_all_accounts_waits_for_two_where_any_account_does(
+    ledger: Ledger, what: dict[str, dict[str, str]]
+) -> None:
+    ledger.add_key("ben", BEN.public, ANN)
+    ledger.open_account(TWICE, ANN)
+    assert ledger.allow(EVERYWHERE, what, ANN, "tried") is None and ledger.decisions(EVERYWHERE) == []
+    (number,) = ledger.books().permissions.waiting_of(EVERYWHERE)
+    ledger.countersign(number, BEN)
+    assert [made.by for made in reopened(ledger).decisions(EVERYWHERE)] == [("ann", "ben")]
+    ledger.disallow(number, "not any more", ANN)
+    assert len(reopened(ledger).decisions(EVERYWHERE)) == 1, "taking it back waits, too"
+    assert ledger.allow(EVERYWHERE, {"waiver": {"name": "weekly/2026-03-02"}}, ANN, "closed") is not None
+
+
+def test_what_an_earlier_version_decided_stays_and_the_next_decision_waits(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That version did not write `guards`, and one operator shared the records of an account that asks for two."""
+    ledger.add_key("ben", BEN.public, ANN)
+    with monkeypatch.context() as patch:
+        patch.setattr(Permissions, "guards", lambda self, facts: False)
+        ledger.open_account(TWICE, ANN, replace(ADMISSIONS, csv_delimiter=";"), ["health"])
+        ledger.raise_total("health", Fraction(99), "more", ANN)
+    assert not any("guards" in entry.facts for entry in ledger.entries())
+    again = reopened(ledger)
+    assert again.account("health").total == 99 and again.charge(ASKED).allowed
+    again.raise_total("health", Fraction(100), "more", ANN)
+    assert reopened(again).account("health").total == 99
+    assert ["guards" in entry.facts for entry in again.entries()][-1]
 
 
 def test_a_raise_that_was_overtaken_while_it_waited_lowers_no_total(ledger: Ledger) -> None:

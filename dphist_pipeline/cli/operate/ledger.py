@@ -133,7 +133,7 @@ def open_account(
     neighbours: Annotated[str | None, typer.Option(metavar="RELATION", help="add_remove or substitute.")] = None,
     renews: Annotated[str | None, typer.Option(metavar="yearly", help="A fresh total each 1 January.")] = None,
     signatures: Annotated[
-        int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it.")
+        int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it, or its records.")
     ] = 1,
     store: StoreOption = None,
     as_json: JsonOption = False,

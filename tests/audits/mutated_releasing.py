@@ -430,7 +430,7 @@ RELEASING = (
         ("system/test_plausible.py",),
         (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
-            Mutation("[self.compared.hint]", "[]", "a renamed code is plausible"),
+            Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
             Mutation("facts | approved | judged.facts", "facts | approved", "the audit does not say what was compared"),
         ),
     ),

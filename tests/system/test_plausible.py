@@ -93,7 +93,7 @@ def test_an_axis_that_is_nearly_all_other_is_told_with_what_to_do(office: Office
     told = {
         WEEKS[0]: USUAL,
         WEEKS[1]: {"Surgery": 900, "Medicine": 1_500},
-        WEEKS[2]: {"Surgery": 900, "medicine": 400},
+        WEEKS[2]: {"Surgery": 900, "medicine": 100},
         WEEKS[3]: WITHOUT,
     }
     office.write_records(records(told))

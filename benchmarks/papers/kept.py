@@ -100,13 +100,17 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 class _Wordless(ast.NodeTransformer):
-    """Leaves out imports, statements that are only text, and what a `Setting` tells."""
+    """Leaves out imports, statements that are only text, what a `Setting` tells, and what follows a release."""
 
     def visit_Import(self, node: ast.Import) -> None:
         """Nothing: what is imported is followed."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Nothing: what is imported is followed."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        """Nothing for how readers fit whole counts to a table that is published: no study measures that."""
+        return None if isinstance(node.target, ast.Name) and node.target.id == "whole_way" else self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         """Nothing in the place of a docstring."""

@@ -36,6 +36,7 @@ DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
 TINY = 0.01
+LONG_LINE = 2_000  # cells
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
 # Simulated releases of each mechanism: one on each of several tables, more on the only one.
@@ -285,12 +286,18 @@ class Forecast:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return lines
 
+    def _without_workload(self) -> bool:
+        plan = self.plan
+        slow = Contender("workload", "workload")
+        return not plan.every and _is_slow(slow, plan.spec.domain.shape) and slow not in plan.contenders
+
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
         plan = self.plan
         left = len(plan.contenders) - len(self.shown)
         more = [
             *([f"{left} more mechanisms that were compared"] if left else []),
+            *(["workload, whose weights take long here"] if self._without_workload() else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
             *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),
@@ -383,6 +390,8 @@ def prepare(
     counted = spec.mechanism_epsilon / spec.epsilon
     served = [epsilon * counted for epsilon in chosen]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
+    if not (whole or mechanisms):
+        contenders = tuple(one for one in contenders if one == own or not _is_slow(one, shape))
     public, assumed = folder_if_any(store), False
     if stand_in is not None:
         basis, only = read_stand_in(stand_in, spec, public)
@@ -416,6 +425,12 @@ def enough_repeats(cells: int, tables: int) -> int:
     averages over many cells.
     """
     return 1 if tables > 1 else max(1, min(MOST_REPEATS, -(-ENOUGH_CELLS // cells)))
+
+
+def _is_slow(contender: Contender, shape: tuple[int, ...]) -> bool:
+    """Whether a mechanism searches long for its weights, which a release does once and a forecast many times."""
+    lines = contender.mechanism == "workload" or (contender.mechanism == "multiscale" and len(shape) == 1)
+    return lines and max(shape) > LONG_LINE
 
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:

@@ -234,6 +234,15 @@ def test_the_specs_mechanism_and_the_best_three_are_shown_first(office: Office) 
     assert told < table and told < lines.index(next(line for line in lines if line.startswith("Least "))) < table
 
 
+def test_what_takes_a_minute_on_a_long_line_is_left_to_all(office: Office) -> None:
+    office.write_spec(axes=[{**LINE, "stop": 2001}], mechanism="geometric")
+    spec = load_spec("spec.yaml")
+    asked = partial(prepare, spec, [], stand_in=None, target=None, records=100, repeat=1, store=None)
+    for more, there in (({}, False), ({"whole": True}, True)):
+        assert ("workload" in {one.mechanism for one in asked([], **more).contenders}) == there  # type: ignore[arg-type]
+    assert "workload" in {one.mechanism for one in asked(["workload"]).contenders}
+
+
 def told_errors(mechanism: str, by: dict[str, float], by_law: bool = False) -> Expected:
     errors = {name: dict.fromkeys([CELL, 6, 32, 64], error) for name, error in by.items()}
     return Expected(mechanism, Fraction(1), by_law, errors, None, {}, {})

@@ -216,7 +216,7 @@ def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(o
         "No bound is advised: the intervals of the quality table of wards, period all are wider than the count of rows "
         "that they speak of."
     )
-    assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
+    assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--all").out
 
 
 def test_missing_values_are_bounded_by_the_published_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
 from dphist_pipeline.publishing.statements import noted, unpublished
+from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.vouching import vouched_audit
@@ -34,6 +35,7 @@ class AwaitsApproval(AfterCharge):
     def __init__(self, key: Key, held: bool, remark: str = "", publish: str = "manual") -> None:
         self.key, self.held, self.remark = key, held, remark
         why = "it was charged under `publish: manual`" if held else f"its spec says `publish: {publish}`"
+        why = "it was held back under `publish: if_plausible`" if publish == "automatic" and not held else why
         why = f"{why}. {remark}" if remark else f"{why}."
         period = "" if key.period == "all" else f" --period {key.period}"
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
@@ -70,13 +72,15 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
 
 @dataclass(frozen=True)
 class PublicationRule:
-    """When drawn numbers are published: by `publish` of the spec as it is now, and by how they were charged.
+    """When drawn numbers are published: by `publish` of the spec as it is now, and by how they were charged and held.
 
     Attributes:
         publish: automatic, manual or if_plausible.
+        doubted: whether they were held back before, being in doubt; then an edit of the spec lets nothing out.
     """
 
     publish: str
+    doubted: bool = False
 
     @property
     def judges(self) -> bool:
@@ -89,7 +93,8 @@ class PublicationRule:
         Args:
             charge: that paid; None before it is made.
         """
-        return self.publish == "manual" or (charge is not None and charge.held)
+        doubted = self.doubted and not self.judges  # which asks again, of what is published by now
+        return self.publish == "manual" or doubted or (charge is not None and charge.held)
 
     def may_wait(self, charge: Charge | None) -> bool:
         """Whether a person may have to approve: as `waits`, or where the numbers are in doubt.
@@ -122,7 +127,9 @@ def approval(
     return {}
 
 
-def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int | None) -> tuple[str | None, int | None]:
+def meant(
+    spec: ReleaseSpec, store: Store, ledger: Ledger, period: str | None, revision: int | None
+) -> tuple[str | None, int | None]:
     """Period and revision that an approval is about: as named, else of the only one that waits, as far as there is one.
 
     Args:
@@ -133,11 +140,12 @@ def meant(spec: ReleaseSpec, ledger: Ledger, period: str | None, revision: int |
         Refused: several wait, or one that a later revision has taken the place of.
         Refused: there is no such revision.
     """
-    rule = PublicationRule(spec.publish)
     waiting = [
         charge
         for charge in unpublished(ledger, spec.release)
-        if rule.may_wait(charge) and period in (None, charge.period) and revision in (None, charge.revision)
+        if PublicationRule(spec.publish, is_doubted(store, charge)).may_wait(charge)
+        and period in (None, charge.period)
+        and revision in (None, charge.revision)
     ]
     if len(waiting) == 1:
         period = waiting[0].period

@@ -44,6 +44,7 @@ from dphist_pipeline.releasing.approvals import (
     note_if_out,
     nothing_to_decide,
 )
+from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
 from dphist_pipeline.releasing.publisher import Progress
@@ -239,7 +240,7 @@ def begin(
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
     key = Key(spec.release, period.key, request.revision)
-    rule = PublicationRule(spec.publish)
+    rule = PublicationRule(spec.publish, charge is not None and is_doubted(store, charge))
     attempt = Attempt(spec, store, ledger, period, key, charge, request, run_of(spec), rule, progress)
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
@@ -622,7 +623,7 @@ def publish_approved(
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
     named = None if unnamed else chosen_period(spec, period, now).key
-    named, revision = approvals.meant(spec, store.ledger(), named, revision)
+    named, revision = approvals.meant(spec, store, store.ledger(), named, revision)
     attempt = begin(spec, store, named, now, "", progress, revision)
     if not attempt.rule.may_wait(attempt.charge):
         raise nothing_to_decide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")

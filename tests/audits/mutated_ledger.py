@@ -188,7 +188,6 @@ LEDGER = (
                 "        return (False and",
                 "one operator decides which engine reads the records of an account of two",
             ),
-            Mutation(") or named or same", ") or named", "one operator raises a total beside that of the same records"),
             Mutation(") or named or same", ") or same", "records that overlap are read by one operator's word"),
             Mutation(
                 "self.owners(draft.reading, waiting)",

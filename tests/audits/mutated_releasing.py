@@ -173,8 +173,8 @@ RELEASING = (
                 "published before anybody approved",
             ),
             Mutation(
-                'return self.publish == "manual" or (charge is not None and charge.held)',
-                'return self.publish == "manual"',
+                'return self.publish == "manual" or doubted or (charge is not None and charge.held)',
+                'return self.publish == "manual" or doubted',
                 "an edit of the spec publishes what waits",
             ),
             Mutation(
@@ -431,6 +431,11 @@ RELEASING = (
         (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
             Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
+            Mutation(
+                "            keep_doubted(attempt.store, paid.charge)\n",
+                "            pass\n",
+                "an edit of the spec publishes what was in doubt",
+            ),
             Mutation("facts | approved | judged.facts", "facts | approved", "the audit does not say what was compared"),
         ),
     ),

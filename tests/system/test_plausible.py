@@ -164,6 +164,22 @@ def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_act
     assert seen()[0] == "ok"
 
 
+def test_an_edit_of_the_spec_is_no_approval_of_a_period_that_was_held_in_doubt(office: Office) -> None:
+    office.write_spec(**WEEKLY, publish="if_plausible")
+    office.released("--period", WEEKS[0])
+    office.released("--period", WEEKS[1])
+    office.write_attributes_alone(**WEEKLY, publish="automatic")
+    waiting = office.released("--period", WEEKS[1], "--json").json
+    assert waiting["awaits_approval"]
+    assert "held back under `publish: if_plausible`" in office.released("--period", WEEKS[1]).out
+    assert not office.published(period=WEEKS[1]).exists()
+    published = office.released("--period", WEEKS[0], "--json").json
+    assert published["replayed"], "what went out by itself replays"
+    done = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--json")
+    assert done.json["approved"]["by"] == "Ada" and office.published(period=WEEKS[1]).exists()
+    assert office.released("--period", WEEKS[1], "--json").json["replayed"]
+
+
 def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(office: Office) -> None:
     office.write_spec(**WEEKLY, publish="if_plausible")
     office.released("--period", WEEKS[0])

@@ -100,7 +100,8 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     more = optional | {"year", "guards"} if entry.kind in DECISIONS else optional | {"year"}
     if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | more:
         raise ValueError("a body of another kind of entry")
-    if {facts.get("held", True), facts.get("guards", True)} != {True} or facts.get("upstream_checked", "unsaid") == "":
+    flags = (facts.get(name, True) for name in ("held", "guards"))
+    if not all(flag is True for flag in flags) or facts.get("upstream_checked", "unsaid") == "":
         raise ValueError("another word than true")
     if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
         raise _BrokenRule("its year is not the one it was made in")

@@ -92,7 +92,7 @@ def test_of_what_the_cap_cut_only_what_stands_out_has_a_line(office: Office) -> 
     page = card(office)
     line = "medicine 4,000 4,000 3,802 to 4,120 50.0 %"
     assert f"{CUT_TABLE} ward counted cut 95 %, all lines together share cut {line}" in page
-    assert "surgery 0 0" not in page and "But for those listed, no value of ward stands out" in page
+    assert "surgery 0 0" not in page and "But for those listed, for no single value of ward" in page
     lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
     assert line in lines and not any(line.startswith("surgery") for line in lines)
 

@@ -36,6 +36,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import index_pages, pages
+from dphist_pipeline.publishing.manifest import DOWNLOADS
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
@@ -214,7 +215,8 @@ class Project:
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest, but those that are made from others."""
         top = self.root / below
-        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
+        found = (path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
+        files = sorted(path for path in found if DOWNLOADS not in path.relative_to(top).parts)
         return {str(path.relative_to(top)): _digest(path) for path in files}
 
     def forget(self, below: str) -> None:

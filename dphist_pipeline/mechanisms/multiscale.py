@@ -20,11 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
@@ -35,7 +33,6 @@ from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
 LONGEST_LINE = 4096  # the search for weights is too long above
-TOTAL = 256  # what the weights of a cell add up to
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,13 @@ class Multiscale(Mechanism):
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a number outside the sampler's range."""
+        from dphist_pipeline.solvers.trees import workload_strategies as strategies
         from dphist_pipeline.solvers.trees.halving_trees import halving_tree
 
         levels = len(halving_tree(domain.shape).widths)
         if levels > 1 and _is_weighed(domain):
-            if TOTAL * sensitivity / epsilon > LARGEST_SCALE:
-                least = float(Fraction(TOTAL * sensitivity) / LARGEST_SCALE)
+            if strategies.TOTAL * sensitivity / epsilon > LARGEST_SCALE:
+                least = float(Fraction(strategies.TOTAL * sensitivity) / LARGEST_SCALE)
                 raise DomainRefused("multiscale", f"needs an epsilon of at least {least:.2g} for such a line")
         else:
             Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
@@ -90,8 +88,9 @@ class Multiscale(Mechanism):
 
     def _from_weighted_sums(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         from dphist_pipeline.solvers.trees import line_posterior
+        from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
-        noisy = counts.noisy_weighted_sums([_weights(counts.domain.shape[0], self.workload)], budget)
+        noisy = counts.noisy_weighted_sums([strategies.weights_along(self.workload, counts.domain.cells)], budget)
         unbiased, (line,) = NestedCells.of_weighted_sums(noisy), noisy.lines
         own, *sums = line.weights.astype(np.float64)
         weighed = line_posterior.Weighed(
@@ -103,12 +102,3 @@ class Multiscale(Mechanism):
 
 def _is_weighed(domain: Domain) -> bool:
     return len(domain.shape) == 1 and domain.cells <= LONGEST_LINE
-
-
-@lru_cache(maxsize=64)
-def _weights(cells: int, workload: Literal["ranges", "prefixes"]) -> NDArray[np.int64]:
-    """The weights of a line: a function of the declared questions and the number of cells alone."""
-    from dphist_pipeline.solvers.trees import workload_strategies as strategies
-
-    gram = strategies.gram_of_prefixes(cells) if workload == "prefixes" else strategies.gram_of_ranges(cells)
-    return np.vstack(strategies.strategy_for(gram, TOTAL))

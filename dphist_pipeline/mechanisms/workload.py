@@ -30,7 +30,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
@@ -45,16 +44,12 @@ from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Set
 
 if TYPE_CHECKING:
     from dphist_pipeline.solvers.trees import line_trees
-    from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
 # Above so many cells on an axis, the search for weights is too long, and levels of trees are weighed.
 MOST_WEIGHTED, MOST_ON_AN_AXIS = 4096, 1 << 20
 # What the weights of a cell add up to along each axis, by the number of axes; the scale of the noise is their product.
 TOTALS = {1: 256, 2: 64, 3: 32}
 TOTAL_OF_MANY = 16
-# Every cell is published. Without this part of the weight, cells that no query tells apart had up to 200 times the
-# variance, and queries from 0.6 to 1.25 times.
-SINGLE_CELLS = 0.03
 
 Range = tuple[int, int, float]  # first cell, the cell after the last, weight
 
@@ -124,9 +119,11 @@ class Workload(Mechanism):
         if _is_long(counts.domain):
             unbiased = _from_trees(self._trees(counts.domain), counts, budget)
         else:
+            from dphist_pipeline.solvers.trees import workload_strategies as strategies
+
             total = _total(counts.domain)
             lines = [
-                _weights(self.workload, self.length, asked, size, total)
+                strategies.weights_along(self.workload, size, total, self.length, asked)
                 for asked, size in zip(self._asked(counts.domain), counts.domain.shape, strict=True)
             ]
             unbiased = NestedCells.of_weighted_sums(counts.noisy_weighted_sums(lines, budget))
@@ -177,6 +174,7 @@ def _from_trees(trees: line_trees.TreeProduct, counts: PrivateCounts, budget: Bu
 def _tree(workload: str, length: int, queries: tuple[Range, ...], cells: int) -> line_trees.LineTree:
     """The levels along an axis and their shares: a function of the declared questions and the number of cells alone."""
     from dphist_pipeline.solvers.trees import line_trees
+    from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
     if workload in ("ranges", "boxes"):
         return line_trees.line_tree(cells, line_trees.range_squares(cells))
@@ -185,7 +183,7 @@ def _tree(workload: str, length: int, queries: tuple[Range, ...], cells: int) ->
             return line_trees.LineTree(cells, (1,), (line_trees.TOTAL,))
         low, high, weight = (np.array(part) for part in zip(*queries, strict=True))
         asked = line_trees.query_squares(low, high, weight)
-        return line_trees.line_tree(cells, lambda width: asked(width) + SINGLE_CELLS)
+        return line_trees.line_tree(cells, lambda width: asked(width) + strategies.SINGLE_CELLS)
     length = min(cells, length)
     low, high = np.zeros(cells, dtype=np.int64), np.arange(1, cells + 1)
     if workload == "windows":
@@ -195,30 +193,3 @@ def _tree(workload: str, length: int, queries: tuple[Range, ...], cells: int) ->
 
 def _total(domain: Domain) -> int:
     return TOTALS.get(len(domain.axes), TOTAL_OF_MANY)
-
-
-@lru_cache(maxsize=64)
-def _weights(workload: str, length: int, queries: tuple[Range, ...], cells: int, total: int) -> NDArray[np.int64]:
-    """The weights along an axis: a function of the declared questions and the number of cells alone."""
-    from dphist_pipeline.solvers.trees import workload_strategies as strategies
-
-    if workload == "file" and not queries:
-        return np.ones((1, cells), dtype=np.int64)
-    own, sums = strategies.strategy_for(_gram(workload, length, queries, cells), total)
-    return np.vstack([own, sums])
-
-
-def _gram(workload: str, length: int, queries: tuple[Range, ...], cells: int) -> strategies.Gram:
-    from dphist_pipeline.solvers.trees import workload_strategies as strategies
-
-    if workload == "file":
-        low, high, weight = (np.array(part) for part in zip(*queries, strict=True))
-        single = np.arange(cells)
-        each = np.full(cells, SINGLE_CELLS * weight.sum() / cells)
-        ends = np.append(low, single), np.append(high, single + 1)
-        return strategies.gram_of_queries(*ends, np.append(weight, each), cells)
-    if workload == "prefixes":
-        return strategies.gram_of_prefixes(cells)
-    if workload == "windows":
-        return strategies.gram_of_windows(cells, min(cells, length))
-    return strategies.gram_of_ranges(cells)

@@ -130,9 +130,16 @@ ARITHMETIC = (
             Mutation(
                 "if not all(low < high <= ends.get(axis, 0) for", "if not all(True for", "a query beyond the grid"
             ),
-            Mutation("np.full(cells, SINGLE_CELLS *", "np.full(cells, 0 *", "cells that no query tells apart"),
             Mutation("(drawn.scale * weights).max()", "drawn.scale.min()", "the scale of the widest draw"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/trees/workload_strategies.py",
+        (
+            "system/test_query_files.py::test_queries_get_less_noise_and_other_axes_are_asked_cell_by_cell",
+            "mechanisms/test_workload.py",
+        ),
+        (Mutation("np.full(cells, SINGLE_CELLS *", "np.full(cells, 0 *", "cells that no query tells apart"),),
     ),
     Part(
         "dphist_pipeline/solvers/trees/line_trees.py",

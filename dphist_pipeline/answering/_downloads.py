@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -20,11 +21,11 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import write_export
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.publishing.manifest import CURRENT
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
+from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
+from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.published_pages import CARD
 
-FOLDER, MOST_CELLS = "downloads", 20_000
+MOST_CELLS = 20_000
 _PICTURE = re.compile(r"<figure><svg role=\"img\"(.*?</svg>)", re.DOTALL)
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff"'
 
@@ -39,13 +40,12 @@ def write_downloads(public: Path, scratch: Path) -> None:
     for current in sorted(public.glob(f"*/{CURRENT}")):
         release, wanted = current.parent, set()
         for period, revision in _standing(current):
-            folder = release / FOLDER / f"period={period}" / f"revision={revision}"
+            folder = release / DOWNLOADS / f"period={period}" / f"revision={revision}"
             wanted.add(folder)
             published = release / f"period={period}" / f"revision={revision}"
             if not folder.is_dir() and _cells(published) <= MOST_CELLS:
-                with suppress(PublishedFilesDamaged):  # building the catalogue says it
-                    _write(public, published, folder, scratch)
-        for file in sorted(release.glob(f"{FOLDER}/period=*/revision=*/*")):
+                _write(public, published, folder, scratch)
+        for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:
                 replace_public(file, "", scratch)
 
@@ -66,7 +66,7 @@ def _cells(published: Path) -> float:
 
 def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
     """Writes the files of a publication; its folder appears last, whole."""
-    draft = scratch / "downloads"
+    draft = scratch / DOWNLOADS
     draft.mkdir(mode=0o755)
     try:
         publication = Publication(published, read_audit(published))
@@ -82,16 +82,12 @@ def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
         folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         draft.rename(folder)
         sync_folder(folder.parent)
-    except PublishedFilesDamaged:
-        raise
     except (DphistError, OSError):
-        # Nobody waits for a download: the release is published, and its cells lie in other files.
+        # Nobody waits for a download: the release is published, and its cells lie in other files. Damaged ones are told
+        # where the catalogue is built.
         pass
     finally:
-        for file in [*draft.glob("*")] if draft.is_dir() else []:
-            file.unlink()
-        if draft.is_dir():
-            draft.rmdir()
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _picture(card: Path) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -43,16 +43,14 @@ def doubt_of_estimate(made: AnyEstimate) -> str:
     return f"nearly all rows are `other` along {first_of(axes, MOST_NAMED)}" if axes else ""
 
 
-def doubts_of_publication(folder: Path, audit: Mapping[str, Any]) -> list[str]:
-    """Sentences on why a publication may be of records that were not read as meant, and what to do; none usually.
+def doubt_of_publication(folder: Path, audit: Mapping[str, Any]) -> str:
+    """Why a publication may be of records that were not read as meant, and what to do; usually empty.
 
     Args:
         audit: of a publication whose files were checked; see `read_audit`.
     """
-    return list(_doubts(folder, audit)) if audit.get("model") != "local" else []
-
-
-def _doubts(folder: Path, audit: Mapping[str, Any]) -> Iterator[str]:
+    if audit.get("model") == "local":
+        return ""
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
     looked = shlex.join(["dphist", "look", "SPEC", *day])
     withdrawn = shlex.join(["dphist", "withdraw", audit["release"], audit["period"], "--reason", "TEXT"])
@@ -61,10 +59,11 @@ def _doubts(folder: Path, audit: Mapping[str, Any]) -> Iterator[str]:
         why = (
             "Are dates written as `period_format` says, and are all records there?" if day else "Are all records there?"
         )
-        yield f"{_HOLDS_ZERO} {why} An operator sees it: {looked}. {then}"
-    elif axes := undeclared_axes(sums_of_publication(folder, audit)):
-        yield (
+        return f"{_HOLDS_ZERO} {why} An operator sees it: {looked}. {then}"
+    if axes := undeclared_axes(sums_of_publication(folder, audit)):
+        return (
             f"`other` holds nearly all rows along {first_of(axes, MOST_NAMED)}, and no declared value stands out of "
             "its noise: the records may write values in another way than the spec declares. An operator sees how: "
             f"{looked}. Mend number formats (`decimal_comma`), `csv_encoding`, `tidy` or `spellings`. {then}"
         )
+    return ""

@@ -124,7 +124,7 @@ def print_release(
         says: what changed suddenly since the periods before; see `past_periods`.
         warning: what to know of the spec; empty for nothing.
     """
-    from dphist_pipeline.answering.doubts import doubts_of_publication
+    from dphist_pipeline.answering.doubts import doubt_of_publication
     from dphist_pipeline.releasing.locations import store_folder
 
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
@@ -140,7 +140,7 @@ def print_release(
         }
     )
     print_warning(warning)
-    for doubt in doubts_of_publication(path, audit):
+    if doubt := doubt_of_publication(path, audit):
         out.print(f"[yellow]![/] {escape(doubt)}")
     if says:
         out.print(f"[yellow]![/] Compared with the periods before: {escape(says)}")

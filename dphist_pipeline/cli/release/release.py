@@ -53,7 +53,7 @@ def _release(
     # Imported here, while the processes that were started early import what they need.
     from rich.markup import escape
 
-    from dphist_pipeline.answering.doubts import doubts_of_publication
+    from dphist_pipeline.answering.doubts import doubt_of_publication
     from dphist_pipeline.answering.past_periods import compare_publication
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
@@ -77,9 +77,10 @@ def _release(
         return
     warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
     older = "" if made.replayed else _older_card(made.path, made.audit)
-    warnings = [one for one in (warning, changed, older, *doubts_of_publication(made.path, made.audit)) if one]
     statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
     if as_json:
+        doubt = doubt_of_publication(made.path, made.audit)
+        warnings = [one for one in (warning, changed, older, doubt) if one]
         print_json(
             {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}

@@ -36,7 +36,7 @@ DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
 TINY = 0.01
-LONG_LINE = 2_000  # cells
+LONG_LINE, SEARCHING = 2_000, ("multiscale", "workload")  # cells, and what searches for weights on a line
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
 BEST = 3
 # Simulated releases of each mechanism: one on each of several tables, more on the only one.
@@ -286,10 +286,12 @@ class Forecast:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return lines
 
-    def _without_workload(self) -> bool:
+    def _slow_left_out(self) -> list[str]:
+        """The mechanisms that search long for their weights here, and were not compared."""
         plan = self.plan
-        slow = Contender("workload", "workload")
-        return not plan.every and _is_slow(slow, plan.spec.domain.shape) and slow not in plan.contenders
+        there = {one.mechanism for one in plan.contenders}
+        slow = [name for name in SEARCHING if _is_slow(Contender(name, name), plan.spec.domain.shape)]
+        return [] if plan.every else [name for name in slow if name not in there]
 
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
@@ -297,7 +299,7 @@ class Forecast:
         left = len(plan.contenders) - len(self.shown)
         more = [
             *([f"{left} more mechanisms that were compared"] if left else []),
-            *(["workload, whose weights take long here"] if self._without_workload() else []),
+            *([f"{' and '.join(slow)}, whose weights take long here"] if (slow := self._slow_left_out()) else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
             *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),

@@ -19,6 +19,7 @@ UTF_8: Encoding = "utf-8"
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 LOST = "\ufdd0"  # of Unicode's signs that no text holds
 PIECE = 1 << 22
+LONGEST_HEADER = 1 << 20  # bytes of a first line
 COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
 WRITE_ANEW = "write it anew as UTF-8: `iconv -f UTF-16 -t UTF-8 OLD > NEW`"
 

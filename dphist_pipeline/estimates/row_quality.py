@@ -265,17 +265,14 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
         found: see `cuts`; None stands for all rows.
     """
     said, limit = [failed] if (failed := failed_nearly_all(rows)) else [], limit_of(audit) or 0
+    rest = [one] if (one := rest_in_words(found, limit, audit.get("axis_labels"))) else []
     if None in found:
         (cut,) = found[None]
         capped = _most_counted(audit)
         about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
         values = {"number": about, "lower": lower, "upper": upper}
         if cut.about < limit:
-            return [
-                *said,
-                f"{capped} {_few_cut(seen(rows), limit)}",
-                *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))]),
-            ]
+            return [*said, f"{capped} {_few_cut(seen(rows), limit)}", *rest]
         if not cut.tells:
             little = gettext(
                 "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the interval "
@@ -293,7 +290,7 @@ def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequen
                     points=points,
                 )
             )
-    return [*said, *filter(None, [rest_in_words(found, limit, audit.get("axis_labels"))])]
+    return [*said, *rest]
 
 
 def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dphist_pipeline.csv_text import (
+    LONGEST_HEADER,
     UTF_8,
     WRITE_ANEW,
     Encoding,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "date", "text", "boolean", "useless"]
 
-LONGEST_HEADER = 1 << 20
 DELIMITERS = (",", ";", "\t", "|")
 # Numbers, dates and times. A first line with one of them is a record, and its values must not be written anywhere.
 _VALUE = re.compile(

@@ -562,6 +562,13 @@ def _date_format(answer: str) -> Answers:
     return {"period_format": answer}
 
 
+def _with_open_ends(bins: Mapping[str, object], column: Column, numbers: Sequence[str]) -> dict[str, object]:
+    """Bins with a cell for all values below them and one for all above; whole if the column and the numbers are."""
+    made = {**bins, "below": True, "above": True}
+    is_whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, numbers))
+    return made | {"whole": True} if is_whole else made
+
+
 def _axis(answer: str, column: Column) -> dict[str, object]:
     """The fields of an axis: bins, edges, categories, bands as text with their lower ends, days, or a public list."""
     if answer in LISTS:
@@ -571,14 +578,10 @@ def _axis(answer: str, column: Column) -> dict[str, object]:
     ends = answer.split()
     # Three numbers are start, stop and width, unless the last one is no width.
     if _EDGES.fullmatch(answer) and (len(ends) > 3 or Fraction(ends[2]) > Fraction(ends[1]) > Fraction(ends[0])):
-        uneven: dict[str, object] = {"edges": ends, "below": True, "above": True}
-        whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, ends))
-        return {**uneven, "whole": True} if whole else uneven
+        return _with_open_ends({"edges": ends}, column, ends)
     if bins and "," not in answer and "=" not in answer and not any(map(_is_day, bins.groups())):
         start, stop, width = bins.groups()
-        even: dict[str, object] = {"start": start, "stop": stop, "width": width, "below": True, "above": True}
-        whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, bins.groups()))
-        return {**even, "whole": True} if whole else even
+        return _with_open_ends({"start": start, "stop": stop, "width": width}, column, bins.groups())
     if bins and _is_day(bins[1]) and _is_day(bins[2]):
         return {"calendar": bins[3], "start": bins[1], "stop": bins[2]}
     if parts and all("=" in part for part in parts):

@@ -255,7 +255,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
     newest = standing[0] if standing else None
     audit = _audit(folder / (newest or told[0]).place) if told else {}
     title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
-    files = _latest_files(folder)
+    files, picker = _latest_files(folder), _picker(folder) if newest is not None else {}
     summary = Summary(
         made_from=mark,
         release=folder.name,
@@ -267,7 +267,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         superseded=sum(one.stands and current[one.period] != one for one in told),
         points=_points(standing, MOST_POINTS),
         files=files if len(files) == EACH else [],
-        picker=bool(_picker(folder)) and newest is not None,
+        picker=bool(picker),
     )
     shown, downloads = told[:most], _downloads(folder)
     # Where periods have different limits, the strictest that hid something; else the newest.
@@ -283,7 +283,7 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         periods_block=json_in_page({"form": FORM, "publications": [_lean(one) for one in shown]}),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_shown(newest) if newest is not None else None,
-        picker=_picker(folder) if newest is not None else {},
+        picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
         rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],

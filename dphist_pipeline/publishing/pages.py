@@ -109,9 +109,10 @@ def _isolated(text: object) -> Markup:
 
 def _in_english(text: str) -> str:
     """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
-    if language() is ENGLISH or (told := translated(text)) == text:
-        return text if language() is ENGLISH else Markup('<span lang="en">{}</span>').format(_finalized(text))
-    return told
+    if language() is ENGLISH:
+        return text
+    told = translated(text)
+    return told if told != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
 
 
 def _unbroken(text: str) -> str:

@@ -49,7 +49,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         "settings": mechanisms.settings_of(run.mechanism),
         **_queries(spec),
         "cells": spec.cells,
-        **({"whole_counts": spec.build_mechanism().whole_way} if spec.family is None else {}),
+        **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": attempt.request.digest,

@@ -18,7 +18,6 @@ from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.source import Source, SourceRefused, refuse_shadowed, without_values
 from dphist_pipeline.sql_files import literal
 
-LONGEST_HEADER = 1 << 20
 LONGEST_LINE = 1 << 20
 
 
@@ -102,9 +101,9 @@ def _header(path: Path, source: SourcePlan) -> tuple[str, ...]:
     """The column names in the first line of a CSV file; no message repeats them, or says which are alike."""
     start = b""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
-        start = file.read(LONGEST_HEADER)
+        start = file.read(csv_text.LONGEST_HEADER)
         line, _, rest = "".join(csv_text.decoded(BytesIO(start), source.csv_encoding)).partition("\n")
-        line = "" if len(start) == LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
+        line = "" if len(start) == csv_text.LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
         with suppress(ValueError):
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])

@@ -206,7 +206,7 @@ def judged(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def real_error(case: Case, place: int) -> float:
-    """Of a release of the set; by the law of the noise where that is exact."""
+    """The error in releases of the set, or by the law of the noise where that is exact."""
     return float(case["told"]["any"][place] if case["by_law"] else case["real"][place])
 
 

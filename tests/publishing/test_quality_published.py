@@ -167,7 +167,7 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
 
 
 def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(office: Office) -> None:
-    """Of the numbers 300, 100 and 50, and 100 rows cut of 300, those below 200 are words; --json has them all."""
+    """Numbers below 200 are told as words, of 300, 100 and 50 and of 100 rows cut of 300; --json has them all."""
     office.write_spec(quality=QUALITY, epsilon="2", show_below=200)
     office.released()
     ran = office.run("quality", "wards")

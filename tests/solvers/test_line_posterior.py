@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.lines import weighted_line
 from dphist_pipeline.solvers.trees import line_posterior
@@ -82,24 +83,23 @@ def test_rough_counts_far_above_the_noise_are_the_least_squares_ones():
     assert abs(np.cumsum(weighted_means(given) - given.cells)).max() < 3.0
 
 
+def squared_errors(counts: NDArray[np.int64], source: np.random.Generator) -> tuple[float, float]:
+    """Squared errors of the means and of least squares, over five releases together."""
+    drawn = [weighed(counts, 10.0, source) for _ in range(5)]
+    return sum(squared(weighted_means(one), counts) for one in drawn), sum(squared(one.cells, counts) for one in drawn)
+
+
 def test_ranges_of_a_line_that_is_nearly_empty_are_much_nearer():
-    source, near, plain = np.random.default_rng(4), 0.0, 0.0
     counts = np.zeros(500, dtype=np.int64)
     counts[[40, 41, 180, 333]] = 300, 90, 2_000, 45
-    for _ in range(5):
-        given = weighed(counts, 10.0, source)
-        near += squared(weighted_means(given), counts)
-        plain += squared(given.cells, counts)
+    near, plain = squared_errors(counts, np.random.default_rng(4))
     assert near < 0.3 * plain
 
 
 def test_a_gentle_slope_is_nearer_than_least_squares():
-    source, near, plain = np.random.default_rng(5), 0.0, 0.0
+    source = np.random.default_rng(5)
     counts = source.poisson(np.linspace(40, 10, 300))
-    for _ in range(5):
-        given = weighed(counts, 10.0, source)
-        near += squared(weighted_means(given), counts)
-        plain += squared(given.cells, counts)
+    near, plain = squared_errors(counts, source)
     assert near < 0.9 * plain
 
 

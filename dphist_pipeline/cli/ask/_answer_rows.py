@@ -278,7 +278,7 @@ def print_rows(
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     are_counts = not asked.population and asked.question in COUNTS
-    # Of a difference, a share, a mean or a rate no figure is a count of its own.
+    # The figures of a difference, a share, a mean or a rate are no counts.
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
     told = [told_number(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [

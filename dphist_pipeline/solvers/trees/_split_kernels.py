@@ -16,7 +16,7 @@ from dphist_pipeline.solvers._compiled import compiled
 Reals = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Numbers = NDArray[np.int64]
-# Of a level: first counts of windows in steps, where their entries start, noisy counts, the spread of each
+# A level holds: the first counts of windows in steps, where their entries start, noisy counts, the spread of each
 # one's noise in records (empty: not measured), and whether that is normal, not discrete Laplace.
 Nodes = tuple[Numbers, Numbers, Reals, Reals, bool]
 

@@ -35,9 +35,9 @@ SEED = 20_120_401
 # Real counts are like none of the invented ones, and an earlier publication has its own noise: a told range is wider
 # than the simulated errors, by these factors for a cell and for sums. See benchmarks/forecasts.py.
 WIDER, WIDER_OF_ONE = (1.25, 1.6), (2.0, 2.5)
-# The sum of most cells is one number in a release, and few numbers say little of an error: by how many there are, ranges
-# of sums on one table reach down and up by these factors. Those of 1 and 2 were chosen with the others, on the same
-# sets; those of 3 and 4 are what the mean of so many squared normal numbers needs.
+# The sum of most cells is one number in a release, and few numbers say little of an error: by how many there are,
+# ranges of sums on one table reach down and up by these factors. Those of 1 and 2 were chosen with the others, on the
+# same sets; those of 3 and 4 are what the mean of so many squared normal numbers needs.
 WIDER_BY_FEW = {1: (3.2, 40.0), 2: (2.5, 8.0), 3: (2.5, 5.0), 4: (2.5, 3.2)}
 # How a mechanism ranks: an error counts as this part of plain noise at least, so that being nearer still where hardly
 # anything is to be told is no gain.

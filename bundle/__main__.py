@@ -15,6 +15,7 @@ from bundle.archive import pack, write_sums
 from bundle.bill import write_bill, write_licences
 from bundle.targets import PLATFORMS, PYTHONS, BundleError, Target
 from bundle.wheels import Shelf, build, digest, read_pins, requirement_lines
+from dphist_pipeline.errors import first_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".bundle"
@@ -35,6 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except BundleError as problem:
         print(f"bundle: {problem}", file=sys.stderr)
         return 1
+    if changed := _changed_since_commit():
+        print(f"bundle: this is not the archive of the last commit: {changed}", file=sys.stderr)
     line = f"{digest(path)}  {path.name}\n"
     path.with_name(f"{path.name}.sha256").write_text(line, encoding="utf-8")
     print(f"{path}\n{path.stat().st_size / 1e6:,.0f} MB, for {', '.join(map(str, machines))}\n{line}", end="")
@@ -84,7 +87,7 @@ def make(machines: Sequence[Target], folder: Path, *, site: bool = True) -> Path
         write_sums(packed)
         folder.mkdir(exist_ok=True)
         path = folder / f"dphist-{version}-{'-'.join(sorted({each.platform for each in machines}))}.tar.gz"
-        pack(packed, path, _time_of_commit())
+        pack(packed, path, time_of_commit())
     return path
 
 
@@ -119,12 +122,12 @@ def _with_files(packed: Path) -> None:
 
 def _with_site(folder: Path) -> None:
     """Builds the documentation so that it opens from a disk."""
-    more = {"OFFLINE": "true", "NO_MKDOCS_2_WARNING": "1"}
+    more = {"OFFLINE": "true", "NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": str(time_of_commit())}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=PROJECT, env=os.environ | more, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BundleError(f"the documentation cannot be built:\n{done.stderr.strip()}")
-    for path in folder.glob("sitemap.xml*"):  # for search engines; its day would change the archive's digest
+    for path in folder.glob("sitemap.xml*"):  # for search engines, which do not come to a disk
         path.unlink()
 
 
@@ -137,13 +140,20 @@ def _tried(packed: Path, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def _time_of_commit() -> int:
+def time_of_commit() -> int:
     """The time that files of the archive carry: that of the commit, unless SOURCE_DATE_EPOCH says another."""
     if (said := os.environ.get("SOURCE_DATE_EPOCH", "")).isdigit():
         return int(said)
     command = ["git", "log", "-1", "--format=%ct"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 and done.stdout.strip().isdigit() else 0
+
+
+def _changed_since_commit() -> str:
+    """The first files that are not as they were committed; empty where all are, or git knows nothing of this folder."""
+    command = ["git", "status", "--porcelain", "--untracked-files=all"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return first_of([line[3:] for line in done.stdout.splitlines()], 3) if done.returncode == 0 else ""
 
 
 if __name__ == "__main__":

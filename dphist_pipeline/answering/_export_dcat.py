@@ -1,4 +1,8 @@
-"""A release as portals of data harvest it: DCAT-AP 3 and HealthDCAT-AP, as JSON-LD that needs no other file.
+"""A release as portals of data harvest it: DCAT-AP 3 and HealthDCAT-AP 8, as JSON-LD that needs no other file.
+
+HealthDCAT-AP has three levels, told apart by access rights alone. A published table is open to all, so the level is
+PUBLIC, which asks for no sample and tells of no personal data. Some names changed between releases of the profile; the
+record has both where catalogues may expect either.
 
 What only the office knows comes from `about.json`. Nothing is told of records: the profile's numbers of records and of
 people are left out, because both would be exact.
@@ -48,6 +52,7 @@ _DATATYPES = {"string": "string", "double": "double", "bool": "boolean", "date32
 _NEEDED = ("publisher", "address")
 _NEEDED_FOR_HEALTH = (*_NEEDED, "contact", "legislation", "health_category", "access_body", "access_body_contact")
 _LINKS = ("contact", "legislation", "health_category", "access_body_contact")
+_WEB = ("legislation", "health_category")
 
 Node = dict[str, Any]
 _OPEN: Node = {"@id": f"{_EU}/access-right/PUBLIC", "@type": "dct:RightsStatement"}
@@ -90,13 +95,14 @@ def health_dcat_ap(exported: Exported) -> list[str]:
     mail_or_page, page = about.access_body_contact, about.access_body_homepage
     body = {"foaf:name": about.access_body, "cv:contactPoint": _contact_point(mail_or_page)}
     return _written(
-        record.dataset(default_theme="HEAL")
+        record.dataset(also="HEAL")
         | {
             "dct:publisher": record.health_publisher(),
             "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
             "healthdcatap:hdab": {"@type": "foaf:Agent", **body, **_reached(mail_or_page, page)},
             "healthdcatap:healthCategory": _concept(about.health_category, about.health_category),
-            **_concepts({"healthdcatap:healthTheme": about.health_theme, "dpv:hasPurpose": about.purpose}),
+            **_concepts({"healthdcatap:healthTheme": about.health_theme}),
+            **({"dpv:hasPurpose": _purpose(about.purpose)} if about.purpose else {}),
             "healthdcatap:hasStructuredData": {"@value": True},
             "healthdcatap:hasVariables": record.variables(),
         }
@@ -130,8 +136,10 @@ class _Record:
             **self.publisher(),
             "cv:contactPoint": _contact_point(about.contact),
             **_reached(about.contact, about.homepage),
-            **_concepts({"healthdcatap:publisherType": about.publisher_type}),
-            **({"healthdcatap:publisherNote": about.publisher_note} if about.publisher_note else {}),
+            **_concepts(dict.fromkeys(("healthdcatap:publisherType", "dct:type"), about.publisher_type)),
+            **dict.fromkeys(
+                ("healthdcatap:publisherNote", "dct:description") if about.publisher_note else (), about.publisher_note
+            ),
             **(
                 {"healthdcatap:trustedDataHolder": {"@value": about.trusted_data_holder == "yes"}}
                 if about.trusted_data_holder
@@ -139,10 +147,12 @@ class _Record:
             ),
         }
 
-    def dataset(self, default_theme: str = "") -> Node:
+    def dataset(self, also: str = "") -> Node:
+        """The data set; `also` is a theme that the profile demands beside the office's own."""
         about = self._about
         contact = _kind(about.publisher, about.contact, about.homepage)
-        theme, words = _theme(about.theme or default_theme), about.words()
+        themes = {node["@id"]: node for text in (about.theme, also) if text for node in [_theme(text)]}
+        words = about.words()
         return {
             "@id": self._id,
             "@type": "dcat:Dataset",
@@ -151,7 +161,7 @@ class _Record:
             "dct:identifier": {"@type": "xsd:anyURI", "@value": self._id},
             "dct:publisher": self.publisher(),
             **({"dcat:contactPoint": contact} if contact else {}),
-            **({"dcat:theme": theme} if theme else {}),
+            **({"dcat:theme": list(themes.values())} if themes else {}),
             **({"dcat:keyword": words} if words else {}),
             **({"dct:spatial": _location(about.spatial)} if about.spatial else {}),
             **self._times(),
@@ -169,7 +179,7 @@ class _Record:
         columns = [
             {
                 "@type": "csvw:Column",
-                **{"csvw:name": field.name, "csvw:titles": field.name},
+                **dict.fromkeys(("csvw:name", "csvw:titles", "csvw:title"), field.name),
                 "dct:description": meanings.get(field.name) or field.name,
                 "csvw:datatype": _DATATYPES.get(str(field.type), "integer"),
             }
@@ -292,7 +302,7 @@ def _check(exported: Exported, public: Path, needed: tuple[str, ...]) -> None:
         raise ValueError(f"{'; '.join(problems)}. Mend it first")
     missing = [name for name in needed if not _says(exported, name)]
     if missing:
-        links = f" ({', '.join(('address', *_LINKS))} as addresses of pages or mail)"
+        links = f" ({', '.join(('address', *_WEB))} as addresses of pages; contact, access_body_contact also of mail)"
         raise ValueError(f"{public.parent / NAME} needs {', '.join(missing)}{links}; write them there")
 
 
@@ -301,6 +311,8 @@ def _says(exported: Exported, name: str) -> bool:
     text = str(getattr(exported.about, name))
     if name == "address":
         return bool(exported.about.address_of(INDEX))
+    if name in _WEB:
+        return link_of(text).startswith("http")
     return bool(link_of(text) if name in _LINKS else text)
 
 
@@ -310,14 +322,12 @@ def _written(record: Node) -> list[str]:
     return [json.dumps({"@context": context, **record}, indent=2), "\n"]
 
 
-def _theme(text: str) -> Node | None:
+def _theme(text: str) -> Node:
     """A theme by its code or address.
 
     Raises:
         ValueError: it is neither.
     """
-    if not text:
-        return None
     if text in _THEMES:
         return _concept(f"{_EU}/data-theme/{text}", text)
     if not link_of(text).startswith("http"):
@@ -332,6 +342,11 @@ def _concept(address: str, label: str) -> Node:
 def _concepts(addresses: Mapping[str, str]) -> Node:
     """The properties that have an address, each a concept."""
     return {name: _concept(address, address) for name, address in addresses.items() if address}
+
+
+def _purpose(address: str) -> Node:
+    concept = _concept(address, address)
+    return {**concept, "@type": [concept["@type"], "dpv:Purpose"]}
 
 
 def _location(text: str) -> Node:

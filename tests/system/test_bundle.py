@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,7 +16,9 @@ from pathlib import Path
 import pytest
 from requiring import missing
 
+import bundle.__main__ as main
 from bundle.archive import pack, write_sums
+from bundle.bill import write_bill
 from bundle.targets import BundleError, Target
 from bundle.wheels import Shelf, read_pins, requirement_lines
 
@@ -104,6 +107,45 @@ def test_the_same_files_give_the_same_archive_whenever_they_are_packed(tmp_path:
     with tarfile.open(tmp_path / "one" / "made.tar.gz") as archive:
         members = {each.name: (each.mode, each.uid, each.mtime) for each in archive.getmembers()}
     assert members["dphist-1/install.sh"] == (0o755, 0, 7) and members["dphist-1/a.txt"] == (0o644, 0, 7)
+
+
+def test_lists_and_bill_are_the_same_in_whatever_order_and_place_wheels_lie(tmp_path: Path) -> None:
+    made = []
+    for place, turn in (("one", 1), ("two", -1)):
+        folder = tmp_path / place
+        folder.mkdir()
+        named = [("a_b", "1"), ("c", "1"), ("c", "1", "cp311-cp311-macosx_11_0_arm64"), ("ours", "1")]
+        wheels = [wheel(folder, *each) for each in named][::turn]
+        # As the real one does, it tells the moment and a number of its own unless it is asked for the same bill again.
+        program = folder / "cyclonedx-py"
+        told = '"components": [{"name": "c"}], "metadata": {"component": {"name": "ours"}}}'
+        asked = f'case "$*" in *--output-reproducible*) n= ;; *) n=\'"serialNumber": "{place}", \' ;; esac'
+        program.write_text(f"#!/bin/sh\n{asked}\nprintf '{{%s%s' \"$n\" '{told}'\n")
+        program.chmod(0o755)
+        (folder / "table.csv").write_text('"Name","License"\n"c","MIT"\n"ours","Apache-2.0"\n')
+        write_bill(folder, Path("python"), PROJECT, wheels, folder / "table.csv", folder / "bom.json")
+        made.append((folder / "bom.json").read_bytes() + requirement_lines(wheels).encode())
+    assert made[0] == made[1]
+    assert b"wheels/a_b-1-py3-none-any.whl" in made[0] and str(tmp_path).encode() not in made[0]
+
+
+def test_files_carry_the_time_that_was_asked_for_or_that_of_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert main.time_of_commit() == 86400
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "today")
+    monkeypatch.setattr(main, "PROJECT", Path("/"))
+    assert main.time_of_commit() == 0, "a folder without git"
+
+
+def test_nothing_that_a_build_leaves_behind_is_a_page() -> None:
+    """What Python compiles holds the machine's paths."""
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
+    from mkdocs.config import load_config
+
+    left_out = load_config(str(PROJECT / "mkdocs.yml")).exclude_docs
+    assert left_out is not None and left_out.match_file("__pycache__/hooks.cpython-311.pyc")
+    assert all(left_out.match_file(path.name) for path in (PROJECT / "docs").glob("*.py"))
+    assert not left_out.match_file("tutorial.md")
 
 
 @pytest.fixture
@@ -197,23 +239,31 @@ def test_the_scripts_are_plain_shell() -> None:
     assert done.returncode == 0, done.stdout
 
 
+PACKED_AT = 1_750_000_000
+
+
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive for this machine, unpacked."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The archive for this machine."""
     if not (PROJECT / ".bundle" / "tools" / "bin" / "cyclonedx-py").exists():
         missing("bundle-tools", "make .bundle/tools/.ready installs what lists licences and materials")
-    from bundle.__main__ import make
-
     place = tmp_path_factory.mktemp("bundle")
-    try:
-        made = make([Target.here()], place, site=False)
-    except BundleError as problem:
-        if "pip cannot fetch" in str(problem):
-            missing("package_index", str(problem))
-        raise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(PACKED_AT))
+        try:
+            yield main.make([Target.here()], place)
+        except BundleError as problem:
+            if "pip cannot fetch" in str(problem):
+                missing("package_index", str(problem))
+            raise
+
+
+@pytest.fixture(scope="module")
+def archive(made: Path) -> Path:
+    """The archive for this machine, unpacked."""
     with tarfile.open(made) as packed:
-        packed.extractall(place, filter="data")
-    (folder,) = (path for path in place.iterdir() if path.is_dir())
+        packed.extractall(made.parent, filter="data")
+    (folder,) = (path for path in made.parent.iterdir() if path.is_dir())
     return folder
 
 
@@ -294,6 +344,47 @@ def test_every_wheel_stands_in_the_bill_and_every_package_among_the_licences(arc
     assert all(part.get("licenses") for part in parts), [part["name"] for part in parts if not part.get("licenses")]
     for path in (archive / "bom.cdx.json", archive / "licences" / "table.csv"):
         assert str(PROJECT) not in path.read_text() and "/tmp/" not in path.read_text()
+
+
+def digests(path: Path) -> dict[str, tuple[int, int, str]]:
+    """Time, mode and digest of each member of an archive, in order."""
+    with tarfile.open(path) as packed:
+        read = {each: packed.extractfile(each) for each in packed}
+        return {
+            each.name: (int(each.mtime), each.mode, hashlib.sha256(file.read()).hexdigest() if file else "")
+            for each, file in read.items()
+        }
+
+
+@pytest.mark.soak
+def test_the_same_files_in_another_place_give_the_same_archive(made: Path, tmp_path: Path) -> None:
+    """Another folder, folder for drafts, user's mask, time zone and language of the machine."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.split("\0")
+    copy = tmp_path / "another" / "place"
+    for name in filter(None, names):
+        if (PROJECT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(PROJECT / name, copy / name)
+    (copy / ".bundle").mkdir()
+    for name in ("tools", "wheels"):
+        (copy / ".bundle" / name).symlink_to(PROJECT / ".bundle" / name)
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    odd = {"TMPDIR": str(drafts), "TZ": "Asia/Tokyo", "LC_ALL": "C", "SOURCE_DATE_EPOCH": str(PACKED_AT)}
+    command = ["sh", "-c", 'umask 077 && exec "$@"', "sh", sys.executable, "-m", "bundle"]
+    done = subprocess.run(command, cwd=copy, env=os.environ | odd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (again,) = (copy / "dist").glob("*.tar.gz")
+    assert digests(again) == digests(made)
+    assert again.read_bytes() == made.read_bytes()
+
+
+@pytest.mark.soak
+def test_an_archive_holds_no_path_of_the_machine_that_made_it(archive: Path) -> None:
+    files = [path for path in archive.rglob("*") if path.is_file() and path.suffix != ".whl"]
+    assert (archive / "site" / "index.html") in files
+    assert [path for path in files if str(PROJECT).encode() in path.read_bytes()] == []
 
 
 @pytest.mark.soak

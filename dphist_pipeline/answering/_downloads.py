@@ -70,7 +70,7 @@ def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
     draft.mkdir(mode=0o755)
     try:
         publication = Publication(published, read_audit(published))
-        exported = Exported((publication,), about=About.of(public), is_part=True)
+        exported = Exported((publication,), about=About.of(public), is_part=True).with_rows()
         write_export(exported, "csv", draft / "cells.csv")
         if find_spec("xlsxwriter") is not None:
             write_export(exported, "xlsx", draft / "cells.xlsx")

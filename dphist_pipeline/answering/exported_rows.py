@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +58,7 @@ class Exported:
         about: who publishes, and on which terms.
         withdrawn: the periods of which nothing stands any more; none if one period or revision was asked for.
         is_part: whether one period or revision was asked for.
+        held: the rows of each publication, where they are in memory already; see `with_rows`.
     """
 
     publications: tuple[Publication, ...]
@@ -65,6 +66,7 @@ class Exported:
     about: About = NOBODY
     withdrawn: tuple[str, ...] = ()
     is_part: bool = False
+    held: tuple[pa.Table, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def read(
@@ -133,9 +135,14 @@ class Exported:
             found |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
         return found
 
+    def with_rows(self) -> Exported:
+        """The same with its rows in memory, for several files: to ask the catalogue takes a fifth of a second."""
+        return replace(self, held=tuple(self.tables()))
+
     def tables(self) -> Iterator[pa.Table]:
         """The rows of each publication, in declared order, with the columns of all."""
-        for one in self.publications:
+        yield from self.held
+        for one in () if self.held else self.publications:
             axes, numbers = _axis_rows(one), _numbers(one)
             columns = [axes.get(name) if name in self._axes else numbers[name] for name in self.columns]
             cells = int(one.audit["cells"])

@@ -37,7 +37,7 @@ class LocalOffice:
     def __init__(self, office: Office) -> None:
         self.office, self.folder = office, office.folder
         (self.folder / "reports").mkdir()
-        assert office.run("init", "--store", office.store).code == 0
+        office.undecided()
 
     @property
     def store(self) -> Store:

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -138,10 +139,12 @@ class Marked(dict[tuple[str, str], tuple[str, ...]]):
     """Translations that are the English texts between brackets."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return MARKS.get(key, default)
+        return marks().get(key, default)
 
 
-MARKS = {(context, forms[0]): tuple(f"⟦{form}⟧" for form in forms) for context, forms in collected()}
+@cache
+def marks() -> dict[tuple[str, str], tuple[str, ...]]:
+    return {(context, forms[0]): tuple(f"⟦{form}⟧" for form in forms) for context, forms in collected()}
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Collecting:
     def __init__(self, office: Office) -> None:
         self.office = office
         (office.folder / "reports").mkdir()
-        assert office.run("init", "--store", office.store).code == 0
+        office.undecided()
 
     @property
     def spec_file(self) -> Path:

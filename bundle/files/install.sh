@@ -8,6 +8,11 @@ refuse() {
   exit 1
 }
 
+# The kinds of machines whose wheels lie here.
+machines() {
+  (cd requirements && printf '%s\n' * | paste -s -d ' ' -)
+}
+
 usage() {
   cat >&2 <<'END'
 usage: sh install.sh [--command-line] [--python PYTHON] FOLDER
@@ -58,7 +63,7 @@ told=$($sums SHA256SUMS 2>&1) || {
   refuse "these files are not those that were packed: unpack the archive again, and compare its own digest first"
 }
 
-command -v "$python" >/dev/null || refuse "there is no $python: install Python 3.11 or newer, or name one by --python"
+command -v "$python" >/dev/null || refuse "there is no $python: name a Python by --python; the wheels here are for $(machines)"
 found=$("$python" -I -c '
 import platform, sys
 system = {"Linux": "linux", "Darwin": "macos"}.get(platform.system(), platform.system())
@@ -66,8 +71,8 @@ name = {"cpython": "py"}.get(sys.implementation.name, sys.implementation.name)
 print("%s-%s-%s%d.%d" % (system, platform.machine(), name, *sys.version_info[:2]))
 ') || refuse "$python does not run"
 wanted=requirements/$found/$parts.txt
-machines=$(cd requirements && printf '%s ' *)
-[ -f "$wanted" ] || refuse "this is $found, and the wheels here are for $machines"
+[ -f "$wanted" ] || refuse "$python is $found, and the wheels here are for $(machines): name such a Python by --python \
+(/usr/bin/python3.11), or ask whoever made this archive for one that holds yours (make bundle PYTHONS=...)"
 case $found in
   linux-*)
     "$python" -I -c '

@@ -14,7 +14,7 @@ from pathlib import Path
 from bundle.archive import pack, write_sums
 from bundle.bill import write_bill, write_licences
 from bundle.targets import PLATFORMS, PYTHONS, BundleError, Target
-from bundle.wheels import Shelf, build, digest, read_pins, requirement_lines
+from bundle.wheels import Shelf, build, digest, megabytes_installed, read_pins, requirement_lines
 from dphist_pipeline.errors import first_of
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -100,7 +100,8 @@ def _with_wheels(packed: Path, ours: Path, machines: Sequence[Target]) -> list[P
         lists.mkdir(parents=True)
         for part, extras in PARTS.items():
             needed = shelf.needed(ours, extras, machine, "pip")
-            (lists / f"{part}.txt").write_text(requirement_lines(needed), encoding="utf-8")
+            size = f"# {megabytes_installed(needed)} MB on disk\n"  # `install.sh` reads it
+            (lists / f"{part}.txt").write_text(size + requirement_lines(needed), encoding="utf-8")
             held.update(needed)
     (packed / "wheels").mkdir()
     return [Path(shutil.copy(path, packed / "wheels")) for path in sorted(held)]

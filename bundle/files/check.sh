@@ -8,11 +8,11 @@ umask 022
   echo "usage: sh check.sh FOLDER" >&2
   exit 2
 }
-programs=$(CDPATH='' cd -- "$1/bin" && pwd -P)
-[ -x "$programs/dphist" ] || {
+[ -x "$1/bin/dphist" ] || {
   echo "check.sh: there is no dphist in $1: install it first" >&2
   exit 1
 }
+programs=$(CDPATH='' cd -- "$1/bin" && pwd -P)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 trap 'exit 143' INT TERM HUP

@@ -8,11 +8,6 @@ refuse() {
   exit 1
 }
 
-# The kinds of machines whose wheels lie here.
-machines() {
-  (cd requirements && printf '%s\n' * | paste -s -d ' ' -)
-}
-
 usage() {
   cat >&2 <<'END'
 usage: sh install.sh [--command-line] [--python PYTHON] FOLDER
@@ -50,28 +45,35 @@ if [ -e "$target" ] || [ -h "$target" ]; then
   refuse "$target is there already: name a new folder, or move the old one away first"
 fi
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+command -v "$python" >/dev/null || refuse "there is no $python: install a Python that README.txt names, or name one by --python"
 case $python in
   */*) python=$(CDPATH='' cd -- "$(dirname -- "$python")" && pwd -P)/${python##*/} ;;
 esac
 cd "$here"
 
 # Hashes come before anything of this folder runs.
-if command -v sha256sum >/dev/null; then sums="sha256sum -c"; else sums="shasum -a 256 -c"; fi
+if command -v sha256sum >/dev/null; then
+  sums="sha256sum -c"
+elif command -v shasum >/dev/null; then
+  sums="shasum -a 256 -c"
+else
+  refuse "there is neither sha256sum nor shasum to compare files with: install one of them"
+fi
 [ -s SHA256SUMS ] || refuse "$here has no SHA256SUMS: unpack the archive again"
 told=$($sums SHA256SUMS 2>&1) || {
   printf '%s\n' "$told" | grep -v ': OK$' | head -n 20 >&2 || :
   refuse "these files are not those that were packed: unpack the archive again, and compare its own digest first"
 }
 
-command -v "$python" >/dev/null || refuse "there is no $python: name a Python by --python; the wheels here are for $(machines)"
 found=$("$python" -I -c '
 import platform, sys
 system = {"Linux": "linux", "Darwin": "macos"}.get(platform.system(), platform.system())
 name = {"cpython": "py"}.get(sys.implementation.name, sys.implementation.name)
 print("%s-%s-%s%d.%d" % (system, platform.machine(), name, *sys.version_info[:2]))
-') || refuse "$python does not run"
+' 2>/dev/null) || refuse "$python is no Python, or does not run: try $python --version, or name another by --python"
 wanted=requirements/$found/$parts.txt
-[ -f "$wanted" ] || refuse "$python is $found, and the wheels here are for $(machines): name such a Python by --python \
+machines=$(cd requirements && printf ', %s' *)
+[ -f "$wanted" ] || refuse "$python is $found, and the wheels here are for ${machines#, }: name such a Python by --python \
 (/usr/bin/python3.11), or ask whoever made this archive for one that holds yours (make bundle PYTHONS=...)"
 case $found in
   linux-*)
@@ -82,6 +84,17 @@ sys.exit(name != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 28))
 ' || refuse "the wheels here need glibc 2.28 or newer (Debian 10, RHEL 8, Ubuntu 18.10 and later)"
     ;;
 esac
+
+# The folder that is there already, in which all others are made.
+above=$(dirname -- "$target")
+while [ ! -e "$above" ] && [ ! -h "$above" ]; do above=$(dirname -- "$above"); done
+[ -d "$above" ] || refuse "$above is no folder: name a place for the program that can be made"
+[ -w "$above" ] || refuse "nothing can be written in $above: run this as a user who may, or name another place"
+needed=$(sed -n '1s/^# \([0-9]*\) MB .*/\1/p' "$wanted")
+free=$(df -Pk -- "$above" | awk 'NR == 2 { print int($4 / 1024) }')
+if [ "${free:-0}" -lt "${needed:-0}" ]; then
+  refuse "the program takes $needed MB and $above has $free MB free: make room, or name a folder on another disk"
+fi
 
 done=
 trap '[ -n "$done" ] || rm -rf "$target"' EXIT

@@ -20,7 +20,7 @@ import bundle.__main__ as main
 from bundle.archive import pack, write_sums
 from bundle.bill import write_bill
 from bundle.targets import BundleError, Target
-from bundle.wheels import Shelf, read_pins, requirement_lines
+from bundle.wheels import Shelf, megabytes_installed, read_pins, requirement_lines
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = PROJECT / "bundle" / "files"
@@ -164,8 +164,8 @@ def unpacked(tmp_path: Path) -> Path:
     return folder
 
 
-def installing(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = ["sh", folder / "install.sh", "--python", sys.executable, *words]
+def installing(folder: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    command = ["sh", folder / "install.sh", "--python", python, *words]
     return subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, check=False)
 
 
@@ -196,6 +196,43 @@ def test_a_machine_without_wheels_is_told_which_there_are(unpacked: Path) -> Non
     assert done.returncode == 1
     assert f"is {Target.here()}, and the wheels here are for other-machine-py9.9: name" in done.stderr
     assert installing(unpacked).returncode == installing(unpacked, "--no-such-option", "program").returncode == 2
+
+
+def test_a_python_that_is_none_is_told_in_one_line(unpacked: Path) -> None:
+    program = unpacked.parent / "broken"
+    program.write_text("#!/bin/sh\necho what >&2\nexit 3\n")
+    program.chmod(0o755)
+    for python, told in (
+        ("no-such-python", "there is no no-such-python: install a Python that README.txt names"),
+        ("/no/such/python3", "there is no /no/such/python3: install a Python that README.txt names"),
+        (str(program), f"{program} is no Python, or does not run"),
+    ):
+        done = installing(unpacked, "program", python=python)
+        assert done.returncode == 1 and told in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_disk_without_room_and_a_place_that_cannot_be_are_told_before_anything_is_made(unpacked: Path) -> None:
+    listed = unpacked / "requirements" / str(Target.here()) / "office.txt"
+    for size, room in ((999_999_999, True), (1, False)):
+        listed.write_text(f"# {size} MB on disk\n" + listed.read_text().rpartition("MB on disk\n")[2])
+        write_sums(unpacked)
+        done = installing(unpacked, "deep/program")
+        told = f"the program takes {size} MB and {unpacked.parent} has "
+        assert done.returncode == 1 and (told in done.stderr) == room, done.stderr
+        assert not (unpacked.parent / "deep" / "program").exists()
+    (unpacked.parent / "file").touch()
+    (unpacked.parent / "link").symlink_to("nowhere")
+    for name in ("file", "link"):
+        done = installing(unpacked, f"{name}/program")
+        assert done.returncode == 1 and f"{unpacked.parent / name} is no folder" in done.stderr, done.stderr
+
+
+def test_what_is_said_of_the_disk_counts_blocks_and_compiled_files(tmp_path: Path) -> None:
+    path = tmp_path / "a-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.py", "x" * 4097)
+        archive.writestr("a.so", "x" * 5 * 1024**2)
+    assert megabytes_installed([path] * 200) == (200 * (4 + 5 * 256)) // 256 + 1
 
 
 def test_a_half_made_installation_is_taken_away(unpacked: Path) -> None:

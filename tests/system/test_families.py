@@ -280,8 +280,6 @@ def test_a_report_names_cells_whose_counts_are_not_those_of_the_family(family: O
     away = [max(low - found, found - max(high, 0.0)) / max(high - low, 1.0) for found, low, high in numbers]
     assert all(later <= first + 0.2 for first, later in itertools.pairwise(away))
     assert max(away) == pytest.approx(away[0], abs=0.1)
-        away[0], abs=0.1
-    )
 
 
 def test_a_terminal_names_ten_marked_cells_of_a_table_and_counts_the_rest() -> None:

@@ -55,7 +55,7 @@ class CountsOf:
         farthest: largest distance, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
         outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
-        marked: the farthest of these, at most `MOST_MARKED`, as told to people.
+        marked: all of these as told to people, those first that are most half widths away from their interval.
     """
 
     table: str
@@ -137,7 +137,11 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        marked: list[tuple[str, ...]] = [(one.table, text) for one in self.counts for text in one.marked]
+        marked: list[tuple[str, ...]] = []
+        for one in self.counts:
+            marked += [(one.table, text) for text in one.marked[:MOST_MARKED]]
+            if one.outside > MOST_MARKED:
+                marked.append((one.table, f"and {one.outside - MOST_MARKED:,} more, which --json names"))
         if marked:
             yield "Cells whose rates in these records are not those of the family", ["table", "cell"], marked
 
@@ -212,9 +216,11 @@ def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Populat
     beyond = np.maximum(np.maximum(lower - found, found - np.maximum(upper, 0.0)), 0.0)
     # A drawing of fewer rows misses each cell by less than one row, which stands for `scale` records of the family.
     outside = np.flatnonzero(beyond > max(1.0, scale))
+    # By records, large cells would hide small groups whose rates are wrong by a factor.
+    order = np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")
     texts = tuple(
         f"{_cell(domain, cell)}: {found[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
-        for cell in outside[np.argsort(-beyond[outside], kind="stable")][:MOST_MARKED].tolist()
+        for cell in outside[order].tolist()
     )
     apart = np.abs(found - written.table(domain).ravel()).sum() / 2 / whole.total
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
 
-from dphist_pipeline.applications.synthetic_report import FamilyReport, report_on
+from dphist_pipeline.applications.synthetic_report import CountsOf, FamilyReport, report_on
 from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential._bounding import KEY_BYTES, kept_words
@@ -272,8 +273,19 @@ def test_a_report_names_cells_whose_counts_are_not_those_of_the_family(family: O
     report = report_on(whole, Path("altered.parquet"))
     assert isinstance(report, FamilyReport)
     (told,) = [one for one in report.counts if one.table == "age_sex"]
-    assert told.apart > 0.1 and told.outside >= len(told.marked) > 0
+    assert told.apart > 0.1 and told.outside == len(told.marked) > 0
     assert told.marked[0].startswith("age ") and ", sex " in told.marked[0] and ", published " in told.marked[0]
+    # All cells are named, and first those that are farthest off by their interval's width, not by records.
+    numbers = [[float(one.replace(",", "")) for one in re.findall(r"-?[\d,]*\d", text)][-3:] for text in told.marked]
+    away = [max(low - found, found - max(high, 0.0)) / max(high - low, 1.0) for found, low, high in numbers]
+    assert all(later <= first + 0.2 for first, later in itertools.pairwise(away))
+    assert max(away) == pytest.approx(away[0], abs=0.1)
+
+
+def test_a_terminal_names_ten_marked_cells_of_a_table_and_counts_the_rest() -> None:
+    texts = tuple(f"cell {number}" for number in range(13))
+    *_, (_, _, rows) = FamilyReport((CountsOf("pairs", 40, 1.0, 2.0, 0.1, 13, texts),)).tables()
+    assert [text for _, text in rows] == [*texts[:10], "and 3 more, which --json names"]
 
 
 def test_a_family_that_is_named_is_answered_from_a_table_with_the_axes_asked(family: Office) -> None:

@@ -32,9 +32,9 @@ attributes: {{release: weekly, source: visits.parquet, privacy_unit: patient, ma
 """
 DEFINITIONS = """
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
-defs = release_definitions(load_spec("spec.yaml"))
+defs = release_definitions(ReleaseSpec.load("spec.yaml"))
 """
 OPENED = "ledger open health --privacy-unit patient --neighbours add_remove --total 10 --source visits.parquet"
 IN_ONE_PROCESS = """

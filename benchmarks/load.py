@@ -44,10 +44,10 @@ from pathlib import Path
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 specs = sorted((Path(__file__).parent / "specs").glob("*.yaml"))
-defs = dg.Definitions.merge(*(release_definitions(load_spec(spec)) for spec in specs))
+defs = dg.Definitions.merge(*(release_definitions(ReleaseSpec.load(spec)) for spec in specs))
 """
 # What the page on deployment says, with runs that wait in a queue.
 INSTANCE = """

@@ -30,7 +30,7 @@ from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def open_store() -> Store:
     store = Store.create(root)
     (root / "about.json").write_text(json.dumps({"publisher": PUBLISHER, "notice": NOTICE}), encoding="utf-8")
     ledger = store.ledger()
-    operator, specs = Operator.load(), {path.name: load_spec(path / "defs.yaml") for path in SPECS.iterdir()}
+    operator, specs = Operator.load(), {path.name: ReleaseSpec.load(path / "defs.yaml") for path in SPECS.iterdir()}
     for release, terms in (
         ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
         ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
@@ -133,14 +133,16 @@ def release_everything() -> list[bool]:
 
 def release_without_dagster() -> list[bool]:
     """The same releases by the function that `dphist release` runs; says which were replays."""
-    specs = {release: load_spec(SPECS / release / "defs.yaml") for release in ("population", "weekly_admissions")}
+    specs = {
+        release: ReleaseSpec.load(SPECS / release / "defs.yaml") for release in ("population", "weekly_admissions")
+    }
     work = [("population", None), *(("weekly_admissions", week) for week in WEEK_KEYS)]
     return [verbs.release(specs[release], FOLDER / "store", week).replayed for release, week in work]
 
 
 def revise_a_week() -> bool:
     """Publishes one week a second time, charged again, so that readers see a revision; says whether it was a replay."""
-    spec = load_spec(SPECS / "weekly_admissions" / "defs.yaml")
+    spec = ReleaseSpec.load(SPECS / "weekly_admissions" / "defs.yaml")
     return verbs.release(spec, FOLDER / "store", REVISED, reason=WHY_REVISED).replayed
 
 

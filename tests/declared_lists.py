@@ -9,7 +9,7 @@ import pytest
 
 from dphist_pipeline.spec import axes
 from dphist_pipeline.spec._categorical_axes import from_code_list
-from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
+from dphist_pipeline.spec.sources import CodeListFolders, Decided
 
 
 def below(*folders: Path) -> Decided:

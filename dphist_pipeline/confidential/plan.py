@@ -11,8 +11,7 @@ from math import prod
 from dphist_pipeline.csv_text import Encoding
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.row_queries import RowQuery
-from dphist_pipeline.spec.sources import Format, PrivacyUnit
+from dphist_pipeline.spec.sources import Format, PrivacyUnit, SqlFile
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class SourcePlan:
     csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
     hive: bool = False  # whether folders called `column=value` give columns of text
     decimal_comma: bool = False  # whether text numbers are written 3,5
-    query: RowQuery | None = None  # gives the rows, instead of the source's rows as they are
-    query_file: str = ""  # the query's file as written, for messages
+    query: SqlFile | None = None  # gives the rows, instead of the source's rows as they are
 
 
 @dataclass(frozen=True)

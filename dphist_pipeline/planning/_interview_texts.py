@@ -11,7 +11,7 @@ from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
 from dphist_pipeline.errors import Refused, first_of
 from dphist_pipeline.planning._drafted_texts import comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
-from dphist_pipeline.spec.loading import COMPONENT
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 MOST_TEXTS = 4
 LONGEST_FLOW = 110  # signs of an axis on one line
@@ -203,7 +203,7 @@ def spec_text(release: str, file: str, answers: Mapping[str, Any], within: str, 
 
 def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, serving: Serving | None) -> Iterator[str]:
     yield f"# Made of the answers to `dphist new`, by header and types of {comment_text(file)}; no value was read."
-    yield from (f"type: {COMPONENT}", "attributes:", f"  release: {release}")
+    yield from (f"type: {ReleaseSpec.component}", "attributes:", f"  release: {release}")
     comments = {**_COMMENTS, "epsilon": within}
     for name in _BEFORE_AXES:
         if name == "mechanism" and serving is not None:

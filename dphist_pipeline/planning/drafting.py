@@ -20,13 +20,12 @@ from dphist_pipeline.planning._drafted_texts import (
 from dphist_pipeline.planning._drafted_texts import draft_refused as draft_refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
-from dphist_pipeline.releasing.release_spec import spec_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import OPEN
-from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
+from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import ISO
-from dphist_pipeline.spec.yaml_rules import read_yaml
 
 MOST_AXES = 4
 MOST_COLUMNS = 200
@@ -100,7 +99,7 @@ def draft(
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others
     lines = [
         *_opening(layout),
-        f"type: {COMPONENT}",
+        f"type: {ReleaseSpec.component}",
         "attributes:",
         f"  release: {release}",
         field("title", '""', "for people; may change at any time"),
@@ -112,7 +111,7 @@ def draft(
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
-    read_yaml(text)
+    attributes_in(text)  # refused unless it is YAML
     return text
 
 
@@ -152,10 +151,8 @@ def roles_of(layout: Layout | None) -> Roles:
 
 def undecided_fields(text: str, output: Path) -> list[str]:
     """The fields of a draft that `check` refuses, by the names in its messages."""
-    content = read_yaml(text)
-    attributes = content.get("attributes") if isinstance(content, dict) else None
     try:
-        spec_from_attributes(attributes or {}, folder_of_spec(output))
+        ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(output))
     except SpecError as error:
         return [place.removeprefix("attributes.") for place, _ in error.problems]
     return []

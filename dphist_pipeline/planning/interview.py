@@ -29,13 +29,12 @@ from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, spec_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import OPEN, parse_epsilon
-from dphist_pipeline.spec.loading import folder_of_spec
+from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import EVERY_ROW
-from dphist_pipeline.spec.yaml_rules import read_yaml
 from dphist_pipeline.tidying import STEPS
 
 NONE, LEFT_OUT, EXACT, TIDY, BACK = "none", "-", "exact", "tidy", "back"
@@ -163,9 +162,7 @@ class _Interview:
     serving: Serving | None = None
 
     def __post_init__(self) -> None:
-        read = read_yaml("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
-        assert isinstance(read, dict)
-        given: dict[str, object] = read["attributes"]
+        given = attributes_in("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
         self.answers |= {"title": "", "neighbours": "add_remove"}
         self.answers |= {name: value for name, value in given.items() if value != OPEN}
         self.roles = roles_of(self.layout)
@@ -418,9 +415,7 @@ class _Interview:
         """The spec that the answers make."""
         spec = self._spec({})
         text = texts.spec_text(self.release, self.layout.file.name, self.answers, told(spec), self.serving)
-        read = read_yaml(text)
-        assert isinstance(read, dict)
-        written = spec_from_attributes(read["attributes"], folder_of_spec(self.output))
+        written = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
         assert written.digest == spec.digest, "the text says what was answered"
         total = spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 1)
         return Decided(text, spec, total, tuple(map(texts.other_in_words, spec.domain.axes)))
@@ -459,7 +454,7 @@ class _Interview:
         stand_ins |= {"privacy_unit": unit, "epsilon": USUAL_EPSILON}
         stand_ins |= {} if unit == EVERY_ROW else {"max_rows_per_unit": 1}
         stand_ins |= {"account": "account", "mechanism": "geometric", "axes": [{"column": "x", "values": ["a"]}]}
-        return spec_from_attributes({**stand_ins, **self.answers, **found}, folder_of_spec(self.output))
+        return ReleaseSpec.of_fields({**stand_ins, **self.answers, **found}, folder_of_spec(self.output))
 
     def _mechanism(self, written: str) -> dict[str, object]:
         name, settings = self.advise(written)

@@ -27,7 +27,6 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, Sour
 from dphist_pipeline.ledger.errors import LedgerError, source_of_another
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing import _taken_names as taken_names
-from dphist_pipeline.releasing import release_spec
 from dphist_pipeline.releasing._expected_files import FilesMissing
 from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing._spec_changes import changes_since_signed
@@ -35,11 +34,9 @@ from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
-from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
+from dphist_pipeline.spec.loading import resolve_templates
 from dphist_pipeline.spec.mistakes import PeriodError, located
-from dphist_pipeline.spec.placeholders import as_glob
-from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
-from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.spec.sources import EVERY_ROW, CodeListFolders, Decided, RecordSource, as_glob
 
 CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
 MOST_CHANGES = 8  # told of a spec since it was signed for
@@ -230,7 +227,7 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
     Raises:
         SpecError: with every mistake that was found, its place in the file and its mend.
     """
-    return release_spec.load_spec(path, declared_code_lists(store))
+    return ReleaseSpec.load(path, declared_code_lists(store))
 
 
 @dataclass(frozen=True)

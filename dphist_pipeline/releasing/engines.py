@@ -10,8 +10,8 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.spec.engines import server_of
-from dphist_pipeline.spec.templates import resolve_templates
+from dphist_pipeline.spec.loading import resolve_templates
+from dphist_pipeline.spec.sources import server_of
 
 
 def engine_refused(written: str, problem: str) -> Halted:

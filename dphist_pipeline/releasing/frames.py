@@ -20,8 +20,7 @@ from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
-from dphist_pipeline.spec.cubes import CubeSpec
-from dphist_pipeline.spec.model import Neighbours
+from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
 from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm
 

@@ -18,8 +18,7 @@ from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.placeholders import as_glob
-from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile, as_glob
 
 
 def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None) -> CountingPlan:
@@ -141,8 +140,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
         hive=records.hive,
         decimal_comma=records.decimal_comma,
         folder=folder,
-        query=query.query if query is not None else None,
-        query_file=query or "",
+        query=query,
     )
 
 

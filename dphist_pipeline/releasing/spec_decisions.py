@@ -18,12 +18,12 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing import allowing, release_spec
+from dphist_pipeline.releasing import allowing
 from dphist_pipeline.releasing._spec_changes import keep_signed
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.code_list_files import CodeListFolders
 from dphist_pipeline.spec.loading import folder_of_spec
+from dphist_pipeline.spec.sources import CodeListFolders
 
 DIGITS = 32  # of a digest, which nobody finds a second decision for
 
@@ -263,7 +263,7 @@ def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSp
         return False
 
     project = folder_of_spec(str(path).partition("#")[0])
-    spec = release_spec.load_spec(path, lambda: CodeListFolders((project, *declared), forbidden))
+    spec = ReleaseSpec.load(path, lambda: CodeListFolders((project, *declared), forbidden))
     folders = sorted({file.parent for file in asked if not any(file.is_relative_to(folder) for folder in declared)})
     outer = [folder for folder in folders if not any(folder != other and other in folder.parents for other in folders)]
     records = {Path(file) for file in allowing.files_of(allowing.reading_of_spec(spec))}

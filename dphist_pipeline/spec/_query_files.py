@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from dphist_pipeline.domain import Axis, CalendarAxis, CategoricalAxis, Domain, number_of_day
-from dphist_pipeline.spec.code_lists import Mistake, Row, read_rows, refuse_lines
+from dphist_pipeline.spec._code_lists import Mistake, Row, read_rows, refuse_lines
 from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 
 SETTING, MECHANISM = "queries", "workload"

@@ -9,8 +9,15 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from dphist_pipeline.spec.fields import Text, declared, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
-from dphist_pipeline.spec.placeholders import NAMES, filled, fillings, placeholders_of
-from dphist_pipeline.spec.sources import RecordSource, absolute_pattern, resolved
+from dphist_pipeline.spec.sources import (
+    NAMES,
+    RecordSource,
+    absolute_pattern,
+    filled,
+    fillings,
+    placeholders_of,
+    resolved,
+)
 
 MOST_DEPS = 50
 MOST_CHECKS = 20

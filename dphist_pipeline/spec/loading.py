@@ -1,20 +1,300 @@
-"""Reading a spec from its file: the same file that Dagster reads as `defs.yaml`."""
+"""Reading specs from a file, the same that Dagster reads as `defs.yaml`: its templates, variables and loops.
+
+`{{ env.X }}` is resolved in the address of a source and in no other field. A value of the environment may be a secret,
+and other fields are published: titles, categories, names, owners. So the environment is not even looked at for them.
+
+A variable is `{{ region }}`, a loop `for_each: {region: [north, east]}`. A variable is looked up by name, key or
+number, and nothing is run: no filter, no call, no attribute of an object. What comes out stands where a person would
+have written it, and is judged by the same rules.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.errors import did_you_mean, first_of
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.spec._text_files import content_of, decoded
-from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.mistakes import SpecError, place, shown
-from dphist_pipeline.spec.templates import resolve_templates, templates_around
-from dphist_pipeline.spec.unfolding import Part, merged, unfolded
-from dphist_pipeline.spec.yaml_rules import read_yaml
+from dphist_pipeline.spec._yaml_rules import MOST_LEVELS, MOST_NODES, read_yaml
+from dphist_pipeline.spec.mistakes import FromEnvironment, Location, SpecError, place, shortened, shown
+from dphist_pipeline.spec.sources import Decided
+
+FOR_EACH = "for_each"
+MOST_ITEMS = 1_000
+MOST_ITEMS_NAMED = 3
+
+_STEP = r"(?:\.[A-Za-z_]\w{0,62}|\[\d{1,4}\])"
+_VARIABLE = re.compile(rf"\{{\{{\s*(?!env\b)([A-Za-z_]\w{{0,62}}{_STEP}{{0,8}})\s*\}}\}}", re.ASCII)
+_FROM_ENVIRONMENT = re.compile(r"\{\{\s*env\b[^{}]*\}\}")
+_EXAMPLE = "{region: [north, east]}"
+
+Problem = tuple[str, str]
+Found = list[tuple[Location, str]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One spec of a file.
+
+    Attributes:
+        attributes: with variables filled in.
+        item: what the loop gave, as messages call it; empty without a loop.
+        problems: of its variables, each with its place.
+    """
+
+    attributes: Mapping[str, object]
+    item: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) -> tuple[list[Part], list[Problem]]:
+    """The specs that attributes make: one, or one for each item of `for_each`.
+
+    Args:
+        variables: that a project declares, by name.
+
+    Returns:
+        The specs, and what is wrong with the loop itself; no specs where that is not empty.
+    """
+    if FOR_EACH not in attributes:
+        return [_filled(attributes, variables) if variables else Part(attributes)], []
+    body = {field: value for field, value in attributes.items() if field != FOR_EACH}
+    try:
+        name, items = _loop(attributes[FOR_EACH], variables)
+        _refuse_large(body, len(items))
+    except _LoopWrong as wrong:
+        return [], [(place("attributes", (FOR_EACH, *wrong.at)), wrong.what)]
+    return [_filled(body, {**variables, name: item}, _called(name, item)) for item in items], []
+
+
+def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Problem]:
+    """The mistakes of several specs, each told once, with the items that it concerns where they are not all.
+
+    Args:
+        found: the mistakes of each.
+    """
+    concerned: dict[Problem, list[str]] = {}
+    for part, problems in zip(parts, found, strict=True):
+        for problem in dict.fromkeys(problems):
+            concerned.setdefault(problem, []).append(part.item)
+    return [
+        (where, what if len(items) == len(parts) else f"{what} (where {first_of(items, MOST_ITEMS_NAMED)})")
+        for (where, what), items in concerned.items()
+    ]
+
+
+def plain_problem(value: object, level: int = 0) -> str:
+    """Why a variable is no value that a file could hold; empty if it is one.
+
+    Args:
+        value: a variable, as a program gave it.
+        level: how deep it lies within the variable, 0 for the variable itself.
+    """
+    if level > MOST_LEVELS:
+        return f"is nested more than {MOST_LEVELS} levels deep"
+    if value is None or isinstance(value, str | bool | int | float):
+        return ""
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            return "has a key that is not text"
+        return next(filter(None, (plain_problem(held, level + 1) for held in value.values())), "")
+    if isinstance(value, list | tuple):
+        return next(filter(None, (plain_problem(held, level + 1) for held in value)), "")
+    return f"is a {shortened(type(value).__name__)}, which no file could hold; give text, numbers, lists or mappings"
+
+
+class _LoopWrong(Exception):
+    """A loop that cannot be run."""
+
+    def __init__(self, what: str, *at: str | int) -> None:
+        self.at, self.what = at, what
+
+
+def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequence[object]]:
+    if not isinstance(written, Mapping) or len(written) != 1:
+        raise _LoopWrong(f"must be a mapping of one name to a list, such as {_EXAMPLE}, not {shown(written)}")
+    ((name, listed),) = written.items()
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w{0,62}", name, re.ASCII) or name == "env":
+        raise _LoopWrong(f"{shown(name)} is no name of a variable; use letters, digits and _, and not env")
+    if name in variables:
+        raise _LoopWrong("is a variable of the project already; choose another name", name)
+    found: Found = []
+    items = _filled_in(listed, (name,), variables, found)
+    if found:
+        raise _LoopWrong(found[0][1], *found[0][0])
+    if not isinstance(items, list | tuple) or not items:
+        raise _LoopWrong(f"must be a list of at least one item, not {shown(items)}", name)
+    if len(items) > MOST_ITEMS:
+        raise _LoopWrong(f"has more than {MOST_ITEMS:,} items; use several files", name)
+    return name, items
+
+
+def _refuse_large(body: Mapping[str, object], items: int) -> None:
+    if _weight(body) * items > MOST_NODES:
+        raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
+
+
+def _weight(value: object) -> int:
+    if isinstance(value, Mapping):
+        return 1 + sum(map(_weight, value.values()))
+    return 1 + sum(map(_weight, value)) if isinstance(value, list | tuple) else 1
+
+
+def _called(name: str, item: object) -> str:
+    named = item.get("name") if isinstance(item, Mapping) else item
+    return f"{name} is {shown(named)}"
+
+
+def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
+    found: Found = []
+    filled = {str(field): _filled_in(value, (str(field),), variables, found) for field, value in attributes.items()}
+    return Part(filled, item, tuple((place("attributes", at), what) for at, what in found))
+
+
+def _filled_in(value: object, at: Location, variables: Mapping[str, object], found: Found) -> Any:
+    """A copy with variables filled in; texts that the variables gave are not looked at again."""
+    if isinstance(value, Mapping):
+        return {key: _filled_in(held, (*at, str(key)), variables, found) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_filled_in(held, (*at, number), variables, found) for number, held in enumerate(value)]
+    return _text(value, at, variables, found) if isinstance(value, str) else value
+
+
+def _text(text: str, at: Location, variables: Mapping[str, object], found: Found) -> object:
+    if list(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
+        found.append((at, f"holds a template that names no variable; {_known(variables)}, and nothing else is run"))
+        return text
+    whole = _VARIABLE.fullmatch(text)
+    try:
+        if whole is not None:
+            return _looked_up(whole[1], variables)
+        return _VARIABLE.sub(lambda match: _as_text(match[1], _looked_up(match[1], variables)), text)
+    except _LoopWrong as wrong:
+        found.append((at, wrong.what))
+    return text
+
+
+def _looked_up(path: str, variables: Mapping[str, object]) -> object:
+    """What a path such as `region.codes[0]` names: keys of mappings and numbers of lists, never attributes."""
+    name, *steps = list(_steps(path))
+    if name not in variables:
+        raise _LoopWrong(f"there is no variable {shown(name)}. {did_you_mean(str(name), list(variables))}".strip())
+    value = variables[str(name)]
+    for step in steps:
+        held: Any = dict(enumerate(value)) if isinstance(value, list | tuple) else value
+        if not isinstance(held, Mapping) or step not in held:
+            raise _LoopWrong(f"there is no {shown(step)} in `{path}`, which is looked up by key or number alone")
+        value = held[step]
+    if problem := plain_problem(value):
+        raise _LoopWrong(f"the variable `{path}` {problem}")
+    return value
+
+
+def _steps(path: str) -> Iterator[str | int]:
+    for word, number in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", path, re.ASCII):
+        yield word or int(number)
+
+
+def _as_text(path: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _LoopWrong(f"the variable `{path}` is {shown(value)}, which cannot be a part of a text; quote it")
+    return str(value)
+
+
+def _known(variables: Mapping[str, object]) -> str:
+    named = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
+    return f"there are {named}" if len(variables) > 1 else f"there is {named}"
+
+
+_ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)
+_TEMPLATE = re.compile(r"\{\{|\{%|\{#")
+
+
+def resolve_templates(
+    attributes: Mapping[str, object], addresses: Collection[str], environment: Mapping[str, str] | None = None
+) -> tuple[dict[str, object], list[tuple[Location, str]]]:
+    """A copy of the attributes with `{{ env.X }}` replaced in those that are addresses.
+
+    A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`.
+
+    Args:
+        addresses: fields that may hold `{{ env.X }}`.
+        environment: by default the process's own.
+
+    Returns:
+        The copy, and the location and message of every template that was not resolved.
+    """
+    found: list[tuple[Location, str]] = []
+    resolved = {str(field): value for field, value in attributes.items()}
+    for field, value in resolved.items():
+        if field in addresses and isinstance(value, str):
+            resolved[field] = _resolved(value, (field,), os.environ if environment is None else environment, found)
+        else:
+            found += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
+    return resolved, found
+
+
+def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
+    """The templates of a file outside of its attributes, where Dagster would resolve and publish them.
+
+    Args:
+        document: the whole file, as written.
+
+    Returns:
+        The place and message of every template.
+    """
+    what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
+    return [
+        (place("", (key, *at)).lstrip("."), what)
+        for key, value in document.items()
+        if key != "attributes"
+        for at in template_places(value)
+    ]
+
+
+def template_places(value: object) -> Iterator[Location]:
+    """The locations of all texts and keys that hold a template of any kind.
+
+    Args:
+        value: a mapping, a list or a plain value, as YAML gave it.
+    """
+    if isinstance(value, str) and _TEMPLATE.search(value):
+        yield ()
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, str) and _TEMPLATE.search(key):
+                yield (key,)
+            yield from ((str(key), *at) for at in template_places(item))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from ((number, *at) for at in template_places(item))
+
+
+def _elsewhere(addresses: Collection[str]) -> str:
+    if not addresses:
+        return "holds a template, and none is resolved here; write the value itself"
+    names = " and ".join(f"`{name}`" for name in addresses)
+    return f"holds a template; `{{{{ env.NAME }}}}` is resolved in {names} alone, so write the value itself"
+
+
+def _resolved(value: str, at: Location, environment: Mapping[str, str], found: list[tuple[Location, str]]) -> str:
+    if not _TEMPLATE.search(value):
+        return value
+    if _TEMPLATE.search(_ENV.sub("", value)):
+        found.append((at, "holds a template other than {{ env.NAME }}, which is the only one allowed here"))
+        return value
+    missing = sorted({name for name in _ENV.findall(value) if name not in environment})
+    if missing:
+        names = shortened(", ".join(missing))
+        found.append((at, f"needs the environment variable {names}, which is not set; set it and run again"))
+        return value
+    return FromEnvironment(_ENV.sub(lambda match: environment[match[1]], value), value)
+
 
 COMPONENT = "dphist_pipeline.HistogramRelease"
 COLLECTION = "dphist_pipeline.LocalCollection"
@@ -34,7 +314,6 @@ _OTHERS = {
     COLLECTION: "this is the spec of a collection: use `dphist local check` and its like",
 }
 
-MOST_NAMED = 5
 
 Problems = list[tuple[str, str]]
 Spec = TypeVar("Spec")
@@ -196,3 +475,14 @@ def _no_spec(component: str, of_what: str) -> SpecError:
         "the spec's file, usually defs.yaml, or write both into it. Nothing of the file is shown: it may hold data"
     )
     return SpecError([("", problem)])
+
+
+def attributes_in(text: str) -> Mapping[str, object]:
+    """The attributes in the text of a spec's file, as written; empty where it has none.
+
+    Raises:
+        SpecError: the text is no YAML, with line and column.
+    """
+    content = read_yaml(text)
+    attributes = content.get("attributes") if isinstance(content, Mapping) else None
+    return attributes if isinstance(attributes, Mapping) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from dphist_pipeline.errors import Refused, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean, first_of
 
 LONGEST_ECHO = 60
+MOST_RELEASES_NAMED = 5
 MOST_LINES = 40
 
 Location = tuple[str | int, ...]
@@ -48,6 +49,19 @@ class PeriodError(Refused):
     def __init__(self, key: object, problem: str) -> None:
         self.key, self.problem = key, problem
         super().__init__(f"period {shown(key)}: {problem}")
+
+
+class WhichSpec(Refused):
+    """A file that makes several releases, where one of them is to be named."""
+
+    def __init__(self, file: Path | str, names: Sequence[str], wanted: str = "") -> None:
+        self.file, self.names, self.wanted = file, tuple(names), wanted
+        called, makes = shortened(str(file), 300), f"{len(names):,} release{'s' if len(names) > 1 else ''}"
+        if wanted:
+            problem = f", none of which is {shown(wanted)}. {did_you_mean(wanted, names)}"
+        else:
+            problem = f": {first_of(names, MOST_RELEASES_NAMED)}. Name one, as in {called}#{names[0]}."
+        super().__init__(f"{called} makes {makes}{problem} Nothing was read or spent.")
 
 
 class MistakesError(ValueError):

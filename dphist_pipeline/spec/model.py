@@ -1,4 +1,8 @@
-"""The release spec: what one YAML file declares, checked whole before any data is opened."""
+"""The release spec: what one YAML file declares, checked whole before any data is opened; and what a count declares.
+
+Here are also how a release's assets look in Dagster, where its own names do not fit a project, and what a count of a
+data frame needs: a grid, whose rows they are, and how many rows of a unit count.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,16 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -28,6 +35,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import day_not_before
+from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
     DEFAULT_ROWS,
     DEFAULT_SHARE,
@@ -41,10 +49,8 @@ from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
 from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
-from dphist_pipeline.spec._upstream import check_automation, refuse_timeless
+from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
-from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.engines import EngineField
 from dphist_pipeline.spec.fields import (
     Epsilon,
     Flag,
@@ -56,22 +62,101 @@ from dphist_pipeline.spec.fields import (
     Title,
     declared,
     digested,
+    listed,
     remarks_of_name,
 )
-from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
+from dphist_pipeline.spec.loading import ADDRESSES, COMPONENT, FOR_EACH, Build, CodeListsOf, from_file, from_templates
 from dphist_pipeline.spec.mistakes import (
     LONGEST_ECHO,
     Location,
     MistakesError,
     SpecError,
+    WhichSpec,
     as_key,
     located,
+    mapping_of,
     place,
     shown,
 )
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
-from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, ISO, LATER, PeriodFormat, SqlFile
-from dphist_pipeline.spec.translation import TranslationField
+from dphist_pipeline.spec.sources import (
+    EVERY_ROW,
+    IN_DIGEST,
+    ISO,
+    LATER,
+    Decided,
+    NormalForm,
+    PeriodFormat,
+    PrivacyUnit,
+    SqlFile,
+)
+from dphist_pipeline.spec.sources import privacy_unit as unit_of
+
+
+class NamedMechanism(Protocol):
+    """A mechanism with its settings, as far as a spec asks it; see `mechanisms.Mechanism`."""
+
+    def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
+        """Refuses a grid or a budget that it cannot serve."""
+
+    def check_family(self, family: Family, sensitivity: int, epsilon: Fraction) -> None:
+        """Refuses tables that it cannot release together."""
+
+
+class Registry(Protocol):
+    """The mechanisms that are installed; the folder `mechanisms` is one."""
+
+    def names(self) -> list[str]:
+        """Every mechanism's name, sorted."""
+
+    def build(self, name: str, settings: Mapping[str, object]) -> Any:
+        """The mechanism of that name with these settings, defaults filled in."""
+
+    def settings_of(self, mechanism: Any) -> dict[str, object]:
+        """All settings of a mechanism as plain JSON values, which specs are charged by."""
+
+    def advised(self, mechanism: Any, written: Mapping[str, object]) -> list[str]:
+        """A sentence about settings that do better than defaults, where a mechanism has some and none was written."""
+
+
+TAG_KEY = r"^([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}$"
+TAG_VALUE = r"^[A-Za-z0-9_.-]{0,63}$"
+OURS = ("dp/", "dagster/")
+
+
+def _not_ours(key: str) -> str:
+    if key.startswith(OURS):
+        raise ValueError(f"{shown(key)} begins with {' or '.join(OURS)}, which are not yours to set; choose another")
+    return key
+
+
+TagKey = Annotated[
+    Text,
+    Field(pattern=TAG_KEY, description="letters, digits, _, -, . and one slash"),
+    AfterValidator(_not_ours),
+]
+TagValue = Annotated[str, Field(strict=True, pattern=TAG_VALUE, description="at most 63 letters, digits, _, - and .")]
+Group = Annotated[Text, Field(pattern=r"^[A-Za-z0-9_]+$", description="letters, digits and _")]
+
+
+class Translation(BaseModel):
+    """What the assets are called and how they are marked; no part of the digest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: AssetName | None = None
+    group: Group | None = None
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=20)] = Field(default={})
+    owners: Owners = ()
+    description: Annotated[Text | None, Field(description="text")] = None
+
+    def normalised(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return {**self.model_dump(), "owners": list(self.owners)}
+
+
+TranslationField = Annotated[Translation | None, mapping_of(Translation, "{group: statistics}")]
+
 
 LONGEST_DELAY = 36_500
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
@@ -112,6 +197,8 @@ class DeclaredRelease(EngineField):
     """
 
     registry: ClassVar[Registry]
+    component: ClassVar[str] = COMPONENT  # the `type` of its file
+    other_names: ClassVar[tuple[str, ...]] = ("neighbors", FOR_EACH)  # that a file may have beside the fields
 
     release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
@@ -327,6 +414,87 @@ class DeclaredRelease(EngineField):
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields, KINDS)]
         raise SpecError(problems)
 
+    @classmethod
+    def load(cls, path: Path | str, code_lists: Decided | None = None) -> Self:
+        """The release spec in a YAML file, checked whole; no data is opened.
+
+        Args:
+            path: of the file; of a file with `for_each`, `FILE#RELEASE`.
+            code_lists: gives the folders that an operator declared public; without it no code list is read.
+
+        Raises:
+            SpecError: with every mistake that was found, its place in the file and its mend.
+            WhichSpec: the file makes several releases, and the path names none of them.
+        """
+        file, wanted = _file_and_release(path)
+        specs = cls.load_all(file, code_lists)
+        names = [spec.release for spec in specs]
+        if wanted in names:
+            return specs[names.index(wanted)]
+        if wanted or len(specs) > 1:
+            raise WhichSpec(file, names, wanted)
+        return specs[0]
+
+    @classmethod
+    def load_all(cls, path: Path | str, code_lists: Decided | None = None) -> list[Self]:
+        """All release specs of a YAML file: one, or one for each item of `for_each`; as `load`.
+
+        Args:
+            path: of the file; no release is named in it.
+        """
+        return from_file(path, COMPONENT, "release", cls._build(lambda attributes: code_lists), ADDRESSES, {})
+
+    @classmethod
+    def of_fields(
+        cls,
+        attributes: Mapping[str, object],
+        base: Path,
+        problems: Sequence[tuple[str, str]] = (),
+        code_lists: Decided | None = None,
+    ) -> Self:
+        """The one release spec in a mapping whose templates are not resolved yet.
+
+        Args:
+            attributes: fields of the spec by name.
+            base: folder that relative paths start from.
+            problems: mistakes found before, to be named in the same message.
+
+        Raises:
+            SpecError: with every mistake that was found.
+        """
+        build = cls._build(lambda given: code_lists)
+        (spec,) = from_templates(build, attributes, base, problems, addresses=ADDRESSES)
+        return spec
+
+    @classmethod
+    def all_of_fields(
+        cls,
+        attributes: Mapping[str, object],
+        base: Path,
+        problems: Sequence[tuple[str, str]],
+        code_lists_of: CodeListsOf,
+        variables: Mapping[str, object],
+    ) -> list[Self]:
+        """The release specs in a mapping whose templates and loops are not resolved yet; as `of_fields`.
+
+        Args:
+            code_lists_of: what an operator decided about code lists, by the attributes of a spec.
+            variables: that a project declares for `{{ NAME }}`.
+        """
+        build = cls._build(code_lists_of)
+        return from_templates(build, attributes, base, problems, "release", ADDRESSES, variables)
+
+    @classmethod
+    def _build(cls, code_lists_of: CodeListsOf) -> Build[Self]:
+        return lambda attributes, base: cls.from_attributes(attributes, base, code_lists=code_lists_of(attributes))
+
+    @classmethod
+    def editor_schema(cls) -> dict[str, Any]:
+        """The JSON schema of a release's attributes, for editors: `properties` by field, `required` and more."""
+        from dphist_pipeline.spec._editor_schema import release_schema
+
+        return release_schema(cls.model_fields, cls.registry.names())
+
     @cached_property
     def domain(self) -> Domain:
         """The declared grid."""
@@ -453,3 +621,64 @@ class DeclaredRelease(EngineField):
         return PeriodRule(
             self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month, self.last_period
         )
+
+
+def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
+    file, mark, release = str(path).rpartition("#")
+    return (file, release) if mark and not Path(path).exists() else (path, "")
+
+
+class CubeSpec(BaseModel):
+    """The arguments of a count, checked as the fields of a spec are.
+
+    Attributes:
+        domain: the axes; None where a grid is given.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    domain: Axes | None
+    privacy_unit: Annotated[PrivacyUnit, BeforeValidator(unit_of)]
+    max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
+    neighbours: Neighbours
+    unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
+
+    _given: Domain | None = PrivateAttr(None)
+
+    @property
+    def grid(self) -> Domain:
+        """The declared grid."""
+        return self._given or Domain(tuple(axis.axis for axis in self.domain or ()))
+
+    @property
+    def sensitivity(self) -> int:
+        """The most that one unit moves the sum of all counts."""
+        return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
+
+    @classmethod
+    def checked(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
+        """The arguments, without mistakes.
+
+        Args:
+            domain: a grid, or its axes as a spec writes them.
+            written: the other arguments, by name.
+            asker: the function that was called, for messages.
+
+        Raises:
+            SpecError: naming each argument with a mistake.
+        """
+        found: list[tuple[Location, str]] = []
+        try:
+            asked = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
+        except ValidationError as error:
+            found = located(error, cls.model_fields, KINDS)
+        else:
+            asked._given = domain if isinstance(domain, Domain) else None
+            if asked.grid.cells > MOST_CELLS:
+                told = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+                found = [(("domain",), told)]
+            elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
+                found = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
+            else:
+                return asked
+        raise SpecError([(place("", at).removeprefix("."), what) for at, what in found], file=asker)

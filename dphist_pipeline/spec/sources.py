@@ -1,11 +1,25 @@
-"""The source of a spec: its files or database, how they are read, the privacy unit, and the query over them."""
+"""What a spec reads: its source, how it is read, the privacy unit, the query over it; and which code lists it may read.
+
+A source is of files, a database, an object store or a frame. Of placeholders in an address, such as
+`data/{year}-{month}.parquet`, the finest decides which files a period needs: with `{day}` those of each of its days,
+with `{month}` those of each month that it touches. So a file that is not there is noticed before anything is charged.
+
+A spec names the file of a code list, so it could name any: the records of another release, or the store. Only files
+below folders that an operator declared public in the ledger are read, and messages about a file that may not be read
+are the same whether it exists or not.
+"""
 
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shlex
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,11 +36,212 @@ from pydantic import (
 
 from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._row_functions import is_time_format
+from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
-from dphist_pipeline.spec.placeholders import as_glob, check_placeholders
-from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
+from dphist_pipeline.spec.periods import Period, PeriodRule
+
+LARGEST_FILE = 1 << 26
+
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+@dataclass(frozen=True)
+class CodeListFolders:
+    """What an operator decided about code lists.
+
+    Attributes:
+        folders: declared public.
+        forbidden: whether a file, its links resolved, is never a code list, such as a registered source or the store.
+    """
+
+    folders: tuple[Path, ...]
+    forbidden: Callable[[Path], bool]
+
+
+Decided = Callable[[], CodeListFolders]
+
+
+def content_of_list(file: Path, decided: Decided | None) -> bytes:
+    """The first bytes of a code list, one more than it may have.
+
+    What is read is what was allowed: the path is resolved, judged, opened without following links, and the open file
+    must still be the one at that path.
+
+    Args:
+        decided: gives what an operator decided; none allows no file.
+
+    Raises:
+        ValueError: the file may not be read or is not there; the message is the same for both.
+    """
+    rule = CodeListFolders((), lambda path: True) if decided is None else decided()
+    content = None
+    with suppress(OSError, RuntimeError, ValueError):
+        path = _allowed(file, rule)
+        content = None if path is None else _read(path)
+    if content is None:
+        raise ValueError(
+            "is no file below a folder that the ledger declares public for code lists, or is never one, as records "
+            "and the store are. If the file is there and public, `dphist ledger allow --code-lists FOLDER` (or "
+            "`dphist init --code-lists FOLDER`) declares its folder"
+        )
+    return content
+
+
+def _allowed(file: Path, rule: CodeListFolders) -> Path | None:
+    """The path with links resolved if an operator allowed it, else None."""
+    path = file.resolve(strict=True)
+    below = any(path != folder and path.is_relative_to(folder) for folder in _resolved(rule.folders))
+    return path if below and not rule.forbidden(path) else None
+
+
+def _resolved(folders: tuple[Path, ...]) -> list[Path]:
+    """The folders that exist, with links resolved."""
+    found = []
+    for folder in folders:
+        with suppress(OSError, RuntimeError):
+            found.append(folder.resolve(strict=True))
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of a regular file; None if another file was put in its place."""
+    # Without waiting, since a pipe would never open; it is no regular file.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_at(descriptor, path):
+            return None
+        return stream.read(LARGEST_FILE + 1)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the file at this path, without following links."""
+    if _DESCRIPTORS.is_dir():
+        return (_DESCRIPTORS / str(descriptor)).readlink() == path
+    return path.resolve(strict=True) == path and os.path.samestat(os.fstat(descriptor), path.lstat())
+
+
+# Each placeholder as a glob, which finds the files of all periods.
+GLOBS = {
+    "year": "[0-9]" * 4,
+    "month": "[0-9]" * 2,
+    "week": "[0-9]" * 2,
+    "day": "[0-9]" * 2,
+    "period": "-".join("[0-9]" * digits for digits in (4, 2, 2)),
+}
+# Doubled braces belong to `{{ env.X }}`.
+PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}/]*)\}(?!\})")
+NAMES = ", ".join(f"{{{name}}}" for name in GLOBS)
+
+
+def placeholders_of(address: str) -> frozenset[str]:
+    """The names of all placeholders of an address.
+
+    Args:
+        address: as written or resolved; `{{ env.X }}` is no placeholder.
+    """
+    return frozenset(PLACEHOLDER.findall(address))
+
+
+def check_placeholders(address: str, secret: bool = False) -> None:
+    """Refuses unknown placeholders, and those that name no stretch of time without others.
+
+    Args:
+        address: with `{{ env.X }}` resolved.
+        secret: whether a message may not show it.
+
+    Raises:
+        ValueError: with what to write.
+    """
+    found = placeholders_of(address)
+    for name in sorted(found - GLOBS.keys()):
+        told = "a placeholder" if secret else f"{{{name[:60]}}}"
+        hint = "" if secret else f". {did_you_mean(name[:60], GLOBS)}"
+        raise ValueError(f"holds {told} in braces, which is none of {NAMES}{hint}")
+    if "week" in found and found & {"month", "day"}:
+        raise ValueError(
+            "holds {week} beside {month} or {day}; weeks lie across months, so use {year} and {week} alone"
+        )
+    for name, needed in (("month", {"year"}), ("week", {"year"}), ("day", {"year", "month"})):
+        if name in found and needed - found:
+            missing = " and ".join(f"{{{other}}}" for other in sorted(needed - found, reverse=True))
+            raise ValueError(f"holds {{{name}}}, which names a file only together with {missing}")
+
+
+def as_glob(address: str) -> str:
+    """The address with each placeholder as a glob: finds the files of every period.
+
+    Args:
+        address: may be a glob already.
+    """
+    return PLACEHOLDER.sub(lambda match: GLOBS.get(match[1], match[0]), address)
+
+
+def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, str]]:
+    """What stands for each placeholder, for one address after another that a period needs; for `filled`.
+
+    Args:
+        address: with `{{ env.X }}` resolved; without a placeholder there is one filling, which is empty.
+        period: whose addresses; its days are those of its time zone.
+        rule: that cut the period; says on which day weeks start.
+    """
+    found = placeholders_of(address)
+    if not found or period.start is None or period.end is None:
+        return [{}]
+    made = []
+    for day in _first_days(found, period.start.date(), period.end.date() - timedelta(days=1), rule):
+        year, week = rule.week_number(day)
+        parts = {
+            "year": f"{year if 'week' in found else day.year:04}",
+            "month": f"{day.month:02}",
+            "week": f"{week:02}",
+            "day": f"{day.day:02}",
+            "period": period.key,
+        }
+        made.append(parts)
+    return made
+
+
+def filled(address: str, parts: Mapping[str, str]) -> str:
+    """The address with some of its placeholders replaced.
+
+    Args:
+        address: may be a glob.
+        parts: text for each placeholder that is replaced, by name.
+    """
+    return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
+
+
+def _first_days(found: frozenset[str], first: date, last: date, rule: PeriodRule) -> Iterator[date]:
+    """A day in each stretch of time that the finest placeholder names, from the first day on."""
+    following: Callable[[date], date]
+    if "day" in found:
+        following = _next_day
+    elif "week" in found:
+        following = rule.next_week
+    elif "month" in found:
+        following = _next_month
+    else:
+        following = _next_year if "year" in found else lambda day: last + timedelta(days=1)
+    day = first
+    while day <= last:
+        yield day
+        day = following(day)
+
+
+def _next_day(day: date) -> date:
+    return day + timedelta(days=1)
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=31)).replace(day=1)
+
+
+def _next_year(day: date) -> date:
+    return date(day.year + 1, 1, 1)
+
 
 EVERY_ROW = "row"
 LONGEST_SOURCE = 4000
@@ -53,6 +268,12 @@ TEXT = ("VARCHAR", "ENUM", "STRING", "string")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _FRAME = re.compile(r"frame:[a-z][a-z0-9_]{0,62}", re.ASCII)
 _SERVER = re.compile(r"postgres:\s*\{\{\s*env\.[A-Za-z_][A-Za-z0-9_]*\s*\}\}\s*", re.ASCII)
+
+SESSION = "session"  # instead of an address: the session of Spark that is active in the program that runs a release
+USUAL_PORT = "15002"
+_SPARK = re.compile(
+    r"sc://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::([0-9]{1,5}))?(/(?:;[A-Za-z0-9_-]+=[!-:<-~]*)*)?", re.ASCII
+)
 
 
 class Source(str):
@@ -162,6 +383,26 @@ def _server(value: str) -> Source:
     if not address or not address.isprintable():
         raise ValueError("names a server, and the variable is empty or holds control characters; set it")
     return Source(value.written, address)
+
+
+def server_of(address: str) -> str:
+    """The server that an address names, without its settings: `sc://host:port` or `session`.
+
+    Args:
+        address: resolved; of a literal one, settings are refused that hold a secret.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if address == SESSION:
+        return SESSION
+    found, secret = _SPARK.fullmatch(address), isinstance(address, FromEnvironment)
+    if found is None or len(address) > 4000:
+        given = "what the variable holds" if secret else shown(address)
+        raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {given}")
+    if not secret and ";token=" in (found[3] or "").lower():
+        raise ValueError("holds a token, which would stand in the ledger; set a variable, and write {{ env.NAME }}")
+    return f"sc://{found[1].lower()}:{found[2] or USUAL_PORT}"
 
 
 def _frame(value: str) -> Source:

@@ -14,11 +14,11 @@ from office import Office
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import code_list_files
-from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
+from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import SpecError
+from dphist_pipeline.spec.sources import CodeListFolders, Decided
 
 CANARY = "c4n4ry"
 LIST = f"code\n{CANARY}1\n{CANARY}2\n"
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def declared(project: Path, name: str, decided: Decided | None) -> ReleaseSpec:
-    return spec_from_attributes({**VALID, "axes": [{**AXIS, "values_from": name}]}, project, code_lists=decided)
+    return ReleaseSpec.of_fields({**VALID, "axes": [{**AXIS, "values_from": name}]}, project, code_lists=decided)
 
 
 def refused(project: Path, name: str, decided: Decided | None) -> str:
@@ -83,8 +83,8 @@ def test_without_a_decision_no_list_is_read(project: Path, tmp_path: Path):
     (project / "pyproject.toml").touch()
     (project / "defs.yaml").write_text(f"type: dphist_pipeline.HistogramRelease\nattributes: {json.dumps(spec)}\n")
     with pytest.raises(SpecError, match="is no file below a folder"):
-        load_spec(project / "defs.yaml")
-    assert load_spec(project / "defs.yaml", below(project / "codes")).domain.cells == 2
+        ReleaseSpec.load(project / "defs.yaml")
+    assert ReleaseSpec.load(project / "defs.yaml", below(project / "codes")).domain.cells == 2
 
 
 def test_a_link_out_of_a_declared_folder_is_followed_before_it_is_judged(project: Path):
@@ -125,7 +125,7 @@ def test_a_link_that_is_put_in_after_the_judgement_is_not_followed(
     (project / "codes" / "deep" / "list.csv").write_text("code\nharmless\n")
     (project / "data" / "list.csv").write_text(LIST)
     if not descriptors:
-        monkeypatch.setattr(code_list_files, "_DESCRIPTORS", project / "nowhere")
+        monkeypatch.setattr(sources, "_DESCRIPTORS", project / "nowhere")
 
     def swap(path: Path) -> bool:
         """The last thing that is asked before the file is opened."""
@@ -220,5 +220,5 @@ def test_a_file_of_the_store_is_no_code_list_though_its_folder_was_declared(offi
 
 
 def test_where_open_files_have_no_path_a_list_is_read_all_the_same(project: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(code_list_files, "_DESCRIPTORS", project / "nowhere")
+    monkeypatch.setattr(sources, "_DESCRIPTORS", project / "nowhere")
     assert declared(project, "codes/list.csv", below(project / "codes")).domain.cells == 2

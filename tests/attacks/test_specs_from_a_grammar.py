@@ -30,9 +30,9 @@ from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import plans, release, release_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import _query_files, code_list_files, code_lists, row_queries
-from dphist_pipeline.spec.code_list_files import CodeListFolders
+from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, sources
 from dphist_pipeline.spec.mistakes import MistakesError
+from dphist_pipeline.spec.sources import CodeListFolders
 from examples import mostly_soaked
 
 SEED, SPECS, SECONDS = 174, 20, 1200
@@ -195,7 +195,7 @@ def half_a_charge(whole: Any = plans.ChargeRequest, **asked: Any) -> Any:
     return whole(**{**asked, "epsilon": asked["epsilon"] / 2})
 
 
-def value_quoted(file: Path, name: str, *more: Any, read: Any = code_lists.read_rows) -> Any:
+def value_quoted(file: Path, name: str, *more: Any, read: Any = _code_lists.read_rows) -> Any:
     try:
         return read(file, name, *more)
     except MistakesError as mistakes:
@@ -228,7 +228,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         lambda: patch.object(release, "write_cube", rows_told),
     ),
     "counts without noise": ("the exact count", 2, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
-    "code lists read anywhere": ("the token", 21, lambda: patch.object(code_list_files, "_allowed", any_list)),
+    "code lists read anywhere": ("the token", 21, lambda: patch.object(sources, "_allowed", any_list)),
     "templates in every field": (
         "the token",
         62,
@@ -237,7 +237,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a query that makes its own units": (
         "one unit moves counts",
         98,
-        lambda: patch.object(row_queries, "_check_unit", lambda items, unit: None),
+        lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
     ),
     "queries that need no decision": (
         "one unit moves counts",

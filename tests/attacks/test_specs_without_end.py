@@ -12,8 +12,8 @@ import pytest
 from attacked import spec
 from declared_lists import below
 
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
-from dphist_pipeline.spec import yaml_rules
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import _yaml_rules
 from dphist_pipeline.spec._figures import FiguresSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
@@ -56,9 +56,9 @@ def test_figures_of_fifty_thousand_places_are_compared_once_each(tmp_path: Path)
 
 
 def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(yaml_rules, "MOST_NODES", 1_000)
+    monkeypatch.setattr(_yaml_rules, "MOST_NODES", 1_000)
     with pytest.raises(SpecError, match=r"line 1, column 2\d{3}: is one of more than 1,000 values"):
-        yaml_rules.read_yaml("[" + "a," * 1_100 + "\t}: never read")
+        _yaml_rules.read_yaml("[" + "a," * 1_100 + "\t}: never read")
 
 
 NEARLY_A_MEGABYTE = {
@@ -75,13 +75,13 @@ def test_a_wrong_spec_of_a_megabyte_is_refused_soon(axes: str, tmp_path: Path):
     head = "type: dphist_pipeline.HistogramRelease\nattributes:\n  release: a\n  axes:\n"
     (tmp_path / "spec.yaml").write_text(head + axes)
     with soon(3), pytest.raises(SpecError):  # on a machine at rest within two
-        load_spec(tmp_path / "spec.yaml")
+        ReleaseSpec.load(tmp_path / "spec.yaml")
 
 
 def test_a_spec_of_ten_megabytes_is_refused_unread(tmp_path: Path):
     (tmp_path / "spec.yaml").write_bytes(b"type: dphist_pipeline.HistogramRelease\nattributes: [" + b"1,\n" * 3_400_000)
     with soon(0.3), pytest.raises(SpecError, match=r"is larger than 1 MB, .* long lists of categories go into files"):
-        load_spec(tmp_path / "spec.yaml")
+        ReleaseSpec.load(tmp_path / "spec.yaml")
 
 
 def test_a_file_of_queries_is_deeper_than_a_table(tmp_path: Path):

@@ -12,8 +12,8 @@ from attacked import VALID
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.local.collection import collection_from_attributes, load_collection
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
-from dphist_pipeline.spec import templates
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import loading
 from dphist_pipeline.spec.mistakes import SpecError
 
 # Dagster's own, when it reads a defs.yaml.
@@ -69,8 +69,8 @@ def test_no_field_but_the_source_takes_a_value_from_the_environment(
 ):
     change = dict(places(template))[place]
     with monkeypatch.context() as patch, pytest.raises(SpecError) as caught:
-        patch.setattr(templates.os, "environ", Untouched())
-        spec_from_attributes({**VALID, **change}, Path("/srv/office"))
+        patch.setattr(loading.os, "environ", Untouched())
+        ReleaseSpec.of_fields({**VALID, **change}, Path("/srv/office"))
     assert SECRET not in str(caught.value)
     told = dict(caught.value.problems)
     assert "is resolved in `source` alone" in told[f"attributes.{place}"]
@@ -78,17 +78,17 @@ def test_no_field_but_the_source_takes_a_value_from_the_environment(
 
 def test_a_key_takes_no_value_from_the_environment():
     with pytest.raises(SpecError) as caught:
-        spec_from_attributes({**VALID, "settings": {"{{ env.SECRET }}": 1}, "{{ env.SECRET }}": 2}, Path("/srv"))
+        ReleaseSpec.of_fields({**VALID, "settings": {"{{ env.SECRET }}": 1}, "{{ env.SECRET }}": 2}, Path("/srv"))
     assert SECRET not in str(caught.value) and "is resolved in `source` alone" in str(caught.value)
 
 
 def test_the_source_takes_it_and_keeps_what_was_written(tmp_path: Path):
-    made = spec_from_attributes({**VALID, "source": "{{ env.SECRET }}/*.parquet"}, tmp_path)
+    made = ReleaseSpec.of_fields({**VALID, "source": "{{ env.SECRET }}/*.parquet"}, tmp_path)
     assert made.source_pattern == str(tmp_path / SECRET / "*.parquet")
     assert SECRET not in repr(made) + json.dumps(made.normalised())
     for template in TEMPLATES[2:]:
         with pytest.raises(SpecError, match="holds a template other than"):
-            spec_from_attributes({**VALID, "source": template}, tmp_path)
+            ReleaseSpec.of_fields({**VALID, "source": template}, tmp_path)
 
 
 @pytest.mark.parametrize("field", ["collection", "title", "value", "start", "reports", "owners", "round", "consumers"])
@@ -97,7 +97,7 @@ def test_no_field_of_a_collection_takes_a_value_from_the_environment(
     field: str, template: str, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as patch, pytest.raises(SpecError) as caught:
-        patch.setattr(templates.os, "environ", Untouched())
+        patch.setattr(loading.os, "environ", Untouched())
         collection_from_attributes({field: [{"name": template}] if field == "consumers" else template}, Path("/srv"))
     assert SECRET not in str(caught.value) and "none is resolved here" in str(caught.value)
 
@@ -120,7 +120,7 @@ def test_the_command_line_refuses_a_template_around_the_attributes(tmp_path: Pat
     file = tmp_path / "defs.yaml"
     file.write_text(json.dumps({"type": f"dphist_pipeline.{kind}", "attributes": VALID, **around}))
     with pytest.raises(SpecError) as caught:
-        load_spec(file) if kind == "HistogramRelease" else load_collection(file)
+        ReleaseSpec.load(file) if kind == "HistogramRelease" else load_collection(file)
     assert SECRET not in str(caught.value)
     assert any(what.startswith(("holds a template", "is Python, which only")) for _, what in caught.value.problems)
 

@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.releasing import release, row_quality, sanitizing
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
 KINDS = ["a unit more", "a unit less", "another unit", "rows without a unit"]
@@ -163,7 +163,7 @@ class Bureau:
             return [first.said]
         if first.code:
             return found  # both were refused before their counts were read
-        spec = load_spec(self.office.folder / "spec.yaml")
+        spec = ReleaseSpec.load(self.office.folder / "spec.yaml")
         asked = first.log.asked, second.log.asked
         if spec.family is None:
             moved = (second.log.exact - first.log.exact).reshape(spec.domain.shape)
@@ -180,4 +180,4 @@ class Bureau:
     @property
     def allowed(self) -> int:
         """The sensitivity that was declared and that noise was bought for."""
-        return load_spec(self.office.folder / "spec.yaml").sensitivity
+        return ReleaseSpec.load(self.office.folder / "spec.yaml").sensitivity

@@ -35,7 +35,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/row_queries.py",
+        "dphist_pipeline/spec/_row_queries.py",
         QUERIES,
         (
             Mutation("            _check_unit(items, unit)\n", "", "a query makes every visit another person"),
@@ -129,7 +129,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/code_list_files.py",
+        "dphist_pipeline/spec/sources.py",
         LISTS,
         (
             Mutation(
@@ -148,7 +148,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/code_lists.py",
+        "dphist_pipeline/spec/_code_lists.py",
         LISTS,
         (
             Mutation("        if not problem and key in seen:\n", "        if False:\n", "one code has two cells"),
@@ -207,7 +207,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/placeholders.py",
+        "dphist_pipeline/spec/sources.py",
         ("unit/test_placeholders.py", "system/test_upstream.py"),
         (
             Mutation("period.end.date() - timedelta(days=1)", "period.end.date()", "a file of the next period"),
@@ -216,7 +216,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/templates.py",
+        "dphist_pipeline/spec/loading.py",
         ("unit/test_spec_loading.py", "attacks/test_templates_that_leak.py"),
         (
             Mutation(
@@ -226,7 +226,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/yaml_rules.py",
+        "dphist_pipeline/spec/_yaml_rules.py",
         ("unit/test_spec_loading.py",),
         (
             Mutation("        if key.value in seen:\n", "        if False:\n", "the last of two epsilons holds"),

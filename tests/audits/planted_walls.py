@@ -37,7 +37,7 @@ from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.releasing import engines, release_spec, sanitizing
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import code_list_files, row_queries
+from dphist_pipeline.spec import _row_queries, sources
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"
@@ -306,13 +306,13 @@ WALLS = [
     ),
     Wall(
         "code lists are read anywhere",
-        lambda: patch.object(code_list_files, "_allowed", any_file),
+        lambda: patch.object(sources, "_allowed", any_file),
         publishes_records_as_codes,
         f"{SOURCES}::test_no_records_are_published_as_the_codes_of_a_list",
     ),
     Wall(
         "a unit column may be computed",
-        lambda: patch.object(row_queries, "_check_unit", nothing),
+        lambda: patch.object(_row_queries, "_check_unit", nothing),
         makes_every_ward_a_patient,
         f"{SOURCES}::test_a_query_that_makes_every_visit_a_patient_needs_a_decision",
     ),

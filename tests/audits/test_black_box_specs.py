@@ -35,7 +35,7 @@ from dphist_pipeline.confidential.reading import _units as units
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import row_queries
+from dphist_pipeline.spec import _row_queries
 from examples import mostly_audited
 
 # Pairs of neighbours and runs for a way to name a unit: in ten minutes of `make audit`, and in `make soak`.
@@ -304,7 +304,7 @@ FAULTS: dict[str, tuple[Way, Callable[[], Any]]] = {
     "no bounding": (WAYS["text"], lambda: patch.object(cube, "count_bounded", unbounded)),
     "a query that makes its own units": (
         OWN_UNITS,
-        lambda: patch.object(row_queries, "_check_unit", lambda items, unit: None),
+        lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
     ),
     "forms that are not applied": (
         WAYS["form all forms"],

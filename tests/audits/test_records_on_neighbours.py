@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import model
 from examples import mostly_audited
 
@@ -132,7 +132,7 @@ def test_with_other_answers_neighbours_differ_in_nothing_but_values(office: Offi
 @pytest.mark.parametrize("runs", [1, pytest.param(20, marks=LONG)])
 def test_published_files_hold_the_estimate_and_nothing_else(office: Office, name: str, runs: int) -> None:
     bureau, table = Bureau(office, mechanism=name, axes=[YEARS]), tables(2, "a unit more").here
-    mechanism, spec = mechanisms.build(name, {}), load_spec(office.folder / "spec.yaml")
+    mechanism, spec = mechanisms.build(name, {}), ReleaseSpec.load(office.folder / "spec.yaml")
     for _ in range(runs):
         released = bureau.release(table, JournalLog())
         # From the answers alone: these counts cannot be read.

@@ -20,7 +20,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.fields import digits
 from dphist_pipeline.spec.mistakes import SpecError
 
@@ -46,7 +46,7 @@ def refuses(folder: Path) -> Refuse:
     def message(text: str) -> str:
         (folder / "defs.yaml").write_text(text, encoding="utf-8")
         with pytest.raises(SpecError) as caught:
-            load_spec(folder / "defs.yaml", below(folder))
+            ReleaseSpec.load(folder / "defs.yaml", below(folder))
         return str(caught.value).replace(str(folder), "")
 
     return message

@@ -30,10 +30,10 @@ from spec_seeds import (
 from yaml_mutations import structure_change
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec._yaml_rules import read_yaml
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.yaml_rules import read_yaml
 
 WATCHED = [PROJECT / "dphist_pipeline" / "spec"]
 LONGEST_MESSAGE = 20_000
@@ -130,7 +130,7 @@ def fuzz_specs(folder: Path, inputs: int, seed: int) -> None:
 
     def check(content: bytes) -> set[Hashable]:
         file.write_bytes(content)
-        return {"accepted"} if accepts(lambda: load_spec(file, below(folder))) else set()
+        return {"accepted"} if accepts(lambda: ReleaseSpec.load(file, below(folder))) else set()
 
     run(check, [*SPECS, annotated_spec()], spec_change, inputs, seed, folder)
 
@@ -144,7 +144,7 @@ def check_beside(folder: Path, changed: str, spec: str) -> Check:
         (folder / changed).write_bytes(content)
         return (
             {"accepted"}
-            if accepts(lambda: spec_from_attributes(document["attributes"], folder, (), below(folder)))
+            if accepts(lambda: ReleaseSpec.of_fields(document["attributes"], folder, (), below(folder)))
             else set()
         )
 
@@ -172,7 +172,7 @@ def fuzz_releases(office: Office, inputs: int, seed: int) -> None:
         file.write_bytes(content)
         before, entries = office.state(), office.entries()
         try:
-            load_spec(file)
+            ReleaseSpec.load(file)
         except DphistError as error:
             refused = str(error)
         else:

@@ -12,7 +12,7 @@ import yaml
 from byte_mutations import Change
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.spec.yaml_rules import read_yaml
+from dphist_pipeline.spec._yaml_rules import read_yaml
 
 LARGEST = 20_000
 

@@ -26,7 +26,7 @@ from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import is_marked
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key
 
@@ -329,7 +329,7 @@ def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: Local
     local.funded().write_spec(release="ages_state")
     before = local.files(), local.office.entries()
     with pytest.raises(Halted, check=coded("name_taken"), match="This call published and spent nothing"):
-        verbs.release(load_spec(local.folder / "spec.yaml"), local.store)
+        verbs.release(ReleaseSpec.load(local.folder / "spec.yaml"), local.store)
     assert (local.files(), local.office.entries()) == before
 
 

@@ -12,7 +12,7 @@ from office import Office
 from dphist_pipeline.ledger.ledger import Account, Charge
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 WEEKLY = {"period": "week", "period_column": "admitted", "release_delay_days": 7}
@@ -20,7 +20,7 @@ WEEKLY = {"period": "week", "period_column": "admitted", "release_delay_days": 7
 
 def spec_of(office: Office, **changes: Any) -> ReleaseSpec:
     office.write_spec(**{**WEEKLY, "epsilon": "1/2", **changes})
-    return load_spec("spec.yaml")
+    return ReleaseSpec.load("spec.yaml")
 
 
 def charge(period: str, release: str = "wards", revision: int = 1) -> Charge:

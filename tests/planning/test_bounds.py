@@ -15,7 +15,7 @@ from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.planning._bounds import UnitsByRows, advice, advice_on_shares, compare_bounds
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 QUALITY = {"share": "1/2", "rows": 5}
 FORECAST = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json"]
@@ -28,7 +28,7 @@ def write_units(office: Office, counts: list[int]) -> str:
 
 def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> None:
     office.write_spec(neighbours="substitute", quality=QUALITY)
-    spec = load_spec(office.folder / "spec.yaml")
+    spec = ReleaseSpec.load(office.folder / "spec.yaml")
     known = UnitsByRows(np.array([100.0, 20.0, 10.0, 0.0, 5.0]), 50.0, "invented")
     bounds = compare_bounds(spec, known)
     assert [one.rows for one in bounds] == [1, 2, 3, 4]
@@ -52,7 +52,7 @@ def test_bounds_are_compared_for_shares_too(office: Office) -> None:
     """Of 100 rows, 20 that are cut move a share of one half of the 80 by 10 points, if all lie in its part."""
     office.write_spec()
     known = UnitsByRows(np.array([60.0, 20.0]), 0.0, "invented")
-    (one,) = compare_bounds(load_spec(office.folder / "spec.yaml"), known)
+    (one,) = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), known)
     assert one.rows == 1 and one.share_bias == pytest.approx((40 + 20) / 100 - 1 / 2)
     # Half of the cells less the other half, over the rows that are kept.
     assert one.share_noise == pytest.approx(math.sqrt(21 * noise_law(Fraction(2)).variance / 4) / 80)
@@ -67,7 +67,7 @@ def test_bounds_are_compared_for_shares_too(office: Office) -> None:
 def test_the_larger_the_source_the_larger_the_advised_bound(office: Office, size: int, cell: int, total: int) -> None:
     office.write_spec()
     known = UnitsByRows(np.array([30.0, 1.0, 0.1, 0.1, 0.01]) * size / 30, 0.0, "invented")
-    bounds = compare_bounds(load_spec(office.folder / "spec.yaml"), known)
+    bounds = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), known)
     assert min(bounds, key=lambda one: one.cell_error).rows == cell
     assert min(bounds, key=lambda one: one.total_error).rows == total
     assert f"A bound of {cell} has the least error" in advice(bounds)
@@ -121,6 +121,6 @@ def test_errors_are_forecast_for_what_quality_leaves_to_the_mechanism(office: Of
 def test_advice_that_noise_may_have_made_says_so(office: Office, variance: float, doubted: bool) -> None:
     office.write_spec()
     units = UnitsByRows(np.array([12_000.0, 1_500.0, 200.0, 80.0, 40.0]), variance, "invented")
-    bounds = compare_bounds(load_spec(office.folder / "spec.yaml"), units)
+    bounds = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), units)
     for said in (advice(bounds), advice_on_shares(bounds)):
         assert ("That is uncertain: within the intervals of what is cut" in said) == doubted

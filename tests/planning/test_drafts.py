@@ -13,8 +13,8 @@ from office import Office
 from refusing import check_changes_nothing
 
 from dphist_pipeline.planning.columns import read_layout
-from dphist_pipeline.releasing.release_spec import load_spec
-from dphist_pipeline.spec.yaml_rules import read_yaml
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec._yaml_rules import read_yaml
 
 HEADER = "patient,age,ward,admitted on\n"
 DECIDED = [
@@ -123,7 +123,7 @@ def test_check_refuses_the_draft_until_a_person_has_decided_and_names_every_plac
         text = re.sub(written, decided, text)
         Path("weekly.yaml").write_text(text)
     assert office.run("check", "weekly.yaml").code == 0
-    assert str(load_spec("weekly.yaml").source) == "people.parquet"
+    assert str(ReleaseSpec.load("weekly.yaml").source) == "people.parquet"
 
 
 def test_without_a_file_all_is_left_to_a_person(office: Office) -> None:

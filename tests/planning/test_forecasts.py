@@ -30,7 +30,7 @@ from dphist_pipeline.planning._expected_errors import CELL, WIDER, WIDER_OF_ONE,
 from dphist_pipeline.planning._least_epsilon import epsilon_at, least_epsilon, smallest, step_of
 from dphist_pipeline.planning.forecast import Forecast, prepare, short
 from dphist_pipeline.planning.stand_ins import declared_shapes, published_before, read_stand_in
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]
@@ -165,7 +165,7 @@ def test_public_counts_of_another_grid_do_not_stand_in(
 def test_public_counts_that_end_before_the_grid_are_empty_from_there(office: Office) -> None:
     office.write_spec()
     pq.write_table(pa.table({"age": [1], "ward": [1], "count": [1000]}), "public.parquet")
-    _, found = read_stand_in("public.parquet", load_spec("spec.yaml"), None)
+    _, found = read_stand_in("public.parquet", ReleaseSpec.load("spec.yaml"), None)
     assert found.shape == (7, 3) and found[1, 1] == found.sum() == 1000
 
 
@@ -196,9 +196,9 @@ def test_what_this_release_published_stands_in_unless_records_are_told(office: O
 def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(office: Office) -> None:
     office.opened().released()
     estimates = pq.read_table(office.published() / "histogram.parquet")["estimate"].to_numpy().reshape(7, 3)
-    own = load_spec("spec.yaml")
+    own = ReleaseSpec.load("spec.yaml")
     office.write_spec(release="by_ward", axes=[own.normalised()["axes"][1]])
-    found = published_before(load_spec("spec.yaml"), office.store / "public")
+    found = published_before(ReleaseSpec.load("spec.yaml"), office.store / "public")
     assert (
         found is not None and found.about.startswith("wards, period all, as published") and "summed over" in found.about
     )
@@ -206,16 +206,16 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     asked = ["forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1", "--json"]
     assert "wards, period all" in office.run(*asked).json["simulated_on"]
     office.write_spec(release="turned", axes=own.normalised()["axes"][::-1])
-    turned = published_before(load_spec("spec.yaml"), office.store / "public")
+    turned = published_before(ReleaseSpec.load("spec.yaml"), office.store / "public")
     assert turned is not None and "summed" not in turned.about
     assert turned.counts.tolist() == np.rint(np.maximum(estimates.T, 0)).astype(int).tolist()
     for changed in ({"axes": [LINE]}, {"account": "another"}, {"privacy_unit": "row", "max_rows_per_unit": 1}):
         office.write_spec(**{"release": "by_ward", "axes": [own.normalised()["axes"][1]], **changed})
-        assert published_before(load_spec("spec.yaml"), office.store / "public") is None, changed
+        assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None, changed
     office.write_spec()
     assert office.run("withdraw", "wards", "all", "--reason", "wrong").code == 0
     office.write_spec(release="by_ward", axes=[own.normalised()["axes"][1]])
-    assert published_before(load_spec("spec.yaml"), office.store / "public") is None
+    assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None
 
 
 def test_the_specs_mechanism_and_the_best_three_are_shown_first(office: Office) -> None:
@@ -236,7 +236,7 @@ def test_the_specs_mechanism_and_the_best_three_are_shown_first(office: Office) 
 
 def test_what_takes_a_minute_on_a_long_line_is_left_to_all(office: Office) -> None:
     office.write_spec(axes=[{**LINE, "stop": 2001}], mechanism="geometric")
-    spec = load_spec("spec.yaml")
+    spec = ReleaseSpec.load("spec.yaml")
     asked = partial(prepare, spec, [], stand_in=None, target=None, records=100, repeat=1, store=None)
     for more, there in (({}, False), ({"whole": True}, True)):
         assert ("workload" in {one.mechanism for one in asked([], **more).contenders}) == there  # type: ignore[arg-type]
@@ -283,7 +283,7 @@ def test_a_best_mechanism_is_named_where_no_range_overlaps_with_its_own(
 ) -> None:
     """The best one has errors of 1 to 2, simulated; all ranges are wider."""
     office.write_spec(axes=[LINE], mechanism="dpcube")
-    plan = prepare(load_spec("spec.yaml"), [Fraction(1)], ["dpcube", "dawa"], None, None, 100, 1, None)
+    plan = prepare(ReleaseSpec.load("spec.yaml"), [Fraction(1)], ["dpcube", "dawa"], None, None, 100, 1, None)
     errors = {"dpcube": {"flat": 1.0, "sparse": 2.0}, "dawa": others}
     found = [
         Expected(

@@ -25,7 +25,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.interview import Decided, Question, interview
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 # Unit, period, length, format, columns, age, kind, outcome, serves, cap, account, epsilon; empty takes the default.
@@ -96,7 +96,7 @@ def at_terminal(office: Office, answers: Sequence[str], *words: str) -> tuple[Ra
 
 def last_commands() -> list[str]:
     """The last commands that `new` names for loans.yaml: a look, and the release, of the latest finished week."""
-    week = load_spec("loans.yaml").latest_period(datetime.now(UTC)).key
+    week = ReleaseSpec.load("loans.yaml").latest_period(datetime.now(UTC)).key
     return [f"dphist {verb} loans.yaml --period {week}" for verb in ("look", "release")]
 
 
@@ -107,7 +107,7 @@ def test_the_answers_make_a_spec_that_check_accepts(office: Office) -> None:
     checked = office.run("check", "loans.yaml")
     assert (checked.code, checked.err) == (0, "") and "✓ loans.yaml is a valid spec" in checked.out
     assert "! " not in checked.out and "TO_DECIDE" not in decided.text
-    spec = load_spec("loans.yaml")
+    spec = ReleaseSpec.load("loans.yaml")
     assert (str(spec.privacy_unit), spec.max_rows_per_unit, str(spec.epsilon), spec.account) == (
         *("card", 3, "1/2"),
         "library",

@@ -14,7 +14,7 @@ from refusing import check_changes_nothing
 
 from dphist_pipeline.planning._invented_records import invent
 from dphist_pipeline.planning.rehearsal import NOTE
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="releases of invented records, which are thrown away")
@@ -60,7 +60,7 @@ def test_every_kind_of_spec_can_be_rehearsed_and_its_invented_rows_are_counted(
     ran = office.run("rehearse", "spec.yaml", "--rows", str(ROWS), "--json", *in_2026(kind))
     assert (ran.code, ran.err) == (0, "")
     told = ran.json
-    spec = load_spec("spec.yaml")
+    spec = ReleaseSpec.load("spec.yaml")
     assert told["note"] == NOTE and told["cells"] == spec.domain.cells
     assert list(told["columns"])[: -len(OURS)] == [column for axis in spec.axes for column in axis.columns]
     latest = {
@@ -185,7 +185,7 @@ def remarks(office: Office) -> list[str]:
 
 def test_invented_records_hold_all_that_real_ones_may(office: Office) -> None:
     write(office, **BY_MONTH)
-    spec = load_spec("spec.yaml")
+    spec = ReleaseSpec.load("spec.yaml")
     made = invent(spec, spec.period_named("2026-03-01"), 2000).columns
     units = [unit for unit in made["patient"] if unit is not None]
     most = max(units.count(unit) for unit in set(units))

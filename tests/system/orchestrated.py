@@ -14,7 +14,7 @@ from office import DERIVED, SPEC, Office
 
 from dphist_pipeline import HistogramRelease
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER
 
 NAMES = ("records", "cube", "sanitized", "published")
@@ -29,7 +29,7 @@ def key(name: str, release: str = "wards") -> dg.AssetKey:
 def defined(office: Office, **changes: Any) -> dg.Definitions:
     """What the plain factory makes of the office's spec."""
     office.write_spec(**changes)
-    return release_definitions(load_spec(office.folder / "spec.yaml"))
+    return release_definitions(ReleaseSpec.load(office.folder / "spec.yaml"))
 
 
 def from_attributes(attributes: Mapping[str, Any]) -> dg.Definitions:

@@ -40,7 +40,7 @@ from dphist_pipeline.publishing.manifest import DOWNLOADS
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -121,7 +121,7 @@ class Project:
             store = Store.create(made.root)
             quick_catalogue.place(store.public)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
-        reading = reading_of(load_spec(made.spec))
+        reading = reading_of(ReleaseSpec.load(made.spec))
         made.store().ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
         return made
 
@@ -172,7 +172,7 @@ class Project:
 
     def allow(self) -> None:
         """Decides that the spec may read its source where it lies now."""
-        reading = reading_of(load_spec(self.spec))
+        reading = reading_of(ReleaseSpec.load(self.spec))
         self.store().ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
 
     def write_spec(self, **changes: Any) -> None:
@@ -200,7 +200,7 @@ class Project:
     ) -> Release:
         """Releases in this process."""
         with self.witnessed():
-            return release.release(load_spec(self.spec), self.root, period, reason=reason, progress=progress)
+            return release.release(ReleaseSpec.load(self.spec), self.root, period, reason=reason, progress=progress)
 
     def ledger(self) -> Ledger:
         """The ledger, whole and in agreement with every audit."""

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -69,7 +69,7 @@ class Watched:
 
     def _error(self) -> BaseException:
         with pytest.raises(Exception) as caught:
-            release.release(load_spec(self.office.folder / "spec.yaml"), Store.open(self.office.store))
+            release.release(ReleaseSpec.load(self.office.folder / "spec.yaml"), Store.open(self.office.store))
         return caught.value
 
 

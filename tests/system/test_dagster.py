@@ -15,7 +15,7 @@ from office import SPEC, Office
 from system.orchestrated import NAMES, defined, from_attributes, from_folder, key, materialized, outside, said
 
 from dphist_pipeline.integrations.dagster import partitions_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
@@ -123,7 +123,7 @@ def test_the_column_schema_is_that_of_the_published_file(office: Office) -> None
 
 def spec_with(office: Office, **changes: Any) -> ReleaseSpec:
     office.write_spec(**changes)
-    return load_spec(office.folder / "spec.yaml")
+    return ReleaseSpec.load(office.folder / "spec.yaml")
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Madrid", "America/Havana", "Asia/Beirut", "Pacific/Apia"])

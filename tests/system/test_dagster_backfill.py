@@ -20,7 +20,7 @@ from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_wh
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing.statements import statement_of
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER
 
 pytestmark = pytest.mark.outside
@@ -34,7 +34,7 @@ PUBLISHED = dg.AssetKey([NAME, "published"])
 def backfill(project: Project) -> bool:
     """The run that an asset backfill of all weeks makes, on the instance that is kept in the project's folder."""
     ends = {"dagster/asset_partition_range_start": BACKFILLED[0], "dagster/asset_partition_range_end": BACKFILLED[-1]}
-    spec = load_spec(project.spec)
+    spec = ReleaseSpec.load(project.spec)
     job = release_definitions(spec).resolve_job_def(f"{NAME}_job")
     with instance_of(project) as instance:
         return job.execute_in_process(instance=instance, tags=ends, run_config=QUIET, raise_on_error=False).success

@@ -25,7 +25,7 @@ from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations import dagster as integration
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 Patch = pytest.MonkeyPatch
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
@@ -47,7 +47,7 @@ class Watched:
 
     def run(self) -> dg.ExecuteInProcessResult:
         """A run of all assets in this process, whatever its end."""
-        definitions = integration.release_definitions(load_spec(self.office.folder / "spec.yaml"))
+        definitions = integration.release_definitions(ReleaseSpec.load(self.office.folder / "spec.yaml"))
         job = dg.define_asset_job("all_of_it", selection="*", op_retry_policy=dg.RetryPolicy(max_retries=3))
         merged = dg.Definitions.merge(definitions, dg.Definitions(jobs=[job]))
         with dg.DagsterInstance.get() as instance:
@@ -199,7 +199,7 @@ import numpy as np
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
 
@@ -225,7 +225,7 @@ def build():
     job = dg.define_asset_job(
         "all_of_it", selection="*", op_retry_policy=retries, executor_def=dg.multiprocess_executor
     )
-    ours = release_definitions(load_spec(Path(__file__).with_name("spec.yaml")))
+    ours = release_definitions(ReleaseSpec.load(Path(__file__).with_name("spec.yaml")))
     return dg.Definitions.merge(ours, dg.Definitions(jobs=[job])).resolve_job_def("all_of_it")
 
 

@@ -28,7 +28,7 @@ import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 here = Path(__file__).parent
 release = Geometric.release
@@ -42,7 +42,7 @@ def dies_once(self, counts, budget):
 
 
 Geometric.release = dies_once
-parts = [release_definitions(load_spec(here / name)) for name in ("spec.yaml", "late.yaml", "eager.yaml")]
+parts = [release_definitions(ReleaseSpec.load(here / name)) for name in ("spec.yaml", "late.yaml", "eager.yaml")]
 defs = dg.Definitions.merge(*parts, dg.Definitions(assets=[dg.AssetSpec(["raw", "visits"])]))
 """
 SETTINGS = """
@@ -101,10 +101,10 @@ from pathlib import Path
 import dagster as dg
 
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 here = Path(__file__).parent
-parts = [release_definitions(load_spec(here / name)) for name in ("spec.yaml", "cron.yaml")]
+parts = [release_definitions(ReleaseSpec.load(here / name)) for name in ("spec.yaml", "cron.yaml")]
 visits = dg.AssetSpec(["raw", "visits"], partitions_def=dg.DailyPartitionsDefinition("{first}"))
 defs = dg.Definitions.merge(*parts, dg.Definitions(assets=[visits]))
 """

@@ -27,12 +27,12 @@ import numpy as np
 
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.integrations.dagster import release_definitions
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 noise.discrete_laplace = lambda scale, size: np.arange(1, size + 1) ** 2 * {noise}
 here = Path(__file__).parent
 defs = dg.Definitions.merge(
-    *(release_definitions(load_spec(here / name)) for name in ("spec.yaml", "late.yaml", "weekly.yaml")),
+    *(release_definitions(ReleaseSpec.load(here / name)) for name in ("spec.yaml", "late.yaml", "weekly.yaml")),
     dg.Definitions(assets=[dg.AssetSpec(["raw", "visits"])]),
 )
 """

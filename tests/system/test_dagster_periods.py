@@ -18,7 +18,7 @@ from dphist_pipeline.integrations.dagster import _periods as periods
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.period_rules import cadence_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")  # of evaluating conditions
@@ -30,7 +30,7 @@ FIRST = datetime(2026, 1, 5, tzinfo=UTC)
 
 def spec_of(office: Office, **fields: Any) -> ReleaseSpec:
     office.write_spec(**{"period_column": "admitted_on", **fields})
-    return load_spec(office.folder / "spec.yaml")
+    return ReleaseSpec.load(office.folder / "spec.yaml")
 
 
 def ready(spec: ReleaseSpec, key: str, now: datetime) -> bool:
@@ -118,7 +118,7 @@ def test_conditions_ask_for_each_week_once_and_never_too_early(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
 ) -> None:
     daemon = Daemon(project(office, **fields), instance)
-    spec = load_spec(office.folder / "spec.yaml")
+    spec = ReleaseSpec.load(office.folder / "spec.yaml")
     for day in days_from(FIRST, 70):
         daemon.visits(day - timedelta(days=1))
         daemon.tick(day + timedelta(hours=7))

@@ -20,7 +20,7 @@ from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")
@@ -90,7 +90,7 @@ def test_what_dagster_published_is_replayed_by_all_without_a_record(
     again = released(office, instance)
     assert shown(again, "published")["replayed"] is True
     assert office.released("--json").json["replayed"] is True
-    assert verbs.release(load_spec(office.folder / "spec.yaml"), office.store).replayed
+    assert verbs.release(ReleaseSpec.load(office.folder / "spec.yaml"), office.store).replayed
     assert (office.entries(), public_files(office)) == before and charges(office) == 1
 
 
@@ -189,7 +189,7 @@ def test_the_schedules_tag_releases_a_period_that_partitions_do_not_offer_yet(
     starts = {"monday": WEEKS[0], "sunday": "2026-03-01"}
     for (start, first), delay in product(starts.items(), range(1, 7)):
         definitions = defined(office, **WEEKLY | {"first_period": first}, week_starts=start, release_delay_days=delay)
-        spec = load_spec(office.folder / "spec.yaml")
+        spec = ReleaseSpec.load(office.folder / "spec.yaml")
         key, offered = spec.latest_period(now).key, partitions_of(spec)
         assert offered is not None
         if key not in offered.get_partition_keys(current_time=now):

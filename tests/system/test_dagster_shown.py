@@ -243,9 +243,9 @@ def test_checks_and_metadata_hold_nothing_of_the_records(
     office.opened().write_spec(**canary.CHANGES)
     office.write_records(canary.records())
     from dphist_pipeline.integrations.dagster import release_definitions
-    from dphist_pipeline.releasing.release_spec import load_spec
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
-    run = ran(release_definitions(load_spec(office.folder / "spec.yaml")), instance, None)
+    run = ran(release_definitions(ReleaseSpec.load(office.folder / "spec.yaml")), instance, None)
     told = "\n".join(str(event) for event in (*run.all_events, *events(run), *run.get_asset_check_evaluations()))
     assert canary.leaks(office, said=told) == []
 

@@ -16,7 +16,7 @@ from system.small_release import FILES, Project
 
 from dagster_project import demo
 from dphist_pipeline.integrations.dagster import partitions_of
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -117,7 +117,7 @@ def test_done_again_the_demo_replays_without_a_record_and_shows_the_same(tmp_pat
 
 
 def test_the_weeks_of_the_demo_end_where_its_data_end() -> None:
-    partitions = partitions_of(load_spec(demo.SPECS / "weekly_admissions" / "defs.yaml"))
+    partitions = partitions_of(ReleaseSpec.load(demo.SPECS / "weekly_admissions" / "defs.yaml"))
     assert partitions is not None and partitions.get_partition_keys() == demo.WEEK_KEYS
 
 

@@ -16,10 +16,10 @@ import pytest
 from declared_lists import below
 from jsonschema import Draft202012Validator
 
-from dphist_pipeline.integrations.dagster import _yaml_schema
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import _editor_schema
+from dphist_pipeline.spec._code_lists import CodeListFields
 from dphist_pipeline.spec.axes import KINDS
-from dphist_pipeline.spec.code_lists import CodeListFields
 from dphist_pipeline.spec.mistakes import SpecError
 
 WARD = {"column": "ward", "values": ["surgery", "medicine"]}
@@ -194,7 +194,7 @@ def refusal(attributes: dict[str, Any], base: Path) -> str:
 
 
 def test_the_schema_and_the_spec_take_the_same_types_in_every_field(base: Path) -> None:
-    forms = _yaml_schema.release_schema()["properties"]
+    forms = ReleaseSpec.editor_schema()["properties"]
     judges = {name: Draft202012Validator(form) for name, form in forms.items()}
     taken, shown = defaultdict[tuple[Place, str], set[str]](set), defaultdict[tuple[Place, str], set[str]](set)
     stricter = []
@@ -219,12 +219,12 @@ def test_every_field_of_the_spec_has_a_right_value_here() -> None:
     axes = {name for model in (*KINDS.values(), CodeListFields) for name in model.model_fields}
     assert tried["axes", 0] == axes
     for name in ("quality", "tables", "translation"):
-        assert tried[name,] == set(_yaml_schema._inside(name))
+        assert tried[name,] == set(_editor_schema._inside(ReleaseSpec.model_fields, name))
 
 
 def test_a_field_whose_form_nobody_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {name: ReleaseSpec.model_fields[name] for name in ("title", "epsilon")}
     with pytest.raises(ValueError, match="without a form for editors, or forms without a field: epsilon"):
-        _yaml_schema._forms(fields, {})
+        _editor_schema._forms(fields, {})
     with pytest.raises(ValueError, match="forms without a field: epsilom"):
-        _yaml_schema._forms(fields, {"epsilon": {"type": "number"}, "epsilom": {"type": "number"}})
+        _editor_schema._forms(fields, {"epsilon": {"type": "number"}, "epsilom": {"type": "number"}})

@@ -26,7 +26,7 @@ from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.plans import request_of
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER, Store, host_name, own_folder
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
@@ -96,7 +96,7 @@ def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypa
 def asked(project: Project, week: str) -> ChargeRequest:
     """What a release of that week asks of the ledger."""
     store = project.store()
-    return replace(request_of(load_spec(project.spec), store.id, week), folder=own_folder(store))
+    return replace(request_of(ReleaseSpec.load(project.spec), store.id, week), folder=own_folder(store))
 
 
 def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:

@@ -22,7 +22,7 @@ from system.orchestrated import defined, said
 
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.releasing.due import due_periods
-from dphist_pipeline.releasing.release_spec import load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -233,7 +233,7 @@ def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     fed: Office, instance: dg.DagsterInstance
 ) -> None:
     store, later_on = Store.open(fed.store), datetime(2026, 4, 15, tzinfo=UTC)
-    spec = load_spec(fed.folder / "spec.yaml")
+    spec = ReleaseSpec.load(fed.folder / "spec.yaml")
     with fed.witnessed():
         assert due_periods(spec, store, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
     told = fed.run("doctor", "--due", "--store", fed.store)

@@ -14,7 +14,7 @@ from system.small_release import EPSILON, WEEK, Project, charges
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -60,7 +60,7 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
     if way == "pipeline":
         project.release()
     else:
-        spec, store = load_spec(project.spec), Store.open(project.root)
+        spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
 
         def attempt() -> release.Attempt:
             return release.begin(spec, store, WEEK, datetime.now(UTC))
@@ -84,7 +84,7 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
     def again(*_: object) -> NoReturn:
         raise AssertionError("derived again")
 
-    spec, store = load_spec(project.spec), Store.open(project.root)
+    spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
     with project.witnessed():
         attempt = release.begin(spec, store, WEEK, datetime.now(UTC))
         for name in ("request_of", "run_of", "PublicationRule"):

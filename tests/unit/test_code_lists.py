@@ -164,11 +164,11 @@ def test_a_message_never_lists_a_long_list_of_codes(tmp_path):
 
 
 def test_a_list_that_is_too_long_or_too_large_is_refused_before_it_is_held(tmp_path, monkeypatch):
-    from dphist_pipeline.spec import code_lists
+    from dphist_pipeline.spec import _code_lists
 
-    monkeypatch.setattr(code_lists, "MOST_CODES", 2)
+    monkeypatch.setattr(_code_lists, "MOST_CODES", 2)
     assert "more than 2 codes" in refused(tmp_path, COUNTIES)
-    monkeypatch.setattr(code_lists, "LARGEST_FILE", 10)
+    monkeypatch.setattr(_code_lists, "LARGEST_FILE", 10)
     assert "too large" in refused(tmp_path, COUNTIES)
 
 

@@ -16,7 +16,7 @@ from dphist_pipeline.confidential.reading._databases import EXTENSION
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.releasing.release_spec import spec_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 
 PASSWORD = "s3cret-word"
@@ -161,7 +161,7 @@ def test_an_address_is_in_no_text_and_no_digest_of_a_spec(tmp_path: Path, monkey
     monkeypatch.setenv("OFFICE_DB", f"host=db password={PASSWORD}")
     kept = ("release", "privacy_unit", "max_rows_per_unit", "neighbours", "account", "mechanism", "source_table")
     attributes = {**{field: getattr(declared, field) for field in kept}, "epsilon": 1, "axes": [AGE, WARD]}
-    loaded = spec_from_attributes({**attributes, "source": "postgres:{{ env.OFFICE_DB }}"}, tmp_path)
+    loaded = ReleaseSpec.of_fields({**attributes, "source": "postgres:{{ env.OFFICE_DB }}"}, tmp_path)
     assert loaded.digest == declared.digest and loaded.source.resolved == f"host=db password={PASSWORD}"
 
 

@@ -42,7 +42,7 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import open_files
 from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
 from dphist_pipeline.spec._row_nodes import NotAccepted
-from dphist_pipeline.spec.row_queries import judged_query
+from dphist_pipeline.spec._row_queries import judged_query
 from examples import mostly_soaked
 
 EXPRESSIONS, AT_ONCE = 230_000, 60  # drawn; somewhat less than half of them may be asked

@@ -121,10 +121,10 @@ def test_the_ledger_sees_the_address_as_written_and_the_folder_above_placeholder
 
 
 def test_what_the_environment_gave_is_in_no_name_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dphist_pipeline.releasing.release_spec import spec_from_attributes
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
     monkeypatch.setenv("RECORDS", "/secret/{year}")
     fields = {**SPEC, "source": "{{ env.RECORDS }}/{month}.csv", "period": "month", "period_column": "admitted_on"}
-    made = spec_from_attributes(fields, BASE)
+    made = ReleaseSpec.of_fields(fields, BASE)
     ((called, pattern),) = made.expected_files(made.period_named("2026-02-01"))
     assert (called, pattern) == ("{{ env.RECORDS }}/02.csv", "/secret/2026/02.csv")

@@ -10,7 +10,7 @@ import pytest
 from row_query_scenario import PLACES, nasty
 
 from dphist_pipeline.confidential.reading._derived import READ_BY_QUERIES
-from dphist_pipeline.spec import row_queries
+from dphist_pipeline.spec import _row_queries
 from dphist_pipeline.spec._row_functions import (
     FUNCTIONS,
     KINDS,
@@ -56,12 +56,12 @@ def batched(texts: list[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_no_function_raises_on_any_value(nasty: duckdb.DuckDBPyConnection, name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(row_queries, "kept_from_raising", lambda node: node)
+    monkeypatch.setattr(_row_queries, "kept_from_raising", lambda node: node)
     made = list(calls(name, EVERY[name]))
     made = made if name != "replace" else [call for call in made if "'a', 'a'" in call or "'day', '_'" in call]
     assert made
     for items in batched(made):
-        query = row_queries.judged_query(f"SELECT {items} FROM source", "")
+        query = _row_queries.judged_query(f"SELECT {items} FROM source", "")
         assert not query.needs_decision
         for zone in ZONES if "TRY_CAST(day AS DATE)" in items or "TIMESTAMP" in items else ZONES[:1]:
             nasty.execute(f"SET TimeZone = '{zone}'")

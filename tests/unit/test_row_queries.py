@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from row_query_scenario import ROWS, nasty, queries
 
-from dphist_pipeline.spec import row_queries
+from dphist_pipeline.spec import _row_queries
 from dphist_pipeline.spec._query_parsing import LARGEST_FILE, text_of
 from dphist_pipeline.spec._row_nodes import NotAccepted
-from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
+from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
 
 AGE = "TRY_CAST(age AS DOUBLE)"
 WARD = "TRY_CAST(ward AS VARCHAR)"
@@ -312,9 +312,9 @@ def check_by_row(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
     """Whether a query is accepted; if so, it raises on no value, and each row gives the same in any company."""
     with pytest.MonkeyPatch.context() as patch:
         # What is accepted must not raise by itself, before anything keeps it from that.
-        patch.setattr(row_queries, "kept_from_raising", lambda node: node)
+        patch.setattr(_row_queries, "kept_from_raising", lambda node: node)
         try:
-            query = row_queries.judged_query(sql, "")
+            query = _row_queries.judged_query(sql, "")
         except NotAccepted:
             return False
     if query.trusted:
@@ -373,5 +373,5 @@ def test_a_query_that_reads_back_as_another_one_is_refused():
 
 
 def test_a_function_of_duckdb_is_not_taken_for_a_typing_error_of_another():
-    said = row_queries.judged_query("SELECT patient, split_part(ward, '-', 1) AS a FROM source", "").needs_decision
+    said = _row_queries.judged_query("SELECT patient, split_part(ward, '-', 1) AS a FROM source", "").needs_decision
     assert said.endswith("without raising")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from spec_scenario import BASE, VALID
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
-from dphist_pipeline.spec import yaml_rules
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec import _yaml_rules
+from dphist_pipeline.spec._yaml_rules import MOST_NODES, read_yaml
 from dphist_pipeline.spec.loading import LARGEST_FILE
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.yaml_rules import MOST_NODES, read_yaml
 
 VALID_TEXT = """\
 type: dphist_pipeline.HistogramRelease
@@ -51,7 +51,7 @@ def load(tmp_path: Path) -> Load:
     def from_content(content: str | bytes) -> ReleaseSpec:
         file = tmp_path / "defs.yaml"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return load_spec(file)
+        return ReleaseSpec.load(file)
 
     return from_content
 
@@ -75,10 +75,10 @@ def test_relative_paths_start_at_the_nearest_folder_with_a_pyproject(tmp_path: P
     folder = tmp_path / "office" / "defs" / "weekly"
     folder.mkdir(parents=True)
     (folder / "defs.yaml").write_text(VALID_TEXT)
-    assert load_spec(str(folder / "defs.yaml")).base == folder
+    assert ReleaseSpec.load(str(folder / "defs.yaml")).base == folder
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "office" / "pyproject.toml").touch()
-    assert load_spec(folder / "defs.yaml").base == tmp_path / "office"
+    assert ReleaseSpec.load(folder / "defs.yaml").base == tmp_path / "office"
 
 
 def test_fields_that_only_dagster_reads_are_tolerated_and_others_are_not(load: Load) -> None:
@@ -207,7 +207,7 @@ def test_a_path_that_is_no_readable_file_gets_one_clear_message(tmp_path: Path, 
     (tmp_path / "defs.yaml").write_text(VALID_TEXT)
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     with pytest.raises(SpecError) as caught:
-        load_spec(tmp_path / path)
+        ReleaseSpec.load(tmp_path / path)
     assert len(caught.value.problems) == 1 and "Errno" not in str(caught.value)
 
 
@@ -217,7 +217,7 @@ def test_a_file_without_permission_is_refused_by_its_reason(tmp_path: Path) -> N
     file.write_text(VALID_TEXT)
     file.chmod(0)
     with pytest.raises(SpecError, match="Permission denied"):
-        load_spec(file)
+        ReleaseSpec.load(file)
 
 
 def test_environment_references_are_resolved_and_never_shown(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +340,7 @@ READ_BY_PYYAML_ALONE = ["a:\tb\n", "a: {b?: 1}\n", "a: [b::c]\n", "a: \u2028x\n"
 def outcome(text: str) -> object:
     """What a text holds, or the place of the mistake in it."""
     try:
-        return repr(yaml_rules.read_yaml(text))
+        return repr(_yaml_rules.read_yaml(text))
     except SpecError as error:
         return error.problems[0][0]
 
@@ -348,17 +348,17 @@ def outcome(text: str) -> object:
 @pytest.mark.parametrize("text", [*READ_ALIKE, *READ_BY_PYYAML_ALONE])
 def test_long_texts_are_read_as_short_ones(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     as_short, quick = outcome(text), list[str]()
-    monkeypatch.setattr(yaml_rules, "LONG", 0)
-    monkeypatch.setattr(yaml_rules._QuickLoader, "only_document", counted(quick))
+    monkeypatch.setattr(_yaml_rules, "LONG", 0)
+    monkeypatch.setattr(_yaml_rules._QuickLoader, "only_document", counted(quick))
     assert outcome(text) == as_short
     assert bool(quick) == (text in READ_ALIKE)
 
 
-def counted(calls: list[str]) -> Callable[[yaml_rules._QuickLoader], object]:
+def counted(calls: list[str]) -> Callable[[_yaml_rules._QuickLoader], object]:
     """Reads as the loader does, and notes that it did."""
-    read = yaml_rules._Strict.only_document
+    read = _yaml_rules._Strict.only_document
 
-    def noted(loader: yaml_rules._QuickLoader) -> object:
+    def noted(loader: _yaml_rules._QuickLoader) -> object:
         calls.append("read")
         return read(loader)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from office import SPEC, Office
 
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, WhichSpec, load_spec, load_specs, specs_from_attributes
-from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.unfolding import MOST_ITEMS
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.loading import MOST_ITEMS
+from dphist_pipeline.spec.mistakes import SpecError, WhichSpec
 
 REGIONS = ["north", "east", "south"]
 LOOP = {"for_each": {"region": REGIONS}, "release": "wards_{{ region }}", "source": "data/{{ region }}.csv"}
@@ -19,7 +19,7 @@ LOOP = {"for_each": {"region": REGIONS}, "release": "wards_{{ region }}", "sourc
 
 def made(variables: dict[str, object] | None = None, **changes: Any) -> list[ReleaseSpec]:
     attributes = {name: value for name, value in {**SPEC, **changes}.items() if value is not ...}
-    return specs_from_attributes(attributes, Path("/srv"), (), lambda given: None, variables or {})
+    return ReleaseSpec.all_of_fields(attributes, Path("/srv"), (), lambda given: None, variables or {})
 
 
 def refused(variables: dict[str, object] | None = None, **changes: Any) -> dict[str, str]:
@@ -151,13 +151,13 @@ def test_the_command_line_names_one_release_of_a_file(office: Office) -> None:
     checked = office.run("check", file)
     assert checked.code == 0 and "makes 3 valid specs: wards_north, wards_east, wards_south" in checked.out
     assert office.run("check", file, "--json").json == {"releases": [f"wards_{region}" for region in REGIONS]}
-    assert [spec.release for spec in load_specs(file)] == [f"wards_{region}" for region in REGIONS]
+    assert [spec.release for spec in ReleaseSpec.load_all(file)] == [f"wards_{region}" for region in REGIONS]
     before = office.state()
     for name, says in (("", "Name one, as in"), ("#wards_west", "Did you mean 'wards_east'")):
         ran = office.run("release", f"{file}{name}")
         assert ran.code == 1 and says in ran.err and office.state() == before
         with pytest.raises(WhichSpec):
-            load_spec(f"{file}{name}")
+            ReleaseSpec.load(f"{file}{name}")
     ran = office.run("release", f"{file}#wards_east")
     assert ran.code == 0 and office.published("wards_east").is_dir()
 

@@ -17,7 +17,7 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
 from dphist_pipeline.releasing.locations import store_folder
-from dphist_pipeline.releasing.release_spec import WhichSpec
+from dphist_pipeline.spec.mistakes import WhichSpec
 
 MOST_NAMED = 10
 

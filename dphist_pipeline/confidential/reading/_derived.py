@@ -18,34 +18,31 @@ from dphist_pipeline.confidential.reading.source import (
     plain_type,
 )
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec.row_queries import RowQuery
+from dphist_pipeline.spec.sources import SqlFile
 from dphist_pipeline.sql_files import identifier, literal
 
 READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
 
 
-def select_rows(
-    connection: duckdb.DuckDBPyConnection, source: Source, query: RowQuery, written: str, unit: tuple[str, ...]
-) -> Source:
+def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: SqlFile, unit: tuple[str, ...]) -> Source:
     """What the query of a spec gives, refused unless it fits the columns that the source has; no record is read.
 
     Args:
-        query: judged row by row, or allowed by an operator.
-        written: name of the query's file, for messages.
+        file: of a query that was judged row by row, or allowed by an operator.
         unit: columns, as the query names them, that make up the privacy unit; only `row` where each row is its own.
     """
-    by_name = {name.lower(): name for name in source.types}
+    query, by_name = file.query, {name.lower(): name for name in source.types}
     for column in sorted(query.columns):
-        _check_readable(source, column, by_name, written)
+        _check_readable(source, column, by_name, file)
     made_of = [query.outputs.get(column, ()) for column in unit]
     guarded = {by_name[column.lower()] for columns in made_of for column in columns}
-    rows = _with_safe_text(source, guarded, _passed_on(source, query, unit))
+    rows = _with_safe_text(source, guarded, _passed_on(source, file, unit))
     relation = f"WITH source AS NOT MATERIALIZED ({rows}) SELECT * FROM ({query.text}) AS given"
     problem = "does not fit the columns of the source, or gives two columns of one name"
-    described = columns_of(connection, written, problem, relation, source.parameters)
+    described = columns_of(connection, file, problem, relation, source.parameters)
     types = {name: plain_type(kind) for name, kind in described.items()}
-    _check_names(source, query, types, written)
-    return replace(source, types={**types, **_as_in_source(source, query, by_name, types)}, relation=relation)
+    _check_names(source, file, types)
+    return replace(source, types={**types, **_as_in_source(source, file, by_name, types)}, relation=relation)
 
 
 def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:
@@ -58,8 +55,9 @@ def _check_readable(source: Source, column: str, by_name: dict[str, str], writte
         raise ColumnRefused(column, f"has type {kind}, which a query cannot read row by row without failing")
 
 
-def _passed_on(source: Source, query: RowQuery, unit: tuple[str, ...]) -> set[str]:
+def _passed_on(source: Source, file: SqlFile, unit: tuple[str, ...]) -> set[str]:
     """The unit's columns that the query gives as they are."""
+    query = file.query
     starred = {*source.types} - {*query.excluded} if "*" in query.outputs else set()
     return {column for column in unit if column in starred or query.bare.get(column) == column}
 
@@ -84,18 +82,20 @@ def _with_safe_text(source: Source, guarded: set[str], passed_on: set[str]) -> s
     return f"SELECT * REPLACE ({', '.join(replaced)}) FROM ({source.relation})" if replaced else source.relation
 
 
-def _check_names(source: Source, query: RowQuery, types: dict[str, str], written: str) -> None:
+def _check_names(source: Source, file: SqlFile, types: dict[str, str]) -> None:
     """Refuses a name that `*` and an item both give: DuckDB would rename one of them."""
+    query = file.query
     if "*" in query.outputs:
         left_out = {name.lower() for name in query.excluded}
         starred = {name.lower() for name in source.types} - left_out
         twice = sorted(starred & {name.lower() for name in query.outputs})
         if twice:
-            raise SourceRefused(written, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
+            raise SourceRefused(file, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
 
 
-def _as_in_source(source: Source, query: RowQuery, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
+def _as_in_source(source: Source, file: SqlFile, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
     """Types of columns that are passed on unchanged: as in the source, so that unsupported types stay unsupported."""
+    query = file.query
     if query.trusted:
         return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
     starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}

@@ -100,7 +100,7 @@ def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     except rows_alone.OF_THE_MACHINE:
         raise
     except duckdb.Error:
-        if plan.source.query is not None and plan.source.query.trusted:
+        if plan.source.query is not None and plan.source.query.query.trusted:
             raise
         return False
     return True
@@ -118,7 +118,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
     """The columns of a source that staging reads, by a judged query or without one."""
-    query = plan.source.query
+    query = plan.source.query.query if plan.source.query is not None else None
     named = {axis.column for axis in plan.domain.axes} | {plan.period_column}
     named |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     read = {column.lower() for column in query.columns} if query is not None else set()
@@ -148,7 +148,7 @@ def prepared(
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
     found = plan.source
     if found.query is not None:
-        source = select_rows(connection, source, found.query, found.query_file, plan.privacy_unit.columns)
+        source = select_rows(connection, source, found.query, plan.privacy_unit.columns)
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
@@ -167,7 +167,7 @@ def prepared(
 
 def _unread(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
-    trusted = ", or a row on which the allowed query fails" if found.query and found.query.trusted else ""
+    trusted = ", or a row on which the allowed query fails" if found.query and found.query.query.trusted else ""
     store = ", a store that gave no answer or whose files changed" if in_store(found.written) else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
@@ -205,9 +205,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
         for column in plan.privacy_unit.columns if source.is_csv and plan.privacy_unit != "row" else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
-            source = select_rows(
-                connection, source, plan.source.query, plan.source.query_file, plan.privacy_unit.columns
-            )
+            source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
         units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
         named = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))

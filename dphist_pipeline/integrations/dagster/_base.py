@@ -19,7 +19,7 @@ from dphist_pipeline.integrations.dagster._shown import published_metadata, tabl
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.translation import Translation
+from dphist_pipeline.spec.model import Translation
 
 T = TypeVar("T")
 MAX_RETRIES = "dagster/max_retries"

@@ -11,9 +11,8 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline.errors import DphistError, Refused
-from dphist_pipeline.spec.loading import Problems, folder_of_spec
+from dphist_pipeline.spec.loading import folder_of_spec, templates_around
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.templates import templates_around
 
 Schema = Callable[[], Mapping[str, Any]]
 
@@ -40,7 +39,11 @@ class SpecComponent(dg.Component):
 
     @classmethod
     def checked(
-        cls, attributes: Mapping[str, Any], base: Path, problems: Problems, variables: Mapping[str, object]
+        cls,
+        attributes: Mapping[str, Any],
+        base: Path,
+        problems: Sequence[tuple[str, str]],
+        variables: Mapping[str, object],
     ) -> Sequence[Any]:
         """The specs in a mapping whose templates are not resolved yet.
 

@@ -26,7 +26,6 @@ from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.fields import digits
-from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.mistakes import SpecError
 
 HELD = "parts of reports"
@@ -53,11 +52,15 @@ class LocalCollection(components.SpecComponent):
 
     @classmethod
     def checked(
-        cls, attributes: Mapping[str, Any], folder: Path, problems: Problems, variables: Mapping[str, object]
+        cls,
+        attributes: Mapping[str, Any],
+        folder: Path,
+        problems: Sequence[tuple[str, str]],
+        variables: Mapping[str, object],
     ) -> Sequence[CollectionSpec]:
         """The spec of the collection, which must say where the reports are; variables are not resolved in it."""
         missing = [NO_REPORTS] if attributes.get("reports") is None else []
-        return [collection_from_attributes(attributes, folder, problems + missing)]
+        return [collection_from_attributes(attributes, folder, [*problems, *missing])]
 
     def definitions_of(self, spec: CollectionSpec) -> dg.Definitions:
         """Assets, the check that gates publishing, and one job."""

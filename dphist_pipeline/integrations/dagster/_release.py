@@ -36,17 +36,14 @@ from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
-from dphist_pipeline.integrations.dagster._yaml_schema import release_schema
 from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing import allowing, release
 from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.release import nothing_charged
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attributes
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.loading import Problems
 from dphist_pipeline.spec.mistakes import shortened
-from dphist_pipeline.spec.unfolding import FOR_EACH
+from dphist_pipeline.spec.sources import Decided
 
 WITHHELD = (
     "Confidential: row counts, samples, statistics and engine messages are withheld, because they depend on records "
@@ -69,7 +66,9 @@ class HistogramRelease(components.SpecComponent):
     store than the project's own.
     """
 
-    attributes = components.attributes_model("HistogramRelease", ReleaseSpec, ["neighbors", FOR_EACH], release_schema)
+    attributes = components.attributes_model(
+        "HistogramRelease", ReleaseSpec, ReleaseSpec.other_names, ReleaseSpec.editor_schema
+    )
 
     @classmethod
     def store_of(cls, resource: str) -> Store:
@@ -84,7 +83,11 @@ class HistogramRelease(components.SpecComponent):
 
     @classmethod
     def checked(
-        cls, attributes: Mapping[str, Any], folder: Path, problems: Problems, variables: Mapping[str, object]
+        cls,
+        attributes: Mapping[str, Any],
+        folder: Path,
+        problems: Sequence[tuple[str, str]],
+        variables: Mapping[str, object],
     ) -> Sequence[ReleaseSpec]:
         """The release specs; their code lists may lie where the operator of their store allowed it."""
 
@@ -92,7 +95,7 @@ class HistogramRelease(components.SpecComponent):
             resource = given.get("store_resource")
             return allowing.declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
 
-        return specs_from_attributes(attributes, folder, problems, code_lists_of, variables)
+        return ReleaseSpec.all_of_fields(attributes, folder, problems, code_lists_of, variables)
 
     def definitions_of(self, spec: ReleaseSpec) -> dg.Definitions:
         """Assets, the check that gates publishing, one job and one schedule."""

@@ -22,9 +22,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.code_list_files import LARGEST_FILE, Decided, content_of_list
 from dphist_pipeline.spec.fields import PublishedName, Text, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, shown
+from dphist_pipeline.spec.sources import LARGEST_FILE, Decided, content_of_list
 
 MOST_MISTAKES = 20
 MOST_CODES = 1_000_000

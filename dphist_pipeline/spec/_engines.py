@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
 from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.fields import declared
-from dphist_pipeline.spec.mistakes import FromEnvironment, MistakesError, shown
+from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import ISO, in_store
 
 Engine = Literal["duckdb", "spark"]
-SESSION = "session"  # instead of an address: the session of Spark that is active in the program that runs a release
-USUAL_PORT = "15002"
 # Fields that have their default with `engine: spark`: engines disagree on what they ask for, or it is not built.
 NOT_SERVED = (
     *("source_sql", "source_table", "hive", "decimal_comma", "unit_normalise", "period_format", "quality", "tables"),
-)
-
-_ADDRESS = re.compile(
-    r"sc://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::([0-9]{1,5}))?(/(?:;[A-Za-z0-9_-]+=[!-:<-~]*)*)?", re.ASCII
 )
 
 
@@ -54,23 +47,3 @@ class EngineField(UpstreamFields):
 
 def _has_format(axis: object) -> bool:
     return getattr(axis, "format", None) is not None
-
-
-def server_of(address: str) -> str:
-    """The server that an address names, without its settings: `sc://host:port` or `session`.
-
-    Args:
-        address: resolved; of a literal one, settings are refused that hold a secret.
-
-    Raises:
-        ValueError: for anything else.
-    """
-    if address == SESSION:
-        return SESSION
-    found, secret = _ADDRESS.fullmatch(address), isinstance(address, FromEnvironment)
-    if found is None or len(address) > 4000:
-        given = "what the variable holds" if secret else shown(address)
-        raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {given}")
-    if not secret and ";token=" in (found[3] or "").lower():
-        raise ValueError("holds a token, which would stand in the ledger; set a variable, and write {{ env.NAME }}")
-    return f"sc://{found[1].lower()}:{found[2] or USUAL_PORT}"

@@ -15,12 +15,10 @@ from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
 from dphist_pipeline.csv_text import ENCODINGS
-from dphist_pipeline.mechanisms import names
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec._code_lists import CodeListFields
 from dphist_pipeline.spec.axes import KINDS
-from dphist_pipeline.spec.code_lists import CodeListFields
 from dphist_pipeline.spec.fields import Listed
-from dphist_pipeline.spec.unfolding import FOR_EACH
+from dphist_pipeline.spec.loading import FOR_EACH
 
 Schema = dict[str, Any]
 
@@ -176,9 +174,13 @@ def _axis() -> Schema:
 _MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
 
 
-def release_schema() -> Schema:
-    """What the JSON schema of a release's attributes says: `properties` by field, `required` and more."""
-    fields = ReleaseSpec.model_fields
+def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -> Schema:
+    """What the JSON schema of a release's attributes says: `properties` by field, `required` and more.
+
+    Args:
+        fields: of the model of a release's spec.
+        mechanisms: that a spec may name.
+    """
     required = [name for name, field in fields.items() if field.is_required()]
     neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
     judged = {
@@ -187,12 +189,12 @@ def release_schema() -> Schema:
         "neighbours": neighbours,
         "epsilon": _number(positive=True),
         **{"release": _text(_NAME), "account": _text(_NAME), "store_resource": _optional(_text(_NAME))},
-        **{"mechanism": _one_of(names()), "settings": _or_template({"type": "object"})},
+        **{"mechanism": _one_of(mechanisms), "settings": _or_template({"type": "object"})},
         "axes": _listed(_axis(), *_sizes(fields["axes"])),
-        "tables": _optional(_tables()),
-        "quality": _optional(_mapping(_inside("quality"), {"share": _share()})),
+        "tables": _optional(_tables(fields)),
+        "quality": _optional(_mapping(_inside(fields, "quality"), {"share": _share()})),
         **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
-        "translation": _optional(_mapping(_inside("translation"), {})),
+        "translation": _optional(_mapping(_inside(fields, "translation"), {})),
     }
     each = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)}
     return {
@@ -202,9 +204,9 @@ def release_schema() -> Schema:
     }
 
 
-def _inside(name: str) -> dict[str, FieldInfo]:
+def _inside(fields: Mapping[str, FieldInfo], name: str) -> dict[str, FieldInfo]:
     """The fields of the mapping that a field of a release holds."""
-    kinds = get_args(ReleaseSpec.model_fields[name].annotation)
+    kinds = get_args(fields[name].annotation)
     (model,) = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
     return dict(model.model_fields)
 
@@ -213,8 +215,8 @@ def _share() -> Schema:
     return {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
 
 
-def _tables() -> Schema:
+def _tables(fields: Mapping[str, FieldInfo]) -> Schema:
     weight = _or_template({"type": ["number", "string"]})
     weights = _or_template({"type": "object", "additionalProperties": weight})
     judged = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
-    return {"allOf": [_mapping(_inside("tables"), judged), {"minProperties": 1}]}
+    return {"allOf": [_mapping(_inside(fields, "tables"), judged), {"minProperties": 1}]}

@@ -28,6 +28,7 @@ from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
+from dphist_pipeline.planning.unit_names import names_person, unit_doubt
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, spec_from_attributes
 from dphist_pipeline.spec import fields
@@ -179,7 +180,9 @@ class _Interview:
 
     def ask_unit(self) -> Talk:
         listed = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
-        likely = self._number_of(self.roles.ids[0]) if self.roles.ids else ""
+        # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
+        people = [column for column in self.roles.ids if names_person(column.name)]
+        likely = self._number_of(people[0]) if people else ""
         asked = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
 
         def read(answer: str) -> Answers:
@@ -190,6 +193,9 @@ class _Interview:
 
         yield from self._ask(asked, read)
         self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
+        doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
+        if doubt:
+            self.said.append(f"! {doubt} `back` goes to the question again.")
 
     def ask_period(self) -> Talk:
         dates = [column for column in self.roles.dates if column.name not in self._units]

@@ -25,6 +25,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.interview import Decided, Question, interview
+from dphist_pipeline.planning.unit_names import names_event, names_person, unit_doubt
 from dphist_pipeline.releasing.release_spec import load_spec
 
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
@@ -122,6 +123,46 @@ def test_an_empty_answer_takes_the_default() -> None:
         *("1", "2", "month", "", "3, 4", "ages", "", "none", "cells", "3", "loans", "0.5")
     ]
     assert decided.spec.period == "month" and decided.spec.domain.shape == (22, 3)
+
+
+def test_only_the_name_of_a_person_s_column_is_a_default_for_who_is_protected() -> None:
+    """A newcomer who pressed Enter protected calls, and not patients."""
+    header = "call_id,patient_no,Datum,age,kind\n"
+    _, questions = asked([], header)
+    assert questions[0].default == "2"
+    decided, questions = asked(["1", "3", "week", "iso", "4, 5", *ANSWERS[5:]], header)
+    warned = [line for line in questions[1].said if line.startswith("! ")]
+    assert len(warned) == 1 and "call_id looks like the id of an event or a row, and patient_no like" in warned[0]
+    _, questions = asked([""], "call_id,Datum,age,kind\n")
+    assert questions[0].default == "" and questions[1].problem == "needs an answer"
+    _, questions = asked(["patient_no"], header)
+    assert questions[1].said == ("Protected: each patient_no, with all its rows.",)
+    assert decided is not None and str(decided.spec.privacy_unit) == "call_id"
+
+
+@pytest.mark.parametrize(
+    ("name", "person", "event"),
+    [
+        *((name, True, False) for name in ("patient_no", "PersonID", "member", "household_nr", "Kundennummer", "mrn")),
+        *((name, False, True) for name in ("call_id", "caseId", "VISIT_NO", "row_id", "Rechnungsnr", "id_visite")),
+        *(
+            (name, False, False)
+            for name in ("id", "household_size", "user_agent", "row", "calls", "kind", "patient_age")
+        ),
+    ],
+)
+def test_names_of_persons_and_of_events_are_told_apart(name: str, person: bool, event: bool) -> None:
+    assert (names_person(name), names_event(name)) == (person, event)
+
+
+def test_check_says_that_a_unit_has_the_name_of_an_event(office: Office) -> None:
+    decided, _ = asked(["1", *ANSWERS[1:]], LOANS.replace("card", "call_id"))
+    assert decided is not None
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    told = office.run("check", "loans.yaml", "--json").json["warnings"]
+    assert len(told) == 1 and told[0].startswith("call_id looks like the id of an event or a row: with it as")
+    assert unit_doubt(["id"], ["age", "person_id"]) and not unit_doubt(["id"], ["age"])
+    assert not unit_doubt(["visit_id", "patient_id"], ["patient_id"])
 
 
 def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:

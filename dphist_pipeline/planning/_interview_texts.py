@@ -18,7 +18,7 @@ LONGEST_FLOW = 110  # signs of an axis on one line
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BEFORE_AXES = (
     *("title", "language", "counted", "source", "csv_delimiter", "csv_quote", "csv_encoding", "decimal_comma"),
-    *("privacy_unit", "max_rows_per_unit"),
+    *("privacy_unit", "unit_label", "max_rows_per_unit"),
     *("neighbours", "epsilon", "account", "quality", "mechanism", "settings", "tables"),
 )
 _AFTER_AXES = ("period", "period_column", "period_format", "time_zone")
@@ -26,6 +26,7 @@ _COMMENTS = {
     "title": "for people; may change at any time",
     "counted": "what readers call the rows",
     "privacy_unit": "who is protected",
+    "unit_label": "what readers call one of them",
     "max_rows_per_unit": "so many rows of one unit count in a period",
     "neighbours": "hides whether a unit is present at all",
     "account": "who pays",
@@ -97,6 +98,11 @@ COUNTED = "What are the rows called that are counted?"
 WHY_COUNTED = (
     "Cards and pages say 1,204 loans; it is in no digest, and may change at any time.",
     "Rule of thumb: the word that readers use, in the plural: loans, visits, persons.",
+)
+UNIT_LABEL = "What do readers call one of those who are protected?"
+WHY_UNIT_LABEL = (
+    "Cards and pages say at most 3 rows of a patient, and not of a patient_no; it is in no digest, and may change.",
+    "Rule of thumb: one word, in the singular: patient, reader, household.",
 )
 WHY_LABEL = (
     "Cards, pictures and pages say it; published columns keep their name.",

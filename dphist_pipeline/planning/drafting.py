@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dphist_pipeline.planning import unit_names
 from dphist_pipeline.planning._drafted_texts import (
     TEMPLATE,
     comment_text,
@@ -32,11 +33,8 @@ MOST_COLUMNS = 200
 TAKEN = "is there already, and is left as it is; name another file with --output"
 NO_FOLDER = "its folder does not exist; make it first"
 
-# Names are compared in words with `_` between them: `patientId` as `patient_id`.
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _PERSON = re.compile(
-    r"(^|_)((person|patient|household|resident|client|customer|member|subject|user|citizen|student|pupil|employee|"
-    r"beneficiary|insured|individual)(id|nr|nbr|no|key)?|uuid|guid|pid|ssn|nhs|mrn|"
+    rf"(^|_)(({unit_names.PEOPLE})(id|nr|nbr|no|key)?|uuid|guid|pid|ssn|nhs|mrn|"
     r"(record|case|chart|file|policy|account)_(no|nr|nbr|num|number|key)|"
     r"(personen|patienten|kunden?|leser|mitglieds?|haushalts?|versicherten)_?(nummer|nr|id))(_|$)"
 )
@@ -269,7 +267,7 @@ def _says(words: re.Pattern[str], column: Column) -> bool:
 
 def as_words(column: Column) -> str:
     """The name of a column in lower case, with `_` between its words."""
-    return _WORDS.sub("_", column.name).lower()
+    return unit_names.as_words(column.name)
 
 
 def _axes(

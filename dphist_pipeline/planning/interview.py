@@ -28,6 +28,7 @@ from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
+from dphist_pipeline.planning.unit_names import label_of, names_person, unit_doubt
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
@@ -176,7 +177,9 @@ class _Interview:
 
     def ask_unit(self) -> Talk:
         listed = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
-        likely = self._number_of(self.roles.ids[0]) if self.roles.ids else ""
+        # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
+        people = [column for column in self.roles.ids if names_person(column.name)]
+        likely = self._number_of(people[0]) if people else ""
         asked = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
 
         def read(answer: str) -> Answers:
@@ -187,6 +190,9 @@ class _Interview:
 
         yield from self._ask(asked, read)
         self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
+        doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
+        if doubt:
+            self.said.append(f"! {doubt} `back` goes to the question again.")
 
     def ask_period(self) -> Talk:
         dates = [column for column in self.roles.dates if column.name not in self._units]
@@ -397,6 +403,7 @@ class _Interview:
         asked = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
         # Each default is what an unset field says.
         yield from self._ask(asked, lambda answer: {} if answer == "records" else {"counted": answer})
+        yield from self._ask_unit_label()
         for place, axis in enumerate(self._axes):
             name, column = axis.get("name", axis["column"]), axis["column"]
 
@@ -410,6 +417,14 @@ class _Interview:
         asked = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
         # English is the default, and stays unsaid: the office may have another one.
         yield from self._ask(asked, lambda answer: {} if answer == "en" else {"language": answer})
+
+    def _ask_unit_label(self) -> Talk:
+        if self.answers["privacy_unit"] == EVERY_ROW:
+            return
+        units = list(map(str, self._units))
+        called = label_of(next(filter(names_person, units), units[0]))
+        asked = Question(texts.UNIT_LABEL, texts.WHY_UNIT_LABEL, called)
+        yield from self._ask(asked, lambda answer: {} if [answer] == units else {"unit_label": answer})
 
     def decided(self) -> Decided:
         """The spec that the answers make."""

@@ -25,6 +25,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.interview import Decided, Question, interview
+from dphist_pipeline.planning.unit_names import names_event, names_person, unit_doubt
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
@@ -33,9 +34,9 @@ COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
 LAST = {
     **{"Does the file itself write": "yes", "Which other spellings": "exact", "What is the table called": ""},
-    **{"What are the rows called": "", "What do readers call": "", "In which language": ""},
+    **{"What are the rows called": "", "What do readers call": "", "In which language": ""},  # unit and axes
 }
-WHOLE = [*ANSWERS, "exact", "", "", "", "", ""]  # spellings, title, rows, both axes, language
+WHOLE = [*ANSWERS, "exact", "", "", "", "", "", ""]  # spellings, title, rows, unit, both axes, language
 USUAL = ["", "", "", "iso", "", "", "Novel, Film", "", "", "", "", ""]
 
 
@@ -122,6 +123,57 @@ def test_an_empty_answer_takes_the_default() -> None:
         *("1", "2", "month", "", "3, 4", "ages", "", "none", "cells", "3", "loans", "0.5")
     ]
     assert decided.spec.period == "month" and decided.spec.domain.shape == (22, 3)
+
+
+def test_only_the_name_of_a_person_s_column_is_a_default_for_who_is_protected() -> None:
+    """A newcomer who pressed Enter protected calls, and not patients."""
+    header = "call_id,patient_no,Datum,age,kind\n"
+    _, questions = asked([], header)
+    assert questions[0].default == "2"
+    decided, questions = asked(["1", "3", "week", "iso", "4, 5", *ANSWERS[5:]], header)
+    warned = [line for line in questions[1].said if line.startswith("! ")]
+    assert len(warned) == 1 and "call_id looks like the id of an event or a row, and patient_no like" in warned[0]
+    _, questions = asked([""], "call_id,Datum,age,kind\n")
+    assert questions[0].default == "" and questions[1].problem == "needs an answer"
+    _, questions = asked(["patient_no"], header)
+    assert questions[1].said == ("Protected: each patient_no, with all its rows.",)
+    assert decided is not None and str(decided.spec.privacy_unit) == "call_id"
+
+
+@pytest.mark.parametrize(
+    ("column", "label"),
+    [("patient_no", "patient"), ("PersonID", "person"), ("library_card_number", "library card"), ("id", "id")],
+)
+def test_what_readers_call_a_unit_is_proposed_from_the_name_of_its_column(column: str, label: str) -> None:
+    answers = [column, *ANSWERS[1:], "exact", "", "", "", "", "", ""]
+    decided, questions = asked(answers, LOANS.replace("card", column), last=False)
+    assert questions[-4].default == label and decided is not None
+    assert decided.spec.unit_label == ("" if label == column else label)
+
+
+@pytest.mark.parametrize(
+    ("name", "person", "event"),
+    [
+        *((name, True, False) for name in ("patient_no", "PersonID", "member", "household_nr", "Kundennummer", "mrn")),
+        *((name, False, True) for name in ("call_id", "caseId", "VISIT_NO", "row_id", "Rechnungsnr", "id_visite")),
+        *(
+            (name, False, False)
+            for name in ("id", "household_size", "user_agent", "row", "calls", "kind", "patient_age")
+        ),
+    ],
+)
+def test_names_of_persons_and_of_events_are_told_apart(name: str, person: bool, event: bool) -> None:
+    assert (names_person(name), names_event(name)) == (person, event)
+
+
+def test_check_says_that_a_unit_has_the_name_of_an_event(office: Office) -> None:
+    decided, _ = asked(["1", *ANSWERS[1:]], LOANS.replace("card", "call_id"))
+    assert decided is not None
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    told = office.run("check", "loans.yaml", "--json").json["warnings"]
+    assert len(told) == 1 and told[0].startswith("call_id looks like the id of an event or a row: with it as")
+    assert unit_doubt(["id"], ["age", "person_id"]) and not unit_doubt(["id"], ["age"])
+    assert not unit_doubt(["visit_id", "patient_id"], ["patient_id"])
 
 
 def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
@@ -212,7 +264,7 @@ def test_bands_of_numbers_become_the_bins_that_were_meant() -> None:
     asks = questions[-1]
     assert asks.asks == "Does the file itself write '0-17' in age? yes or no" and asks.default == ""
     assert "a number, such as 12, falls to `other`" in asks.because[0]
-    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", ""], last=False)
+    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", "", ""], last=False)
     assert decided is not None and decided.spec.domain.shape == (5,)
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     (axis,) = attributes("loans.yaml")["axes"]
@@ -345,8 +397,8 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     ],
 )
 def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields: dict[str, Any]) -> None:
-    decided, questions = asked([*ANSWERS, answer, "", "", "", "", ""], last=False)
-    assert decided is not None and len(questions) == len(ANSWERS) + 6
+    decided, questions = asked([*ANSWERS, answer, "", "", "", "", "", ""], last=False)
+    assert decided is not None and len(questions) == len(ANSWERS) + 7
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     kind = {"column": "kind", "values": ["Novel", "Film"], "other": True, **fields}
     assert attributes("loans.yaml")["axes"][1] == kind
@@ -355,15 +407,17 @@ def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields:
 def test_words_for_readers_are_asked_last_and_stand_in_no_digest() -> None:
     plain, questions = asked(WHOLE, last=False)
     assert plain is not None
-    assert [one.default for one in questions[-5:]] == ["Loans", "records", "age", "kind", "en"]
-    words = ("Ausleihen nach Alter", "Ausleihen", "Alter der Leser", "")
+    assert [one.default for one in questions[-6:]] == ["Loans", "records", "card", "age", "kind", "en"]
+    assert plain.spec.unit_label == "" and "unit_label" not in plain.text
+    words = ("Ausleihen nach Alter", "Ausleihen", "Leser", "Alter der Leser", "")
     answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", *words, "ru", "de"]
     told, questions = asked(answers, last=False)
     assert told is not None and (told.spec.title, told.spec.language) == ("Ausleihen nach Alter", "de")
     assert told.spec.digest == plain.spec.digest and plain.spec.language is None
     assert told.spec.counted == "Ausleihen" and "counted: Ausleihen" in told.text
+    assert told.spec.unit_label == "Leser" and "unit_label: Leser" in told.text
     assert [axis.label for axis in told.spec.axes] == ["Alter der Leser", ""]
-    assert "stands for a category that `values` does not list" in questions[-7].problem
+    assert "stands for a category that `values` does not list" in questions[-8].problem
     assert "language" in questions[-1].problem
 
 

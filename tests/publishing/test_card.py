@@ -114,7 +114,11 @@ def test_words_of_the_spec_stand_for_rows_and_for_the_unit() -> None:
     page = card([AGE, WARD], counted="admissions", unit_label="per<b>son")
     text = Read(page).text
     assert "Admissions counted, at most 3 of each per<b>son" in tiles(page) and "per<b>son" not in page
-    assert re.search(r"\d admissions \(at most 3 of each per<b>son ?\) in", text) and "one patient" not in text and "one per<b>son" in text
+    assert (
+        re.search(r"\d admissions \(at most 3 of each per<b>son ?\) in", text)
+        and "one patient" not in text
+        and "one per<b>son" in text
+    )
 
 
 def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means() -> None:

@@ -55,11 +55,15 @@ def check(
     compared = compare_columns(checked, store, datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
+    from dphist_pipeline.planning.unit_names import unit_doubt
 
     types = {**checked.declared_types, **compared.types}
     encoding = encoding_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
-    warnings = [*([warning] if warning else []), *faults(store_folder(store) / "public")]
+    doubt = unit_doubt(
+        checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
+    )
+    warnings = [*filter(None, [warning, doubt]), *faults(store_folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 

@@ -1,0 +1,71 @@
+"""What the name of a column says of a unit: whether it seems to name a person or an event. Names are public."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# Names are compared in words with `_` between them: `patientId` as `patient_id`.
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+PEOPLE = (
+    "person|patient|household|resident|client|customer|member|subject|user|citizen|student|pupil|employee|beneficiary|"
+    "insured|individual"
+)
+_MORE_PEOPLE = (
+    f"{PEOPLE}|people|borrower|reader|card|participant|respondent|inhabitant|tenant|worker|staff|family|taxpayer|"
+    "policyholder|"
+    "personen?|patienten?|kunden?|leser|mitglieds?|haushalts?|versicherten?|einwohner|schueler|menage|personne|usager"
+)
+_EVENTS = (
+    "call|case|visit|row|record|line|event|admission|encounter|stay|episode|appointment|referral|order|item|"
+    "transaction|payment|purchase|invoice|receipt|booking|reservation|loan|trip|ride|ticket|claim|session|request|"
+    "response|incident|accident|offence|entry|message|fall|vorgangs?|besuchs?|ausleihe?|rechnungs?|aufnahme|"
+    "auftrags?|buchungs?|einsatz|fahrt|zeilen?|appel|visite|commande|sejour|ligne"
+)
+_KEYS = "id|ids|nr|nbr|no|num|number|nummer|key|code|uid|uuid"
+_PERSON = re.compile(
+    rf"({_MORE_PEOPLE})(_?({_KEYS}))?|({_KEYS}|numero)_({_MORE_PEOPLE})|(pid|ssn|nhs|mrn)(_({_KEYS}))?"
+)
+_EVENT = re.compile(rf"({_EVENTS})_?({_KEYS})|({_KEYS}|numero)_({_EVENTS})")
+_OF_ANY_ROW = re.compile(r"id|uid|uuid|guid|index|key|seq|sequence|nr|no|number|nummer|lfd_?(nr|no)?")
+_LABEL_END = re.compile(r"_(id|nr|nbr|no|num|number|nummer|key)$")
+
+
+def as_words(name: str) -> str:
+    """The name of a column in lower case, with `_` between its words."""
+    return _WORDS.sub("_", name).lower()
+
+
+def names_person(name: str) -> bool:
+    """Whether a whole name says that its column tells persons or households apart, as `patient_no`."""
+    return _PERSON.fullmatch(as_words(name)) is not None
+
+
+def names_event(name: str) -> bool:
+    """Whether a whole name says that its column tells events or rows apart, as `call_id`."""
+    return _EVENT.fullmatch(as_words(name)) is not None
+
+
+def label_of(name: str) -> str:
+    """What readers may call the unit that a column names: `patient` of `patient_no`."""
+    words = as_words(name).strip("_")
+    return " ".join(_LABEL_END.sub("", words).split("_"))
+
+
+def unit_doubt(units: Sequence[str], columns: Sequence[str]) -> str:
+    """A warning where a privacy unit has the name of an event, and so hides one event of a person alone; else empty.
+
+    Args:
+        units: columns of the privacy unit. One that names a person is enough.
+        columns: all that are known. Of a plain `id` it is only said where one of them names a person.
+    """
+    people = [name for name in columns if names_person(name) and name not in units]
+    events = [name for name in units if names_event(name) or (people and _OF_ANY_ROW.fullmatch(as_words(name)))]
+    if not events or any(map(names_person, units)):
+        return ""
+    other = f", and {people[0]} like that of a person" if people else ""
+    mend = f"take {people[0]}" if people else "take the column that names the person"
+    return (
+        f"{events[0]} looks like the id of an event or a row{other}: with it as `privacy_unit`, a person with several "
+        f"is hidden in one of them at a time, and not as a whole. To protect people, {mend}."
+    )

@@ -34,9 +34,8 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.chance_of_persons import LEAST, SURE
-from dphist_pipeline.estimates.chosen_cells import written_end
-from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
+from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
@@ -236,9 +235,9 @@ def _release_text(
         "tables": [_table(connection, release, made, about) for made in tables.values()],
         "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
-        "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
+        "normal": [INTERVALS.normal_reach, INTERVALS.normal_reach_of_two],
         "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
-        "chance": {"sure": SURE, "least": LEAST},
+        "chance": {"sure": CHANCE.sure, "least": CHANCE.least},
         "reliable": {"good": RELIABILITY.good, "fair": RELIABILITY.fair},
         "legend": {word: meaning for word, meaning in RELIABILITY.legend.items() if word},
         "notes": _TEXTS,
@@ -346,8 +345,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
     held = [axis.values_between(low, high, closed) for low, high in bins]
-    low = [written_end(axis, low) if math.isfinite(low) else None for low, _ in held]
-    high = [written_end(axis, high) if math.isfinite(high) else None for _, high in held]
+    low = [axis.written(low) if math.isfinite(low) else None for low, _ in held]
+    high = [axis.written(high) if math.isfinite(high) else None for _, high in held]
     below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
     above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
     is_left = axis.closed == "left"

@@ -25,7 +25,6 @@ from dphist_pipeline.estimates.chosen_cells import (
     QuestionRefused,
     box_as_json,
     check_axes,
-    check_related,
     chosen_cells,
     end_as_json,
     overlapped_cells,
@@ -351,7 +350,7 @@ class Publication:
 
     def changes_since(self, earlier: Publication, box: Box, by: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The rows of `dph_compare` about the change since another publication: one, or one for each value of `by`."""
-        check_related(earlier.audit, self.audit)
+        _check_related(earlier.audit, self.audit)
         if earlier.folder.resolve() == self.folder.resolve():
             # The noise of both is the same: no interval of two draws would be true.
             raise QuestionRefused("", f"release '{self.audit['release']}' would be compared with itself; name another")
@@ -455,3 +454,23 @@ def _of_period(side: str, source: Source) -> dict[str, Any]:
     except ValueError:
         day = None
     return {f"{side}_period": source.period, f"{side}_period_start": day}
+
+
+def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Refuses two publications that do not count the same people.
+
+    Args:
+        one: audit of the earlier one.
+        other: audit of the later one.
+
+    Raises:
+        QuestionRefused: they are of other accounts or units.
+    """
+    mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
+    if mine != theirs:
+        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+        raise QuestionRefused(
+            "",
+            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
+            "not count the same people; compare releases of one account",
+        )

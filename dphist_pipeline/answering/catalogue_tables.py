@@ -48,7 +48,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
-from dphist_pipeline.answering.quality_tables import published_most, read_rows
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
@@ -244,8 +244,8 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
 
 
 def _quality(folder: Path, audit: Mapping[str, Any]) -> pa.Table:
-    rows = read_rows(folder)
-    return quality_table(audit, rows, published_most(folder, audit, rows))
+    quality = PublishedQuality(folder, audit)
+    return quality_table(audit, quality.rows, quality.most_failed())
 
 
 def _add_widths(

@@ -15,7 +15,7 @@ from typing import Any
 
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -151,8 +151,6 @@ def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) ->
         return ""
     noise = ((before.upper - before.lower) / 2, (told.upper - told.lower) / 2)
     difference = told.value - before.total
-    if abs(difference) <= cautious_half_width(
-        before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)
-    ):
+    if abs(difference) <= CHANCE.half_width(before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)):
         return "alike"
     return "more" if difference > 0 else "fewer"

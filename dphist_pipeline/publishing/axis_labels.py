@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
-from dphist_pipeline.estimates.chosen_cells import OTHER, written_end
+from dphist_pipeline.estimates.chosen_cells import OTHER
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.sql_files import identifier, literal
@@ -114,9 +114,7 @@ def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
     inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
     if axis.whole:
         inside = _whole_sql(lower, upper, left)
-    last = (
-        f" WHEN {high} = {literal(written_end(axis, axis.edges[-1]))} THEN {low} || ' to ' || {high}" if closed else ""
-    )
+    last = f" WHEN {high} = {literal(axis.written(axis.edges[-1]))} THEN {low} || ' to ' || {high}" if closed else ""
     return (
         f"CASE WHEN {lower} IS NULL AND {upper} IS NULL THEN {other} WHEN {lower} IS NULL THEN {below} "
         f"WHEN {upper} IS NULL THEN {above}{last} ELSE {inside} END"

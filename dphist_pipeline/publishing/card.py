@@ -21,12 +21,11 @@ import numpy as np
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
+from dphist_pipeline.estimates.row_quality import Cut, QualityTable
 from dphist_pipeline.languages.texts import (
     gettext,
     in_language,
@@ -54,7 +53,7 @@ from dphist_pipeline.publishing.told_numbers import told_number
 from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2
 LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)
@@ -78,7 +77,7 @@ def release_card(
         rendered: when and by which version the card was rendered anew; empty for the first one.
         around: the publisher, and the period before.
     """
-    rows = list(rows_of(estimate.quality)) if rows is None else rows
+    rows = QualityTable.of(estimate.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
         return _page(estimate, audit, rows, rendered, around)
 
@@ -218,7 +217,7 @@ def example_box(domain: Domain) -> str:
     asked = []
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
-            middle = written_end(axis, axis.edges[axis.bins // 2])
+            middle = axis.written(axis.edges[axis.bins // 2])
             asked.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
         else:
             asked.append(literal(axis.values[0]))
@@ -307,9 +306,10 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
 
     def counted(axis: str | None) -> Reals:
         made = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
-        return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
+        return made.domain.sums_along(axis, made.values if made.unbiased is None else made.unbiased.values)
 
-    found = cuts(rows, counted)
+    table = QualityTable(rows)
+    found = table.cuts(counted)
     words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
@@ -320,7 +320,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         for axis, made in found.items()
         if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
-    return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
+    return {"says": table.sentences(audit, found), "tables": told, "cut": None in found, "seen": table.seen}
 
 
 def _bins_in_words(axis: Axis) -> dict[str, str]:

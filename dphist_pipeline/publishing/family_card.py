@@ -10,7 +10,7 @@ from typing import Any
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import rows_of
+from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
@@ -39,7 +39,7 @@ def family_card(
         audit: its facts with charges and versions; digests of files need not be in it.
         around: the publisher, and the period before.
     """
-    rows = list(rows_of(family.quality)) if rows is None else rows
+    rows = QualityTable.of(family.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
         return _page(family, audit, rows, rendered, around)
 

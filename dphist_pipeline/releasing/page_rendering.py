@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
-from dphist_pipeline.answering.quality_tables import read_rows
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing.card import release_card, smoothed
@@ -144,7 +144,7 @@ class _Published:
     def read(cls, folder: Path, audit: Mapping[str, Any]) -> _Published:
         """Reads the Parquet files of a publication."""
         read = published_family if "tables" in audit else published_estimate
-        return cls(audit, read(folder, audit), read_rows(folder), folder)
+        return cls(audit, read(folder, audit), PublishedQuality(folder, audit).rows, folder)
 
     def pages(self, last: Rendering | None) -> dict[str, str]:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""

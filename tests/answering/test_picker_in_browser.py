@@ -22,7 +22,7 @@ from derived_files import made_anew
 from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.told_numbers import told_number
 
@@ -314,7 +314,7 @@ def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_pa
     (found,) = page.evaluate(ASK, [["weekly", [], *WEEKS[:2], True]])
     first, second = (answer for _, answer in found["periods"])
     noise = tuple((one["ci_upper"] - one["ci_lower"]) / 2 for one in (first, second))
-    half = cautious_half_width(first["unbiased"], second["unbiased"], (noise[0], noise[1]), 3)
+    half = CHANCE.half_width(first["unbiased"], second["unbiased"], (noise[0], noise[1]), 3)
     change = found["sum"]
     assert change["cautious"] == pytest.approx([change["unbiased"] - half, change["unbiased"] + half], rel=1e-12)
     assert change["with_chance"][0] > 0 > change["cautious"][0]

@@ -14,7 +14,7 @@ from office import Ran, ran
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, pivot
-from dphist_pipeline.answering.quality_tables import shift_of_shares
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.cli import terminal
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
@@ -102,7 +102,7 @@ def test_the_command_prints_a_pivot_with_totals(
     monkeypatch.setattr(terminal.out, "_width", 120)  # it reads the environment once
     done = asked(store, "--by", "age", "--pivot", "state")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[-1] == shift_of_shares(release.path, release.audit)
+    assert done.out.splitlines()[-1] == PublishedQuality(release.path, release.audit).shift_of_shares()
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0] == ["age", "A", "B", "C", "other", "total"]
     answer = release.answer()

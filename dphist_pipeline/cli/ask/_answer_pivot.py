@@ -70,7 +70,7 @@ def print_pivot(
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
     print_which(publication)
     reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
-    from dphist_pipeline.answering.quality_tables import shift_of_shares
+    from dphist_pipeline.answering.quality_tables import PublishedQuality
     from dphist_pipeline.estimates.reliability import RELIABILITY
 
     for word in (word for word in MARKS if word in reliability):
@@ -84,7 +84,7 @@ def print_pivot(
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
     if limit is not None and any(words_for(limit) in text for text in told):
         out.print(commands_hide(limit))
-    if shift := shift_of_shares(publication.folder, publication.audit):
+    if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
         out.print(escape(shift))
 
 

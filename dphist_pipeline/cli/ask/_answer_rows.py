@@ -503,7 +503,6 @@ def _in_digits(
 ) -> dict[str, str]:
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.domain import BinnedAxis, CalendarAxis
-    from dphist_pipeline.estimates.chosen_cells import written_end
     from dphist_pipeline.publishing.formatting import in_decimals
     from dphist_pipeline.publishing.told_numbers import decimals_justified
 
@@ -516,7 +515,7 @@ def _in_digits(
         if value is None:
             continue
         if isinstance(axis, BinnedAxis) and (isinstance(axis, CalendarAxis) or column.startswith("bin_")):
-            found[column] = written_end(axis, value)
+            found[column] = axis.written(value)
         else:
             found[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
     return found

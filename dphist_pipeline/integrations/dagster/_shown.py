@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.quality_tables import say_of_rows
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
@@ -149,7 +149,7 @@ def published_metadata(
     link = dg.MetadataValue.url if address else dg.MetadataValue.text
     # Below the store: a path from the root would make the table wider than the page, which then cuts off `essence`.
     place = address or "/".join(("public", *made.path.parts[-3:]))
-    rows = " ".join(say_of_rows(made.path, audit))
+    rows = " ".join(PublishedQuality(made.path, audit).sentences())
     lineage = _lineage(audit, deps)
     return {
         "essence": dg.MetadataValue.md(_essence(made, numbers)),

@@ -19,7 +19,7 @@ from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
-from dphist_pipeline.publishing.published_files import read_audit, release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
@@ -105,7 +105,7 @@ def call_macro(
 
 
 def _public(sources: tuple[Source, ...]) -> Path:
-    return release_folder(sources[0].folder).parent
+    return PublishedFolder(sources[0].folder).release.parent
 
 
 def _opened(sources: tuple[Source, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:

@@ -42,7 +42,7 @@ from dphist_pipeline.languages.texts import gettext, in_language, pgettext, tran
 from dphist_pipeline.publishing.axis_labels import labels_of
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.picture_sums import range_in_words
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
@@ -100,7 +100,7 @@ class _Publication:
     def audit(self, release: Path) -> Mapping[str, Any]:
         """Its audit, which the catalogue was made from."""
         folder = release / f"period={self.period}" / f"revision={self.revision}"
-        folder = folder / TABLES_OF_FAMILY / self.table if self.table else folder
+        folder = PublishedFolder(folder).table(self.table) if self.table else folder
         read: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
         return read
 

@@ -30,7 +30,7 @@ from dphist_pipeline.estimates.chosen_cells import (
     overlapped_cells,
 )
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
@@ -331,7 +331,7 @@ class Publication:
 
     def span(self, first: str | None, last: str | None, box: Box) -> dict[str, Any]:
         """The row of `over` with the periods that it found: `first_period`, `last_period`, and how many `periods`."""
-        release = release_folder(self.folder.resolve())
+        release = PublishedFolder(self.folder.resolve()).release
         days = [day and first_day_of_week(release, day) for day in (first, last)]
         (row,) = call_macro(self._periods, "dph_over", "*", (*days, self._whole_bins(box))).to_pylist()
         return dict(row)
@@ -391,7 +391,7 @@ class Publication:
     @property
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
-        public = release_folder(self.folder.resolve()).parent
+        public = PublishedFolder(self.folder.resolve()).release.parent
         return tuple(Publication(*one).source for one in list_publications(public, self.audit["release"]))
 
     @property

@@ -49,7 +49,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     version,
 )
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
@@ -102,7 +102,7 @@ def is_up_to_date(public: Path, folder: Path) -> bool:
     Args:
         public: the store's public folder.
     """
-    tables = list(folder.glob(f"{TABLES_OF_FAMILY}/*"))
+    tables = PublishedFolder(folder).tables
     digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
     with duckdb.connect() as connection:
         return digests <= attach_catalogue(connection, public)
@@ -115,8 +115,8 @@ def is_complete(public: Path) -> bool:
         public: the store's public folder.
     """
     folders = _folders(public).values()
-    families = {folder.parents[1] for folder in folders if folder.parent.name == TABLES_OF_FAMILY}
-    stated = {stated_digest(folder) for folder in folders if folder not in families} - {""}
+    families = {PublishedFolder(folder).publication for folder in folders if PublishedFolder(folder).is_table}
+    stated = {PublishedFolder(folder).stated_digest for folder in folders if folder not in families} - {""}
     with duckdb.connect() as connection:
         return (public / NAME).is_file() and attach_catalogue(connection, public) == stated
 
@@ -170,7 +170,7 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
         if folder.name.removeprefix("revision=").isdecimal():
             named = {folder.parents[1].name: folder}
-            named |= {f"{folder.parents[1].name}_{table.name}": table for table in folder.glob(f"{TABLES_OF_FAMILY}/*")}
+            named |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
             for name, path in named.items():
                 if release in ("*", name):
                     found[name, folder.parent.name[7:], int(folder.name[9:])] = path
@@ -190,7 +190,7 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
             held = {(release, period, revision): digest for release, period, revision, digest in keys}
             folders = _folders(public)
             is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
-            if not is_whole or any(stated_digest(folders.get(key, draft)) != held[key] for key in held):
+            if not is_whole or any(PublishedFolder(folders.get(key, draft)).stated_digest != held[key] for key in held):
                 return False
             _add(connection, folders, held.keys(), sealed)
             return True
@@ -222,9 +222,7 @@ def _add(
 def _with_families(releases: set[str], folders: Mapping[Key, Path]) -> set[str]:
     """Some releases, and all tables of their families, which answer for each other."""
     family_of = {
-        name: folder.parents[3].name
-        for (name, _, _), folder in folders.items()
-        if folder.parent.name == TABLES_OF_FAMILY
+        name: folder.parents[3].name for (name, _, _), folder in folders.items() if PublishedFolder(folder).is_table
     }
     families = {family_of[release] for release in releases if release in family_of}
     return releases | {table for table, family in family_of.items() if family in families}

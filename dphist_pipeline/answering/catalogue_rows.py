@@ -31,7 +31,7 @@ from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.picture_sums import words_of_ends
-from dphist_pipeline.publishing.published_files import WHOLE
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -209,11 +209,12 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
     if np.array_equal(values, unbiased):
         unbiased = values  # which needs no band around it, and half the memory
     cells = published_unbiased(audit, unbiased)
-    if WHOLE not in audit["files"]:
+    file = PublishedFolder(folder).whole
+    if not file.exists():
         return WholeTable.fit(
             domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {})
         )
-    counts = pq.ParquetFile(folder / WHOLE).read()["whole_count"].to_numpy().reshape(domain.shape)
+    counts = pq.ParquetFile(file).read()["whole_count"].to_numpy().reshape(domain.shape)
     return WholeTable.published(domain, counts, values, cells)
 
 

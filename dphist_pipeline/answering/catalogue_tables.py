@@ -52,7 +52,7 @@ from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
-from dphist_pipeline.publishing.published_files import SUMS
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.words import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
 
@@ -213,7 +213,11 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     """Adds publications, and their grids and scales of noise, to the tables that describe them."""
     audits = [audit for _, audit in publications]
     known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {places.table('dph_bins')}").fetchall()}
-    sums = [(pq.ParquetFile(folder / SUMS).read(), audit) for folder, audit in publications if SUMS in audit["files"]]
+    sums = [
+        (pq.ParquetFile(sums).read(), audit)
+        for folder, audit in publications
+        if (sums := PublishedFolder(folder).sums).exists()
+    ]
     grouped = [group_rows(audit, rows) for rows, audit in sums]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
     lines = {

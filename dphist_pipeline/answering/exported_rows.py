@@ -25,7 +25,7 @@ from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import columns_beside, reader_values
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
@@ -99,7 +99,7 @@ class Exported:
         if not found:
             audit_in_force(latest)
         is_part = period is not None or revision is not None
-        folders = () if is_part else sorted(release_folder(latest).glob("period=*"))
+        folders = () if is_part else sorted(PublishedFolder(latest).release.glob("period=*"))
         gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in found)
         return cls(tuple(found.values()), decimals, About.of(public), gone, is_part)
 

@@ -19,12 +19,11 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.row_quality import Cut, QualityTable
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.sources import EVERY_ROW
 
-FILE = "quality.parquet"
 Row = Mapping[str, Any]
 
 
@@ -66,7 +65,7 @@ class PublishedQuality:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One row for each number, in the order of the file."""
-        path = self.folder / FILE
+        path = PublishedFolder(self.folder).quality
         rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist() if path.exists() else []
         return rows
 
@@ -78,11 +77,11 @@ class PublishedQuality:
     @property
     def _family(self) -> Path | None:
         """The folder of the family that the folder is a table of."""
-        return self.folder.parents[1] if self.folder.parent.name == TABLES_OF_FAMILY else None
+        return place.publication if (place := PublishedFolder(self.folder)).is_table else None
 
     def _tables(self) -> list[tuple[Path, Domain]]:
         """The folders of the published tables and their grids, the smallest first."""
-        inside = {self.folder / TABLES_OF_FAMILY / name: one for name, one in self.audit.get("tables", {}).items()}
+        inside = {PublishedFolder(self.folder).table(name): one for name, one in self.audit.get("tables", {}).items()}
         tables = inside or {self.folder: self.audit}
         found = [(path, domain_of(table["axes"])) for path, table in tables.items()]
         return sorted(found, key=lambda one: one[1].cells)

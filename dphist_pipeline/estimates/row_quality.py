@@ -329,7 +329,7 @@ class QualityTable:
         """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
 
         Args:
-            row: of the table, about an axis.
+            row: one that has an axis; its estimate and the scale of its noise are read.
         """
         reach = _reach_together(row, sum(one["axis"] is not None for one in self.rows))
         return row["estimate"] - reach, row["estimate"] + reach

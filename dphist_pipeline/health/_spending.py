@@ -274,9 +274,9 @@ def _withdrawn(ledger: Ledger) -> list[Key]:
 
 def _says_nothing(store: Store, key: Key) -> bool:
     """Whether a withdrawn publication lacks its mark: the user who withdrew it may not write it, or was killed."""
-    from dphist_pipeline.publishing.published_files import is_marked
+    from dphist_pipeline.publishing.published_files import PublishedFolder
 
-    return store.published(key).exists() and not is_marked(store.published(key))
+    return store.published(key).exists() and not PublishedFolder(store.published(key)).is_marked_withdrawn()
 
 
 def _age(seen: Examined, charge: Charge) -> timedelta:

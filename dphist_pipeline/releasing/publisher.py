@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
-from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.published_files import read_audit
-from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
+from dphist_pipeline.publishing.release_files import move_into_place, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing._taken_names import refuse_taken_view
@@ -127,10 +127,7 @@ def publish(
         staging = scratch / "published"
         staging.mkdir()
         around = surroundings_of(store.published(key).parents[1], facts)
-        if isinstance(estimate, FamilyEstimate):
-            write_family(estimate, scales, facts, staging, around)
-        else:
-            write_release(estimate, scales, facts, staging, around)
+        write_release(estimate, scales, facts, staging, around)
         record()
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}

@@ -80,11 +80,11 @@ class Release:
     @property
     def tables(self) -> dict[str, Release]:
         """The tables of a family by name, each of them a release to ask; of any other release, itself."""
-        from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
+        from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
         if "tables" not in self.audit:
             return {self.audit["release"]: self}
-        folders = {name: self.path / TABLES_OF_FAMILY / name for name in self.audit["tables"]}
+        folders = {name: PublishedFolder(self.path).table(name) for name in self.audit["tables"]}
         return {name: Release(folder, read_audit(folder), self.replayed) for name, folder in folders.items()}
 
     @property

@@ -194,7 +194,7 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, read_audit
+        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
         from dphist_pipeline.releasing.vouching import vouched_audit
 
         ledger = self.ledger()
@@ -218,7 +218,9 @@ class Store:
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
                     vouched_audit(self.published(key), charge, recorded, ledger)
-                    if is_marked(self.published(key)) != ("withdrawn" in ledger.notes(charge)):
+                    if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
+                        "withdrawn" in ledger.notes(charge)
+                    ):
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):

@@ -278,20 +278,22 @@ PUBLISHING = (
         (Mutation('for sign in "<>&":', 'for sign in "":', "a title ends the script that holds it"),),
     ),
     Part(
-        "dphist_pipeline/releasing/page_rendering.py",
+        "dphist_pipeline/publishing/published_release.py",
         (RENDERED,),
         (
             Mutation("content_of((*before,", "content_of((", "earlier renderings are forgotten"),
+            Mutation('"withdrawn" in audit and file.name == CARD\n', "False\n", "a withdrawn card loses its mark"),
             Mutation(
-                'if "withdrawn" in audit and file.name == CARD else page',
-                "if False else page",
-                "a withdrawn card loses its mark",
+                "        replace_public(folder / RENDERED, self.content, scratch)\n",
+                "",
+                "pages are replaced before their list",
             ),
-            Mutation(
-                "    replace_public(folder / RENDERED, content, scratch)\n", "", "pages are replaced before their list"
-            ),
-            Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/page_rendering.py",
+        (RENDERED,),
+        (Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),),
     ),
     Part(
         "dphist_pipeline/releasing/vouching.py",

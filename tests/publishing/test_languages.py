@@ -30,7 +30,7 @@ from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import main_picture
-from dphist_pipeline.publishing.published_files import digest_of, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 from dphist_pipeline.spec.axes import domain_of
 
@@ -336,7 +336,7 @@ def test_marks_are_told_in_the_language_of_the_card_and_come_off(
     first, second = (public / f"wards/period=2026-03-02/revision={number}" for number in (1, 2))
     assert replaced in (first / CARD).read_text(encoding="utf-8")
     assert read_audit(first)["revision"] == 1  # its digest is that of the card without the mark
-    mark_withdrawn(second, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    PublishedFolder(second).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
     write_current_files(public, scratch)
     mark_superseded(public, scratch)
     assert replaced not in (first / CARD).read_text(encoding="utf-8")
@@ -367,7 +367,9 @@ def test_french_pages_of_releases_have_a_blank_before_each_colon_and_semicolon(t
         ("2026-03-09", 1, {}),
     ):
         made = by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "weekly", week, revision, **facts).path
-    mark_withdrawn(made, {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch")
+    PublishedFolder(made).mark_withdrawn(
+        {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch"
+    )
     write_index(public, tmp_path / "scratch")
     for file in (public / "index.html", public / "weekly" / "index.html"):
         page = re.sub(r"(?s)<(script|style|code|pre)\b.*?</\1>", "", file.read_text(encoding="utf-8"))

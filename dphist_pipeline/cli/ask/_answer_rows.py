@@ -334,7 +334,7 @@ def print_rows(
     if limit is not None and any(one is not None and one.hides for one in told):
         said.append(commands_hide(limit))
     if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
-        said += _cap_untold(publication.audit)
+        said += _cap_untold(publication)
     said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
         out.print(escape(in_options(one)))
@@ -378,14 +378,15 @@ def told_once(sentence: str) -> str:
     return f"{seen}, the bound cut {cut} {first} and {other_cut} in {second}; {rest}"
 
 
-def _cap_untold(audit: Mapping[str, Any]) -> list[str]:
+def _cap_untold(publication: Publication) -> list[str]:
     """That the bound kept rows out of counts of several periods, where no macro tells how many."""
     from dphist_pipeline.estimates import notes
-    from dphist_pipeline.publishing.published_files import QUALITY
+    from dphist_pipeline.publishing.published_files import PublishedFolder
 
+    audit = publication.audit
     if audit.get("privacy_unit") == "row" or audit.get("model") == "local":
         return []
-    if QUALITY in audit["files"]:
+    if PublishedFolder(publication.folder).quality.exists():
         return [
             f"Biased by the cap; of each period, dphist quality {audit['release']} tells how many rows the bound cut."
         ]

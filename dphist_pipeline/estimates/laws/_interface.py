@@ -115,7 +115,7 @@ class NoiseLaw(ABC):
         """A bound on a weighted sum of draws, also where several draws have the largest weight.
 
         Args:
-            weights: as in `tail_of_sum`.
+            weights: absolute weight and number of draws that have it.
             aim: the probability for which the bound is chosen.
         """
 

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering._macros import inner_macros, macro
-from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
+from dphist_pipeline.answering.catalogue import NAME, Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
@@ -129,7 +129,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 @lru_cache(maxsize=OPEN_AT_ONCE)
 def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckdb.DuckDBPyConnection, frozenset[str]]:
     connection = _connection()
-    return connection, attach_catalogue(connection, public)
+    return connection, Catalogue(public).attach(connection)
 
 
 @lru_cache(maxsize=OPEN_AT_ONCE)

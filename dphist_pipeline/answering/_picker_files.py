@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering.catalogue import attach_catalogue
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
@@ -39,7 +39,7 @@ from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -130,7 +130,7 @@ def write_picker(public: Path, scratch: Path) -> None:
 
 def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
     """Attaches the catalogue; False if it cannot be read. One without any publication can be."""
-    if attach_catalogue(connection, public):
+    if Catalogue(public).attach(connection):
         return True
     with suppress(duckdb.Error):
         return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
@@ -311,7 +311,7 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     domain, found = domain_of(audit["axes"]), []
     called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
     for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
-        labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
+        labels = [visible(label) for label in ReaderAxis(axis, closed=audit.get("model") == "local").labels]
         if labels[-1] == OTHER and axis.other_cell is not None:
             labels[-1] = pgettext("category", "other")
         told: dict[str, Any] = {

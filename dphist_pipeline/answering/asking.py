@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dphist_pipeline.answering._macro_calls import Source, call_macro
 from dphist_pipeline.answering._macros import macro as definition
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import notes
@@ -392,7 +392,7 @@ class Publication:
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
         public = PublishedFolder(self.folder.resolve()).release.parent
-        return tuple(Publication(*one).source for one in list_publications(public, self.audit["release"]))
+        return tuple(Publication(*one).source for one in Catalogue(public).publications(self.audit["release"]))
 
     @property
     def source(self) -> Source:

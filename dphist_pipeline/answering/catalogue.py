@@ -35,6 +35,7 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -61,6 +62,60 @@ OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 BLOCK = 65_536  # bytes
 
 
+@dataclass(frozen=True)
+class Catalogue:
+    """The catalogue of a public folder, and the publications that it is made from.
+
+    Attributes:
+        public: the store's public folder.
+    """
+
+    public: Path
+
+    def attach(self, connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+        """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
+
+        Returns an empty set if the catalogue cannot be read or has other macros.
+
+        Args:
+            connection: to a database in memory; an open file would share an older file of that name in this process.
+        """
+        try:
+            connection.execute(f"ATTACH {literal(str(self.public / NAME))} AS catalogue (READ_ONLY)")
+            # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
+            connection.execute("SET enable_external_access = false")
+            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+            made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
+        except duckdb.Error:  # the file is missing or damaged, or another version made it
+            return frozenset()
+        return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
+
+    def is_up_to_date(self, folder: Path) -> bool:
+        """Whether the catalogue can be read, has the current macros, and contains a publication as it is now."""
+        tables = PublishedFolder(folder).tables
+        digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
+        with duckdb.connect() as connection:
+            return digests <= self.attach(connection)
+
+    def is_complete(self) -> bool:
+        """Whether the catalogue has every publication that stands, and no other; the ends of their audits are read."""
+        folders = _folders(self.public).values()
+        families = {PublishedFolder(folder).publication for folder in folders if PublishedFolder(folder).is_table}
+        stated = {PublishedFolder(folder).stated_digest for folder in folders if folder not in families} - {""}
+        with duckdb.connect() as connection:
+            return (self.public / NAME).is_file() and self.attach(connection) == stated
+
+    def publications(self, release: str = "*") -> list[Publication]:
+        """Every publication, ordered by release, period and revision.
+
+        Ignores folders that were renamed, and publications that were withdrawn.
+
+        Args:
+            release: only those of one release.
+        """
+        return _read(_folders(self.public, release))
+
+
 def build_catalogue(public: Path, scratch: Path) -> Path:
     """Writes `catalog.duckdb` beside the releases; programs that have the old file open keep reading it.
 
@@ -80,7 +135,7 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
             connection.execute("USE catalogue")
             connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
-            create_tables(connection, list_publications(public))
+            create_tables(connection, Catalogue(public).publications())
             connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
             connection.execute("COMMIT")
     draft.chmod(0o644)
@@ -94,63 +149,6 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 def _one_thread() -> duckdb.DuckDBPyConnection:
     """A connection that writes rows once, in order; several threads write them again at the end, in twice the time."""
     return duckdb.connect(config={"threads": 1})
-
-
-def is_up_to_date(public: Path, folder: Path) -> bool:
-    """Whether the catalogue can be read, has the current macros, and contains a publication as it is now.
-
-    Args:
-        public: the store's public folder.
-    """
-    tables = PublishedFolder(folder).tables
-    digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
-    with duckdb.connect() as connection:
-        return digests <= attach_catalogue(connection, public)
-
-
-def is_complete(public: Path) -> bool:
-    """Whether the catalogue has every publication that stands, and no other; of them, the ends of audits are read.
-
-    Args:
-        public: the store's public folder.
-    """
-    folders = _folders(public).values()
-    families = {PublishedFolder(folder).publication for folder in folders if PublishedFolder(folder).is_table}
-    stated = {PublishedFolder(folder).stated_digest for folder in folders if folder not in families} - {""}
-    with duckdb.connect() as connection:
-        return (public / NAME).is_file() and attach_catalogue(connection, public) == stated
-
-
-def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
-    """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
-
-    Returns an empty set if the catalogue cannot be read or has other macros.
-
-    Args:
-        connection: to a database in memory; an open file would share an older file of that name in this process.
-        public: the store's public folder.
-    """
-    try:
-        connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
-        # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
-        connection.execute("SET enable_external_access = false")
-        known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-        made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
-    except duckdb.Error:  # the file is missing or damaged, or another version made it
-        return frozenset()
-    return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
-
-
-def list_publications(public: Path, release: str = "*") -> list[Publication]:
-    """Every publication, ordered by release, period and revision.
-
-    Ignores folders that were renamed, and publications that were withdrawn.
-
-    Args:
-        public: the store's public folder.
-        release: only those of one release.
-    """
-    return _read(_folders(public, release))
 
 
 def _read(folders: Mapping[Key, Path]) -> list[Publication]:

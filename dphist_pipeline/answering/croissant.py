@@ -154,7 +154,9 @@ def _named(folder: Path, latest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The name of a release with where its cells lie in a publication; of a family, those of its tables."""
     holding = [path.parent for path in (Path(file["path"]) for file in latest["files"]) if path.name == HISTOGRAM]
     tables = [place for place in holding if PublishedFolder(place).is_table]
-    return [(f"{folder.name}_{place.name}", f"{place.as_posix()}/") for place in tables] or [(folder.name, "")]
+    return [(f"{folder.name}_{place.name}", f"{place.parent.name}/{place.name}/") for place in tables] or [
+        (folder.name, "")
+    ]
 
 
 def _release(

@@ -32,7 +32,7 @@ from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
-from dphist_pipeline.publishing.statements import noted, statement_of
+from dphist_pipeline.publishing.statements import Statement, noted
 from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.verifying import unrecorded
@@ -264,7 +264,7 @@ def _group(gid: int) -> str:
 
 
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
-    statements = [statement_of(ledger, account.name) for account in ledger.accounts()]
+    statements = [Statement.of(ledger, account.name) for account in ledger.accounts()]
     return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
 
 

@@ -27,7 +27,7 @@ from dphist_pipeline.publishing.published_files import (
     read_audit,
 )
 from dphist_pipeline.publishing.published_pages import CARD
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import limit_of, words_for
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±
@@ -51,7 +51,7 @@ class Told:
         withdrawn_for: why it was withdrawn.
         damaged: its files are not those that were published.
         page: whether it has a card.
-        total: of all cells, as `told_number` tells it; None if nothing tells, or words stand in its place.
+        total: of all cells, as `ToldNumber` tells it; None if nothing tells, or words stand in its place.
         lower: lower end of its 95 % interval; None without one.
         upper: upper end.
         decimals: that its noise justifies.
@@ -250,7 +250,7 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
         if "tables" in audit:
             place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
             folder, audit = place, read_audit(place)
-        told = told_number(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
+        told = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
         ends = (told.lower, told.upper) if told.has_ends else (math.nan, math.nan)
         below = told.limit is not None and told.value < told.limit
         # A page that shows no figure holds none in what it says to the next run either.

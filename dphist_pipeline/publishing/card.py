@@ -37,7 +37,7 @@ from dphist_pipeline.languages.texts import (
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing._comparison_words import comparison_facts
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -48,8 +48,8 @@ from dphist_pipeline.publishing.formatting import (
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
-from dphist_pipeline.publishing.pictures import all_pictures, told_as
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
@@ -85,7 +85,7 @@ def release_card(
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     shown = domain.called(audit.get("axis_labels"))
-    pictures = [told_as(one, audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
+    pictures = [one.told_as(audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
@@ -134,7 +134,7 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
     if limit is not None and total is not None and before is not None and before.total is not None:
         # Nothing is compared with a figure that is not shown.
         around = replace(
-            around, is_alike=around.is_alike and min(told_number(vars(total)).value, before.total) >= limit
+            around, is_alike=around.is_alike and min(ToldNumber.of(vars(total)).value, before.total) >= limit
         )
     return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
@@ -264,7 +264,7 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
         total: the answer for all cells.
         limit: a figure below it is told as words, without its interval.
     """
-    told = told_number(vars(total))
+    told = ToldNumber.of(vars(total))
     if limit is not None and told.value < limit:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
         ends = not_shown if told.lower <= 0 else None
@@ -326,8 +326,8 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
 def _bins_in_words(axis: Axis) -> dict[str, str]:
     """What each bin is called in the language of the page, by the English words that a quality table has."""
     with in_language(""):
-        english = labels_of(axis)
-    return dict(zip(english, labels_of(axis), strict=True))
+        english = ReaderAxis(axis).labels
+    return dict(zip(english, ReaderAxis(axis).labels, strict=True))
 
 
 def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:

@@ -181,14 +181,16 @@ def refresh_catalogue(
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
-    from dphist_pipeline.answering.catalogue import is_up_to_date
+    from dphist_pipeline.answering.catalogue import Catalogue
     from dphist_pipeline.publishing import index_pages
 
     def is_fresh() -> bool:
         if not folders or not (store.public / CROISSANT).is_file():
             return False
         return all(
-            is_listed(folder) and is_up_to_date(store.public, folder) and index_pages.tells(store.public, folder)
+            is_listed(folder)
+            and Catalogue(store.public).is_up_to_date(folder)
+            and index_pages.tells(store.public, folder)
             for folder in folders
         )
 
@@ -209,13 +211,16 @@ def publish_copy(
     Raises:
         NotCopied: the bucket could not be written.
     """
-    from dphist_pipeline.answering.catalogue import is_complete
+    from dphist_pipeline.answering.catalogue import Catalogue
 
     key = Key("copied", "all", 1)
     pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
     made_after = (store.public / CROISSANT, store.public / INDEX, *pages)
     _build_unless(
-        lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
+        lambda: Catalogue(store.public).is_complete() and all(path.is_file() for path in made_after),
+        store,
+        key,
+        progress,
     )
     return _copy(store, key, progress, check, drop)
 

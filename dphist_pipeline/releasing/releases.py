@@ -134,9 +134,9 @@ class Release:
         """
         import polars as pl
 
-        from dphist_pipeline.answering.pivots import pivot
+        from dphist_pipeline.answering.pivots import Pivot
 
-        return pl.DataFrame(pivot(self._asked([*rows, column], box), rows, column, box).rows())
+        return pl.DataFrame(Pivot.of(self._asked([*rows, column], box), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""

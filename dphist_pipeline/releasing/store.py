@@ -39,7 +39,7 @@ from dphist_pipeline.ledger.entries import Folder
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
@@ -206,7 +206,7 @@ class Store:
         own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in (made for made in statement_of(ledger, account.name).charges if not made.lost):
+            for charge in (made for made in Statement.of(ledger, account.name).charges if not made.lost):
                 key = Key(charge.release, charge.period, charge.revision)
                 there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
                 if recorded is None and there:

@@ -18,7 +18,7 @@ import pytest
 import reported
 
 from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
-from dphist_pipeline.answering.catalogue import create_tables, list_publications
+from dphist_pipeline.answering.catalogue import Catalogue, create_tables
 from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import noise_law
@@ -76,7 +76,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckD
     published(public)
     published(public, release="many", period="p0")
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public), macros=ASKED)
+        create_tables(connection, Catalogue(public).publications(), macros=ASKED)
         connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS},cte_inlining'")
         for table in ("dph_releases", "internals.dph_cells_many", "internals.dph_quality_rows"):
             only = "" if "cells" in table else "WHERE release = 'many'"

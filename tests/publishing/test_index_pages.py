@@ -25,7 +25,7 @@ from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.index_pages import tells, write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -323,7 +323,7 @@ def test_headings_and_landmarks_are_in_order(public: Path) -> None:
 def test_the_total_of_a_family_is_that_of_its_first_table(public: Path) -> None:
     tables = families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     first = next(iter(tables.values()))
-    told = told_number(vars(first.answer()))
+    told = ToldNumber.of(vars(first.answer()))
     assert told.half is not None
     number = f"{shown_number(told.value, told.decimals)}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
     text = page(written(public), "family")
@@ -336,7 +336,7 @@ def test_the_total_of_reports_has_the_interval_of_their_law(tmp_path: Path) -> N
     public, scratch = tmp_path / "store/public", tmp_path / "scratch"
     scratch.mkdir()
     write_index(public, scratch)
-    told = told_number(vars(publication.estimate.box()))
+    told = ToldNumber.of(vars(publication.estimate.box()))
     (number,) = re.findall('<p class="told">(.*)</p>', page(public, publication.folder.parents[1].name))
     assert number.startswith(shown_number(told.value, told.decimals))
     assert told.half is not None and number.endswith(f"\u00a0±\u00a0{shown_number(told.half, told.decimals)}")

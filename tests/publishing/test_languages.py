@@ -23,13 +23,13 @@ from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
 from dphist_pipeline.publishing._card_cover import Surroundings
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import main_picture
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 from dphist_pipeline.spec.axes import domain_of
@@ -189,7 +189,7 @@ def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]],
 def test_bins_of_a_quality_table_and_hidden_figures_are_in_the_cards_language(marked: None) -> None:
     few = np.linspace(-2.0, 3.0, by_hand.estimate([AGE]).domain.cells)
     cut = {"estimate": 900.0, "ci_lower": 890.0, "ci_upper": 910.0, "noise_scale": 3.0}
-    bins = enumerate(labels_of(domain_of([AGE]).axes[0]))
+    bins = enumerate(ReaderAxis(domain_of([AGE]).axes[0]).labels)
     rows: list[dict[str, Any]] = [{"statistic": "cut", "axis": None, "position": None, "category": None, **cut}]
     rows += [{"statistic": "cut", "axis": "age", "position": at, "category": name, **cut} for at, name in bins]
     facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.marked(NOISE)}
@@ -206,7 +206,7 @@ def test_lists_of_releases_and_the_report_tell_nothing_but_texts_of_the_files(tm
         assert outside(page.read_text(encoding="utf-8")) <= {"All", "Card", "CSV", "Parquet", "SQL"}
     with in_language("de"):
         page = ledger_page(report(accounts=[], operators=["Ada"]))
-        picture = main_picture(Grid.of_all(made([AGE]).domain, made([AGE]).values, made([AGE]).unbiased))
+        picture = Picture.of_grid(Grid.of_all(made([AGE]).domain, made([AGE]).values, made([AGE]).unbiased))
         assert outside(page) <= {"UTC"} and outside(picture_page(picture, "age")) == set()
 
 

@@ -35,12 +35,12 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     Raises:
         QuestionRefused: another question was asked, too, or see `pivots.pivot`.
     """
-    from dphist_pipeline.answering.pivots import pivot
+    from dphist_pipeline.answering.pivots import Pivot
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     if asked.question != "by":
         raise QuestionRefused("", "--pivot takes --by, as in --by county --pivot ward")
-    return pivot(publication, names_of(asked.by), asked.pivot, box)
+    return Pivot.of(publication, names_of(asked.by), asked.pivot, box)
 
 
 def print_pivot(
@@ -96,6 +96,6 @@ def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
 def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
     if answer is None:
         return ""
-    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
 
-    return f"{told_number(answer, decimals, limit)}{mark_of(answer, 'estimate')}"
+    return f"{ToldNumber.of(answer, decimals, limit)}{mark_of(answer, 'estimate')}"

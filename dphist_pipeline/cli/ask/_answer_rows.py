@@ -273,14 +273,14 @@ def print_rows(
         other: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import RELIABILITY
-    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     are_counts = not asked.population and asked.question in COUNTS
     # The figures of a difference, a share, a mean or a rate are no counts.
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
-    told = [told_number(row, None, limit) if "unbiased" in row else None for row in rows]
+    told = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
         {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
         for row, one in zip(rows, told, strict=True)
@@ -505,11 +505,11 @@ def _in_digits(
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.domain import BinnedAxis, CalendarAxis
     from dphist_pipeline.publishing.formatting import in_decimals
-    from dphist_pipeline.publishing.told_numbers import decimals_justified
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
 
     axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
     is_known = is_count or row.get("ci_lower") is not None
-    places = decimals_justified(row) if decimals is None and is_known else decimals
+    places = ToldNumber.decimals_justified(row) if decimals is None and is_known else decimals
     found = {}
     for column in IN_UNITS:
         value = row.get(column)

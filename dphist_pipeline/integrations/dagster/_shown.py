@@ -22,7 +22,7 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -119,7 +119,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     found = {
-        "total": told_number(vars(total)).value,
+        "total": ToldNumber.of(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,

@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
     with pytest.raises(
         Refused,
         check=coded("cannot_export"),
-        match=r"xlsxwriter is missing; install it with pip install 'dphist-pipeline\[export\]'",
+        match=r"xlsxwriter is missing\. To install it: in a checkout .*'\.\[export\]'; from the archive ",
     ):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert not (tmp_path / "x.xlsx").exists()

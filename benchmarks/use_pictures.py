@@ -20,7 +20,7 @@ from dphist_pipeline.applications.blocking import blocks
 from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimates.whole_tables import whole_table
+from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.publishing.pictures import BAR, CONFIG, FAINT
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -59,7 +59,7 @@ def released(domain: Domain, exact: np.ndarray, epsilon: float) -> WholeRelease:
     """A release of invented counts, as its whole counts; `targets` are its estimates."""
     made = sanitize(exact, mechanism="geometric", epsilon=str(epsilon), sensitivity=1)
     audit = {"release": "invented", "period": "all", "epsilon": str(epsilon)}
-    whole = whole_table(domain, made.values, made.unbiased)
+    whole = WholeTable.fit(domain, made.values, made.unbiased)
     return WholeRelease(audit, domain, whole.counts, made.values, whole.distances)
 
 

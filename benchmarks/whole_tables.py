@@ -31,7 +31,7 @@ import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.estimates.whole_tables import Way, whole_table
+from dphist_pipeline.estimates.whole_tables import Way, WholeTable
 
 PROJECT = Path(__file__).resolve().parent.parent
 KEPT = PROJECT / "docs/measured/whole_tables.json"
@@ -88,7 +88,7 @@ def measure(name: str, exact: np.ndarray, mechanism: str, epsilon: str, releases
         deviation = math.sqrt(made.unbiased.variance)
         off["estimate"].append(made.values - exact)
         for way in WAYS:
-            counts = whole_table(made.domain, made.values, made.unbiased, way=number_of(way, mechanism)).counts
+            counts = WholeTable.fit(made.domain, made.values, made.unbiased, way=number_of(way, mechanism)).counts
             off[way].append(counts - exact)
     cells = {kind: np.array([one.ravel() for one in of]) for kind, of in off.items()}
     squares = {kind: (of.astype(np.float64) ** 2).mean(axis=1) for kind, of in cells.items()}
@@ -113,7 +113,7 @@ def seconds(cells: int) -> list[dict[str, Any]]:
         took = {}
         for way in WAYS:
             start = time.process_time()
-            whole_table(Domain.from_shape(shape), made.values, made.unbiased, way=number_of(way, "geometric"))
+            WholeTable.fit(Domain.from_shape(shape), made.values, made.unbiased, way=number_of(way, "geometric"))
             took[way] = round(time.process_time() - start, 2)
         found.append({"shape": list(shape), **took})
     return found

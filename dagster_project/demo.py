@@ -27,7 +27,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -202,7 +202,7 @@ def show(store: Store) -> None:
     console.print("Residents: {:,.0f} (95 %: {:,.0f} to {:,.0f})".format(*total))
     console.print("\nWhat was spent, once and for all:")
     for account in store.ledger().accounts():
-        statement = statement_of(store.ledger(), account.name)
+        statement = Statement.of(store.ledger(), account.name)
         per = " this year" if account.renews else ""
         console.print(
             f"  {account.name}: epsilon {as_text(statement.spent)} of {as_text(statement.total)}{per} "

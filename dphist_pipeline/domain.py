@@ -85,6 +85,14 @@ class BinnedAxis:
             return lower, upper
         return (lower, upper - 1) if self.closed == "left" else (lower + 1, upper)
 
+    def written(self, end: float) -> str:
+        """The shortest text of an end of a bin that reads back as the same double, without a final `.0`.
+
+        Args:
+            end: in axis units; may be infinite.
+        """
+        return repr(end).removesuffix(".0")
+
 
 @dataclass(frozen=True)
 class CalendarAxis(BinnedAxis):
@@ -102,6 +110,14 @@ class CalendarAxis(BinnedAxis):
     def first_days(self) -> tuple[date, ...]:
         """The first day of each bin, and the day after the last bin."""
         return tuple(day_of(edge) for edge in self.edges)
+
+    def written(self, end: float) -> str:
+        """The date of an end of a bin as text.
+
+        Args:
+            end: days since 1970-01-01; may be infinite.
+        """
+        return day_of(end).isoformat() if math.isfinite(end) else super().written(end)
 
 
 @dataclass(frozen=True)
@@ -223,6 +239,16 @@ class Domain:
     def cells(self) -> int:
         """Number of cells of the whole cube."""
         return math.prod(self.shape)
+
+    def sums_along(self, axis: str | None, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts by position along an axis, or their total, shape (1,).
+
+        Args:
+            axis: its name; None for the total.
+            counts: of the cells, shape of the domain.
+        """
+        others = tuple(number for number, known in enumerate(self.axes) if known.name != axis)
+        return np.atleast_1d(counts.sum(axis=others))
 
     @property
     def strides(self) -> tuple[int, ...]:

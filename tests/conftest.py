@@ -83,7 +83,9 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(_vega, "_converted", drawn)
         if "catalogue" in parts:
             patch.setattr(building, "build_apart", lambda public, scratch, anew=False: place(public))
-            patch.setattr(catalogue, "is_up_to_date", lambda public, folder: (public / catalogue.NAME).exists())
+            patch.setattr(
+                catalogue.Catalogue, "is_up_to_date", lambda self, folder: (self.public / catalogue.NAME).exists()
+            )
             patch.setattr(index_pages, "tells", lambda public, folder: True)
         if "pictures" in parts:
             patch.setattr(pages, "draw", lambda picture: "<g/>")

@@ -12,7 +12,7 @@ from by_hand import charged, on_cards
 
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism
-from dphist_pipeline.publishing.release_files import write_family
+from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing._audit_facts import _level
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec._tables import TablesSpec, family_of
@@ -69,6 +69,6 @@ def publish_family(
         "ledger": charged(folder),
     }
     with on_cards(pictures):
-        write_family(made, {}, facts, folder)
+        write_release(made, {}, facts, folder)
     read = Release(folder, facts, replayed=False)
     return {name: Release(folder / "tables" / name, {**read.audit}, replayed=False) for name in told}

@@ -18,7 +18,7 @@ from dphist_pipeline.applications.coded_records import places_of
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
-from dphist_pipeline.estimates.whole_tables import whole_table
+from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
@@ -90,7 +90,7 @@ def _contestants(domain: Domain, test: pl.DataFrame) -> dict[str, Contestant]:
         def run(exact: np.ndarray, epsilon: Fraction) -> float:
             made = sanitize(exact, mechanism=mechanism, epsilon=epsilon, sensitivity=1)
             sums = made.sums if isinstance(made.sums, NoisySums) else None
-            whole = whole_table(domain, made.values, made.unbiased, sums)
+            whole = WholeTable.fit(domain, made.values, made.unbiased, sums)
             return train(_release(domain, whole.counts), TARGET, estimator=estimator()).accuracy(test)
 
         return run

@@ -19,7 +19,7 @@ from dphist_pipeline.applications.coded_records import places_of
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
-from dphist_pipeline.estimates.whole_tables import whole_table
+from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
@@ -119,7 +119,7 @@ def _boxes_of(mechanism: str) -> Contestant:
         for counts in exact:
             made = sanitize(counts, mechanism=mechanism, epsilon=epsilon, sensitivity=1)
             sums = made.sums if isinstance(made.sums, NoisySums) else None
-            whole = whole_table(domain, made.values, made.unbiased, sums).counts
+            whole = WholeTable.fit(domain, made.values, made.unbiased, sums).counts
             audit = {"release": mechanism, "period": "all", "epsilon": str(epsilon)}
             owners.append(WholeRelease(audit, domain, whole, whole.astype(float), ()))
         target = int(exact[0].sum() * exact[1].sum() // 100)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.languages.texts import in_language, pgettext
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 
 OTHER = "_O"  # SDMX's code for "other"
@@ -39,8 +39,8 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
     """
     if isinstance(axis, BinnedAxis):
         with in_language(""):  # a code is the same in every language
-            english = labels_of(axis, closed)[: axis.size - axis.other]
-        spoken = labels_of(axis, closed)
+            english = ReaderAxis(axis, closed).labels[: axis.size - axis.other]
+        spoken = ReaderAxis(axis, closed).labels
         named = [(_code(label), told, label) for label, told in zip(english, spoken, strict=False)]
     else:
         known = zip(axis.values, axis.labels or axis.values, strict=True)

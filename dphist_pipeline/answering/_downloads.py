@@ -22,8 +22,7 @@ from dphist_pipeline.answering.exports import write_export
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
-from dphist_pipeline.publishing.published_files import read_audit
-from dphist_pipeline.publishing.published_pages import CARD
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 MOST_CELLS = 20_000
 _PICTURE = re.compile(r"<figure><svg role=\"img\"(.*?</svg>)", re.DOTALL)
@@ -74,7 +73,7 @@ def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
         write_export(exported, "csv", draft / "cells.csv")
         if find_spec("xlsxwriter") is not None:
             write_export(exported, "xlsx", draft / "cells.xlsx")
-        if (picture := _picture(published / CARD)) is not None:
+        if (picture := _picture(PublishedFolder(published).card)) is not None:
             (draft / "picture.svg").write_text(picture, encoding="utf-8")
         for file in draft.iterdir():
             file.chmod(0o644)

@@ -23,7 +23,7 @@ from dphist_pipeline.about_publisher import NAME, faults, link_of
 from dphist_pipeline.answering._countries import COUNTRIES
 from dphist_pipeline.answering.exported_rows import Exported, charged_at, counted_of, days_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 _EU = "http://publications.europa.eu/resource/authority"
 _THEMES = ["AGRI", "ECON", "EDUC", "ENER", "ENVI", "GOVE", "HEAL", "INTR", "JUST", "REGI", "SOCI", "TECH", "TRAN"]
@@ -115,9 +115,9 @@ class _Record:
     def __init__(self, exported: Exported, needed: tuple[str, ...]) -> None:
         self._exported, self._about, self._audit = exported, exported.about, exported.audit
         folder = exported.publications[-1].folder
-        self._release = release_folder(folder)
+        self._release = PublishedFolder(folder).release
         _check(exported, self._release.parent, needed)
-        table = folder.name if folder.parent.name == TABLES_OF_FAMILY else ""
+        table = folder.name if PublishedFolder(folder).is_table else ""
         self._latest = self._release / "latest" / table
         self._page = self._about.address_of(f"{self._release.name}/{INDEX}")
         self._id = f"{self._page}#{self._audit['release']}"

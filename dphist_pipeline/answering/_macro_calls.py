@@ -15,11 +15,11 @@ import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering._macros import inner_macros, macro
-from dphist_pipeline.answering.catalogue import NAME, attach_catalogue
+from dphist_pipeline.answering.catalogue import NAME, Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
-from dphist_pipeline.publishing.published_files import read_audit, release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
@@ -105,7 +105,7 @@ def call_macro(
 
 
 def _public(sources: tuple[Source, ...]) -> Path:
-    return release_folder(sources[0].folder).parent
+    return PublishedFolder(sources[0].folder).release.parent
 
 
 def _opened(sources: tuple[Source, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
@@ -129,7 +129,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 @lru_cache(maxsize=OPEN_AT_ONCE)
 def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckdb.DuckDBPyConnection, frozenset[str]]:
     connection = _connection()
-    return connection, attach_catalogue(connection, public)
+    return connection, Catalogue(public).attach(connection)
 
 
 @lru_cache(maxsize=OPEN_AT_ONCE)

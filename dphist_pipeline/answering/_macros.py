@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._written_boxes import PATTERNS
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.laws import LEAST_VARIANCE_OF_SHARES, LEVEL, LEVEL_OF_TWO, SURE, normal_factor
+from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.sql_files import FOLDER, literal
@@ -56,13 +56,13 @@ _NAMES = {
     "summed_columns": ", ".join(f"t.{name}" for name in _SUMMED),
     # Of the table of a release, beside its axes.
     "value_columns": ", ".join(("cell_number", *KINDS_OF_VALUES, "whole_count")),
-    "least_variance": repr(LEAST_VARIANCE_OF_SHARES),
+    "least_variance": repr(INTERVALS.least_variance_of_shares),
     "most_good": repr(RELIABILITY.good),
     "most_fair": repr(RELIABILITY.fair),
-    "sure": repr(SURE),
-    "normal": repr(normal_factor(LEVEL)),
-    "normal_square": repr(normal_factor(LEVEL) ** 2),
-    "normal_of_two": repr(normal_factor(LEVEL_OF_TWO)),
+    "sure": repr(INTERVALS.reach_of_ratios),
+    "normal": repr(INTERVALS.normal_reach),
+    "normal_square": repr(INTERVALS.normal_reach**2),
+    "normal_of_two": repr(INTERVALS.normal_reach_of_two),
 }
 
 

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEsti
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
 from dphist_pipeline.publishing.picture_sums import range_in_words
-from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
@@ -85,7 +85,7 @@ def sums_of_publication(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
     if "tables" not in audit:
         return _of_tables([_published_sums(folder, audit)])
     tables = [(table["cells"], name) for name, table in audit["tables"].items()]
-    folders = [folder / TABLES_OF_FAMILY / name for _, name in sorted(tables)]
+    folders = [PublishedFolder(folder).table(name) for _, name in sorted(tables)]
     return _of_tables([_published_sums(table, read_audit(table)) for table in folders])
 
 
@@ -113,8 +113,8 @@ def _published_sums(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
     unbiased, roots = None, None
     if not column.null_count:
         unbiased = published_unbiased(audit, column.to_numpy().reshape(domain.shape))
-    elif SUMS in audit["files"]:
-        rows = pq.ParquetFile(folder / SUMS).read(["parent", "noisy_sum", "noise_scale"])
+    elif (sums := PublishedFolder(folder).sums).exists():
+        rows = pq.ParquetFile(sums).read(["parent", "noisy_sum", "noise_scale"])
         outer = rows["parent"].is_null().to_numpy()
         roots = rows["noisy_sum"].to_numpy()[outer], Fraction(rows["noise_scale"][0].as_py())
     return _sums(domain, unbiased, roots)

@@ -31,19 +31,18 @@ from numpy.typing import NDArray
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
-from dphist_pipeline.answering.catalogue import attach_catalogue
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.chance_of_persons import LEAST, SURE
-from dphist_pipeline.estimates.chosen_cells import written_end
-from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
+from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.picture_sums import range_in_words
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
@@ -104,7 +103,7 @@ class _Publication:
     def audit(self, release: Path) -> Mapping[str, Any]:
         """Its audit, which the catalogue was made from."""
         folder = release / f"period={self.period}" / f"revision={self.revision}"
-        folder = folder / TABLES_OF_FAMILY / self.table if self.table else folder
+        folder = PublishedFolder(folder).table(self.table) if self.table else folder
         read: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
         return read
 
@@ -134,7 +133,7 @@ def write_picker(public: Path, scratch: Path) -> None:
 
 def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
     """Attaches the catalogue; False if it cannot be read. One without any publication can be."""
-    if attach_catalogue(connection, public):
+    if Catalogue(public).attach(connection):
         return True
     with suppress(duckdb.Error):
         return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
@@ -252,9 +251,9 @@ def _release_text(
         "tables": [_table(connection, release, made, about) for made in tables.values()],
         "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
-        "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
+        "normal": [INTERVALS.normal_reach, INTERVALS.normal_reach_of_two],
         "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
-        "chance": {"sure": SURE, "least": LEAST},
+        "chance": {"sure": CHANCE.sure, "least": CHANCE.least},
         "reliable": {"good": RELIABILITY.good, "fair": RELIABILITY.fair},
         "legend": {word: meaning for word, meaning in RELIABILITY.legend.items() if word},
         "notes": _TEXTS,
@@ -330,7 +329,7 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     domain, found = domain_of(audit["axes"]), []
     called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
     for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
-        labels = [visible(label) for label in labels_of(axis, closed=audit.get("model") == "local")]
+        labels = [visible(label) for label in ReaderAxis(axis, closed=audit.get("model") == "local").labels]
         if labels[-1] == OTHER and axis.other_cell is not None:
             labels[-1] = pgettext("category", "other")
         told: dict[str, Any] = {
@@ -364,8 +363,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
     held = [axis.values_between(low, high, closed) for low, high in bins]
-    low = [written_end(axis, low) if math.isfinite(low) else None for low, _ in held]
-    high = [written_end(axis, high) if math.isfinite(high) else None for _, high in held]
+    low = [axis.written(low) if math.isfinite(low) else None for low, _ in held]
+    high = [axis.written(high) if math.isfinite(high) else None for _, high in held]
     below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
     above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
     is_left = axis.closed == "left"

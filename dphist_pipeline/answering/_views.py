@@ -15,7 +15,7 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macros import INNER, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.published_columns import VALUE_COLUMNS
-from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
@@ -226,12 +226,12 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
 def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
     """The columns of an axis for readers: null in publications without it, none if its kind changed."""
     forms = [one for one in of.axes if one.name == axis]
-    if len({(*axis_columns(one), *reader_columns(one)) for one in forms}) > 1:
+    if len({(*axis_columns(one), *ReaderAxis(one).columns) for one in forms}) > 1:
         return
     one = forms[-1]
-    for name, (kind, comment) in reader_columns(one).items():
+    for name, (kind, comment) in ReaderAxis(one).columns.items():
         if kind == "label":
-            sql = label_sql(one, of.closed)
+            sql = ReaderAxis(one, of.closed).label_sql()
         elif kind == "order":
             if axis not in of.strides:
                 continue

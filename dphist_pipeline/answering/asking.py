@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dphist_pipeline.answering._macro_calls import Source, call_macro
 from dphist_pipeline.answering._macros import macro as definition
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import notes
@@ -25,13 +25,12 @@ from dphist_pipeline.estimates.chosen_cells import (
     QuestionRefused,
     box_as_json,
     check_axes,
-    check_related,
     chosen_cells,
     end_as_json,
     overlapped_cells,
 )
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
 
@@ -332,7 +331,7 @@ class Publication:
 
     def span(self, first: str | None, last: str | None, box: Box) -> dict[str, Any]:
         """The row of `over` with the periods that it found: `first_period`, `last_period`, and how many `periods`."""
-        release = release_folder(self.folder.resolve())
+        release = PublishedFolder(self.folder.resolve()).release
         days = [day and first_day_of_week(release, day) for day in (first, last)]
         (row,) = call_macro(self._periods, "dph_over", "*", (*days, self._whole_bins(box))).to_pylist()
         return dict(row)
@@ -351,7 +350,7 @@ class Publication:
 
     def changes_since(self, earlier: Publication, box: Box, by: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The rows of `dph_compare` about the change since another publication: one, or one for each value of `by`."""
-        check_related(earlier.audit, self.audit)
+        _check_related(earlier.audit, self.audit)
         if earlier.folder.resolve() == self.folder.resolve():
             # The noise of both is the same: no interval of two draws would be true.
             raise QuestionRefused("", f"release '{self.audit['release']}' would be compared with itself; name another")
@@ -392,8 +391,8 @@ class Publication:
     @property
     def _periods(self) -> tuple[Source, ...]:
         """All publications of the release that stand."""
-        public = release_folder(self.folder.resolve()).parent
-        return tuple(Publication(*one).source for one in list_publications(public, self.audit["release"]))
+        public = PublishedFolder(self.folder.resolve()).release.parent
+        return tuple(Publication(*one).source for one in Catalogue(public).publications(self.audit["release"]))
 
     @property
     def source(self) -> Source:
@@ -455,3 +454,23 @@ def _of_period(side: str, source: Source) -> dict[str, Any]:
     except ValueError:
         day = None
     return {f"{side}_period": source.period, f"{side}_period_start": day}
+
+
+def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Refuses two publications that do not count the same people.
+
+    Args:
+        one: audit of the earlier one.
+        other: audit of the later one.
+
+    Raises:
+        QuestionRefused: they are of other accounts or units.
+    """
+    mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
+    if mine != theirs:
+        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+        raise QuestionRefused(
+            "",
+            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
+            "not count the same people; compare releases of one account",
+        )

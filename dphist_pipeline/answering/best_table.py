@@ -10,7 +10,7 @@ from dphist_pipeline.answering._family_choice import FamilyChoice, names_of_tabl
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.published import audit_in_force, family_named, is_family
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
 
@@ -30,7 +30,7 @@ def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence
 
     def publication(table: str) -> Publication:
         if table not in read:
-            read[table] = Publication.read(folder / TABLES_OF_FAMILY / table)
+            read[table] = Publication.read(PublishedFolder(folder).table(table))
         return read[table]
 
     choice = FamilyChoice(_domains(audit_in_force(folder)), lambda table: publication(table).audit)
@@ -52,7 +52,7 @@ def best_of_folder(folder: Path, by: Sequence[str], boxes: Sequence[Box]) -> Pub
     if not having:
         raise family_named(audit["release"], list(audit["tables"]), sorted(wanted))
     smallest = min(having, key=lambda table: domains[table].cells)
-    return best_publication(Publication.read(folder / TABLES_OF_FAMILY / smallest), by, boxes)
+    return best_publication(Publication.read(PublishedFolder(folder).table(smallest)), by, boxes)
 
 
 def _domains(audit: Mapping[str, Any]) -> dict[str, Domain]:

@@ -35,6 +35,7 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -49,7 +50,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     version,
 )
 from dphist_pipeline.publishing.current_files import grid_of
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
@@ -59,6 +60,60 @@ OLDEST_DUCKDB = "v1.4.0"  # the oldest version that can read the file
 # Every table takes a block at least: with this size hundreds of small ones take a quarter of what they do with DuckDB's
 # own, and a table of millions of rows takes a tenth more.
 BLOCK = 65_536  # bytes
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The catalogue of a public folder, and the publications that it is made from.
+
+    Attributes:
+        public: the store's public folder.
+    """
+
+    public: Path
+
+    def attach(self, connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+        """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
+
+        Returns an empty set if the catalogue cannot be read or has other macros.
+
+        Args:
+            connection: to a database in memory; an open file would share an older file of that name in this process.
+        """
+        try:
+            connection.execute(f"ATTACH {literal(str(self.public / NAME))} AS catalogue (READ_ONLY)")
+            # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
+            connection.execute("SET enable_external_access = false")
+            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+            made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
+        except duckdb.Error:  # the file is missing or damaged, or another version made it
+            return frozenset()
+        return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
+
+    def is_up_to_date(self, folder: Path) -> bool:
+        """Whether the catalogue can be read, has the current macros, and contains a publication as it is now."""
+        tables = PublishedFolder(folder).tables
+        digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
+        with duckdb.connect() as connection:
+            return digests <= self.attach(connection)
+
+    def is_complete(self) -> bool:
+        """Whether the catalogue has every publication that stands, and no other; the ends of their audits are read."""
+        folders = _folders(self.public).values()
+        families = {PublishedFolder(folder).publication for folder in folders if PublishedFolder(folder).is_table}
+        stated = {PublishedFolder(folder).stated_digest for folder in folders if folder not in families} - {""}
+        with duckdb.connect() as connection:
+            return (self.public / NAME).is_file() and self.attach(connection) == stated
+
+    def publications(self, release: str = "*") -> list[Publication]:
+        """Every publication, ordered by release, period and revision.
+
+        Ignores folders that were renamed, and publications that were withdrawn.
+
+        Args:
+            release: only those of one release.
+        """
+        return _read(_folders(self.public, release))
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
@@ -80,7 +135,7 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
             connection.execute("USE catalogue")
             connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
-            create_tables(connection, list_publications(public))
+            create_tables(connection, Catalogue(public).publications())
             connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
             connection.execute("COMMIT")
     draft.chmod(0o644)
@@ -94,63 +149,6 @@ def build_catalogue(public: Path, scratch: Path) -> Path:
 def _one_thread() -> duckdb.DuckDBPyConnection:
     """A connection that writes rows once, in order; several threads write them again at the end, in twice the time."""
     return duckdb.connect(config={"threads": 1})
-
-
-def is_up_to_date(public: Path, folder: Path) -> bool:
-    """Whether the catalogue can be read, has the current macros, and contains a publication as it is now.
-
-    Args:
-        public: the store's public folder.
-    """
-    tables = list(folder.glob(f"{TABLES_OF_FAMILY}/*"))
-    digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
-    with duckdb.connect() as connection:
-        return digests <= attach_catalogue(connection, public)
-
-
-def is_complete(public: Path) -> bool:
-    """Whether the catalogue has every publication that stands, and no other; of them, the ends of audits are read.
-
-    Args:
-        public: the store's public folder.
-    """
-    folders = _folders(public).values()
-    families = {folder.parents[1] for folder in folders if folder.parent.name == TABLES_OF_FAMILY}
-    stated = {stated_digest(folder) for folder in folders if folder not in families} - {""}
-    with duckdb.connect() as connection:
-        return (public / NAME).is_file() and attach_catalogue(connection, public) == stated
-
-
-def attach_catalogue(connection: duckdb.DuckDBPyConnection, public: Path) -> frozenset[str]:
-    """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
-
-    Returns an empty set if the catalogue cannot be read or has other macros.
-
-    Args:
-        connection: to a database in memory; an open file would share an older file of that name in this process.
-        public: the store's public folder.
-    """
-    try:
-        connection.execute(f"ATTACH {literal(str(public / NAME))} AS catalogue (READ_ONLY)")
-        # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
-        connection.execute("SET enable_external_access = false")
-        known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
-        made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
-    except duckdb.Error:  # the file is missing or damaged, or another version made it
-        return frozenset()
-    return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
-
-
-def list_publications(public: Path, release: str = "*") -> list[Publication]:
-    """Every publication, ordered by release, period and revision.
-
-    Ignores folders that were renamed, and publications that were withdrawn.
-
-    Args:
-        public: the store's public folder.
-        release: only those of one release.
-    """
-    return _read(_folders(public, release))
 
 
 def _read(folders: Mapping[Key, Path]) -> list[Publication]:
@@ -170,7 +168,7 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
         if folder.name.removeprefix("revision=").isdecimal():
             named = {folder.parents[1].name: folder}
-            named |= {f"{folder.parents[1].name}_{table.name}": table for table in folder.glob(f"{TABLES_OF_FAMILY}/*")}
+            named |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
             for name, path in named.items():
                 if release in ("*", name):
                     found[name, folder.parent.name[7:], int(folder.name[9:])] = path
@@ -190,7 +188,7 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
             held = {(release, period, revision): digest for release, period, revision, digest in keys}
             folders = _folders(public)
             is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
-            if not is_whole or any(stated_digest(folders.get(key, draft)) != held[key] for key in held):
+            if not is_whole or any(PublishedFolder(folders.get(key, draft)).stated_digest != held[key] for key in held):
                 return False
             _add(connection, folders, held.keys(), sealed)
             return True
@@ -222,9 +220,7 @@ def _add(
 def _with_families(releases: set[str], folders: Mapping[Key, Path]) -> set[str]:
     """Some releases, and all tables of their families, which answer for each other."""
     family_of = {
-        name: folder.parents[3].name
-        for (name, _, _), folder in folders.items()
-        if folder.parent.name == TABLES_OF_FAMILY
+        name: folder.parents[3].name for (name, _, _), folder in folders.items() if PublishedFolder(folder).is_table
     }
     families = {family_of[release] for release in releases if release in family_of}
     return releases | {table for table, family in family_of.items() if family in families}

@@ -24,14 +24,14 @@ from dphist_pipeline.answering._catalogue_schemas import (
     RELEASES,
     TABLES,
 )
-from dphist_pipeline.answering.quality_tables import in_other
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
-from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, noise_law
+from dphist_pipeline.estimates.laws import INTERVALS, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
-from dphist_pipeline.estimates.whole_tables import WholeTable, whole_table, with_distances
+from dphist_pipeline.estimates.row_quality import QualityTable
+from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.picture_sums import words_of_ends
-from dphist_pipeline.publishing.published_files import WHOLE
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -137,7 +137,7 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
     law = noise_law(Fraction(scale))
     grid: Callable[[int, Fraction], Sequence[tuple[int, float]]]
     grid = law.linear_reach_grid if table == "dph_linear_widths" else law.half_width_grid
-    once, twice = (grid(draws, level) for level in (LEVEL, LEVEL_OF_TWO))
+    once, twice = (grid(draws, level) for level in (INTERVALS.level, INTERVALS.level_of_two))
     deviations = [law.linear_reach(number) for number, _ in once]
     rows = [
         (scale, number, width, of_two, one)[: len(schema)]
@@ -183,15 +183,15 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping
 
     Args:
         audit: its release, period and revision begin every row.
-        rows: see `read_rows`; their numbers count from 1, in this order.
-        most: what the counts allow by axis, see `published_most`.
+        rows: see `PublishedQuality`; their numbers count from 1, in this order.
+        most: what the counts allow by axis, see `PublishedQuality.most_failed`.
     """
     key = {name: audit[name] for name in KEY}
     variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
     told = [
         {
             **{**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]},
-            "most": most.get(row["axis"]) if in_other(row) else None,
+            "most": most.get(row["axis"]) if QualityTable.is_in_other(row) else None,
         }
         for number, row in enumerate(rows, 1)
     ]
@@ -209,10 +209,13 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
     if np.array_equal(values, unbiased):
         unbiased = values  # which needs no band around it, and half the memory
     cells = published_unbiased(audit, unbiased)
-    if WHOLE not in audit["files"]:
-        return whole_table(domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {}))
-    counts = pq.ParquetFile(folder / WHOLE).read()["whole_count"].to_numpy().reshape(domain.shape)
-    return with_distances(domain, counts, values, cells)
+    file = PublishedFolder(folder).whole
+    if not file.exists():
+        return WholeTable.fit(
+            domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {})
+        )
+    counts = pq.ParquetFile(file).read()["whole_count"].to_numpy().reshape(domain.shape)
+    return WholeTable.published(domain, counts, values, cells)
 
 
 def distance_rows(audit: Audit, whole: WholeTable) -> Any:

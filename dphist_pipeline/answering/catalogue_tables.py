@@ -48,11 +48,11 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_rows,
     width_table,
 )
-from dphist_pipeline.answering.quality_tables import published_most, read_rows
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
-from dphist_pipeline.publishing.published_files import SUMS
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
 
@@ -213,7 +213,11 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     """Adds publications, and their grids and scales of noise, to the tables that describe them."""
     audits = [audit for _, audit in publications]
     known = {grid for (grid,) in connection.execute(f"SELECT DISTINCT grid FROM {places.table('dph_bins')}").fetchall()}
-    sums = [(pq.ParquetFile(folder / SUMS).read(), audit) for folder, audit in publications if SUMS in audit["files"]]
+    sums = [
+        (pq.ParquetFile(sums).read(), audit)
+        for folder, audit in publications
+        if (sums := PublishedFolder(folder).sums).exists()
+    ]
     grouped = [group_rows(audit, rows) for rows, audit in sums]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
     lines = {
@@ -244,8 +248,8 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
 
 
 def _quality(folder: Path, audit: Mapping[str, Any]) -> pa.Table:
-    rows = read_rows(folder)
-    return quality_table(audit, rows, published_most(folder, audit, rows))
+    quality = PublishedQuality(folder, audit)
+    return quality_table(audit, quality.rows, quality.most_failed())
 
 
 def _add_widths(

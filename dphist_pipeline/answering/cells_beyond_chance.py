@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dphist_pipeline.estimates.laws import LEVEL
+from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
@@ -57,12 +57,12 @@ def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
             continue
         cells += domain.cells
         are_independent &= isinstance(unbiased, NoisyCells)
-        above += int((unbiased.values > _widest(unbiased, LEVEL)).sum())
+        above += int((unbiased.values > _widest(unbiased, INTERVALS.level)).sum())
         far += int((unbiased.values > _widest(unbiased, level)).sum())
         allowed += domain.cells * float(1 - level) / 2
     # Far cells by Markov's inequality, which holds however noise is shared; many cells where each has its own.
     enough = max(1, math.ceil(allowed / float(BY_CHANCE)))
-    chance = cells * float(1 - LEVEL) / 2
+    chance = cells * float(1 - INTERVALS.level) / 2
     many = are_independent and len(laws) == 1 and above > 0 and _at_least(above, chance) <= float(BY_CHANCE)
     return CellsAboveZero(cells, above, chance, far >= enough or many)
 

@@ -22,7 +22,7 @@ from dphist_pipeline.languages.texts import ENGLISH
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 SCHEMA_VERSION = "1.0.0"  # of this description
 HISTOGRAM = "histogram.parquet"
@@ -153,8 +153,10 @@ def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:
 def _named(folder: Path, latest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The name of a release with where its cells lie in a publication; of a family, those of its tables."""
     holding = [path.parent for path in (Path(file["path"]) for file in latest["files"]) if path.name == HISTOGRAM]
-    tables = [place.name for place in holding if place.parent.name == TABLES_OF_FAMILY]
-    return [(f"{folder.name}_{name}", f"{TABLES_OF_FAMILY}/{name}/") for name in tables] or [(folder.name, "")]
+    tables = [place for place in holding if PublishedFolder(place).is_table]
+    return [(f"{folder.name}_{place.name}", f"{place.parent.name}/{place.name}/") for place in tables] or [
+        (folder.name, "")
+    ]
 
 
 def _release(

@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
 from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
 from dphist_pipeline.published_columns import VALUE_COLUMNS
-from dphist_pipeline.publishing.axis_labels import columns_beside, reader_values
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.published_files import release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
@@ -93,7 +93,7 @@ class Exported:
         if period is not None:
             period = str(audit_in_force(latest)["period"])
         found = {}
-        for folder, audit in list_publications(public, release):
+        for folder, audit in Catalogue(public).publications(release):
             if period in (None, audit["period"]) and revision in (None, audit["revision"]):
                 found[audit["period"]] = Publication(folder, audit)  # ordered by revision
         if not found and revision is not None:
@@ -101,7 +101,7 @@ class Exported:
         if not found:
             audit_in_force(latest)
         is_part = period is not None or revision is not None
-        folders = () if is_part else sorted(release_folder(latest).glob("period=*"))
+        folders = () if is_part else sorted(PublishedFolder(latest).release.glob("period=*"))
         gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in found)
         return cls(tuple(found.values()), decimals, About.of(public), gone, is_part)
 
@@ -218,14 +218,18 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     closed = publication.audit.get("model") == "local"
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
     for axis, place in zip(axes, places, strict=True):
-        made = reader_values(axis, place, closed)
+        made = ReaderAxis(axis, closed).values(place)
         found |= {name: made[name] for name in _for_readers(axis, axes)}
     return found
 
 
 def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
     """Meanings of the columns for readers, by name; without ends of bins, since spreadsheets know no infinity."""
-    return {name: about for name, (kind, about) in columns_beside(axis, axes).items() if kind in ("label", "order")}
+    return {
+        name: about
+        for name, (kind, about) in ReaderAxis(axis).columns_beside(axes).items()
+        if kind in ("label", "order")
+    }
 
 
 def _numbers(publication: Publication) -> dict[str, Any]:

@@ -43,28 +43,28 @@ class Compared:
         """The comparison as JSON values."""
         return {"periods": list(self.periods), "changes": list(map(dict, self.changes)), "says": self.says}
 
+    @classmethod
+    def of_publication(cls, folder: Path) -> Compared:
+        """Compares a publication with the latest revisions of earlier periods; reads published files alone.
 
-def compare_publication(folder: Path) -> Compared:
-    """Compares a publication with the latest revisions of earlier periods; reads published files alone.
+        Args:
+            folder: of the publication, in the public folder of its store.
 
-    Args:
-        folder: of the publication, in the public folder of its store.
+        Raises:
+            PublishedFilesDamaged: a file of this publication is missing or altered.
+        """
+        audit = read_audit(folder)
+        return _compare(folder.parents[1], audit, lambda: sums_of_publication(folder, audit))
 
-    Raises:
-        PublishedFilesDamaged: a file of this publication is missing or altered.
-    """
-    audit = read_audit(folder)
-    return _compare(folder.parents[1], audit, lambda: sums_of_publication(folder, audit))
+    @classmethod
+    def of_estimate(cls, public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Compared:
+        """As `of_publication`, for what will be published.
 
-
-def compare_estimate(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Compared:
-    """As `compare_publication`, for what will be published.
-
-    Args:
-        public: the store's public folder.
-        made: what the mechanism returned.
-    """
-    return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))
+        Args:
+            public: the store's public folder.
+            made: what the mechanism returned.
+        """
+        return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))
 
 
 def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodSums]) -> Compared:

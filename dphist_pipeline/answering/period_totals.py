@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dphist_pipeline.answering._macro_calls import call_macro
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.estimates.answers import Answer, found_in_row
 
 
@@ -17,7 +17,7 @@ def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:
         public: the store's public folder.
         release: which has publications.
     """
-    publications = [Publication(*one) for one in list_publications(public.resolve(), release)]
+    publications = [Publication(*one) for one in Catalogue(public.resolve()).publications(release)]
     sources = {(one.period, one.revision): one for one in (each.source for each in publications)}
     rows = call_macro(tuple(sources.values()), "dph_box", "*", ("{}",)).to_pylist()
     return {sources[row["period"], row["revision"]].digest: found_in_row(Answer, row) for row in rows}

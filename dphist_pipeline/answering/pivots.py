@@ -36,6 +36,29 @@ class Pivot:
     answers: tuple[Mapping[str, Row], ...]
     totals: Mapping[str, Row]
 
+    @classmethod
+    def of(cls, publication: Publication, rows: Sequence[str], column: str, box: Box) -> Pivot:
+        """Counts by some axes and one more, whose categories or bins become columns.
+
+        Raises:
+            QuestionRefused: no axis is left for the rows, the column is among them, or see `Publication.marginal`.
+        """
+        if isinstance(rows, str) or not rows or column in rows:
+            raise QuestionRefused(column, "a pivot takes a list of axes for its rows, and another axis for its columns")
+        by_row, by_column, both = (_keyed(publication.marginal(by, box)) for by in (rows, [column], [*rows, column]))
+        heads = {key: _head(publication, column, dict(key)) for key in by_column}
+        told = dict(zip(heads, _apart([*heads.values()]), strict=True))
+        answers: dict[Any, dict[str, Row]] = {key: {} for key in by_row}
+        names = {name for key in by_column for name, _ in key}
+        for key, answer in both.items():
+            row = tuple(part for part in key if part[0] not in names)
+            answers[row][told[tuple(part for part in key if part[0] in names)]] = answer
+        for key, answer in by_row.items():
+            answers[key][TOTAL] = answer
+        whole = publication.answer(box)
+        totals = {told[key]: answer for key, answer in by_column.items()} | {TOTAL: vars(whole)}
+        return cls(tuple(map(dict, by_row)), (*told.values(), TOTAL), tuple(answers.values()), totals)
+
     def rows(self) -> list[dict[str, Any]]:
         """One row for each row of the pivot, and one more for the totals of its columns.
 
@@ -54,29 +77,6 @@ class Pivot:
             }
             for key, cells in numbered
         ]
-
-
-def pivot(publication: Publication, rows: Sequence[str], column: str, box: Box) -> Pivot:
-    """Counts by some axes and one more, whose categories or bins become columns.
-
-    Raises:
-        QuestionRefused: no axis is left for the rows, the column is among them, or see `Publication.marginal`.
-    """
-    if isinstance(rows, str) or not rows or column in rows:
-        raise QuestionRefused(column, "a pivot takes a list of axes for its rows, and another axis for its columns")
-    by_row, by_column, both = (_keyed(publication.marginal(by, box)) for by in (rows, [column], [*rows, column]))
-    heads = {key: _head(publication, column, dict(key)) for key in by_column}
-    told = dict(zip(heads, _apart([*heads.values()]), strict=True))
-    answers: dict[Any, dict[str, Row]] = {key: {} for key in by_row}
-    names = {name for key in by_column for name, _ in key}
-    for key, answer in both.items():
-        row = tuple(part for part in key if part[0] not in names)
-        answers[row][told[tuple(part for part in key if part[0] in names)]] = answer
-    for key, answer in by_row.items():
-        answers[key][TOTAL] = answer
-    whole = publication.answer(box)
-    totals = {told[key]: answer for key, answer in by_column.items()} | {TOTAL: vars(whole)}
-    return Pivot(tuple(map(dict, by_row)), (*told.values(), TOTAL), tuple(answers.values()), totals)
 
 
 def _keyed(marginal: pa.Table) -> dict[Any, Row]:

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, draw, main_picture, picture_of_periods, told_as
+from dphist_pipeline.publishing.pictures import Picture, draw
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import limit_of
@@ -94,7 +94,7 @@ def _over_periods(
     release = folder.parents[1]
     audits = [read_audit(release / f"period={row['period']}" / f"revision={row['revision']}") for row in rows]
     strictest = max([audit, *audits], key=lambda one: limit_of(one) or 0)
-    return told_as(picture_of_periods(rows, audit.get("model") == "local"), strictest), _title(audit, "", where)
+    return Picture.of_periods(rows, audit.get("model") == "local").told_as(strictest), _title(audit, "", where)
 
 
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:
@@ -144,7 +144,7 @@ def _picture_of(
         tuple(chosen_cells(domain, box)),
     )
     period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
-    return told_as(main_picture(grid), audit), _title(audit, period, where)
+    return Picture.of_grid(grid).told_as(audit), _title(audit, period, where)
 
 
 def _title(audit: Mapping[str, Any], period: str, where: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import Refused, did_you_mean, first_of
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, release_folder
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import PeriodRule
 
@@ -63,7 +63,7 @@ def audit_in_force(folder: Path) -> dict[str, Any]:
     """
     audit = read_audit(folder)
     if "withdrawn" in audit:
-        raise publication_withdrawn(audit, _periods_not_withdrawn(release_folder(folder.resolve())))
+        raise publication_withdrawn(audit, _periods_not_withdrawn(PublishedFolder(folder.resolve()).release))
     return audit
 
 
@@ -83,7 +83,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
     tables = {f"{name}_{table}": (name, table) for name in releases for table in _tables(public / name)}
     if release in tables:
         whole, table = tables[release]
-        return latest_revision(public, whole, period, family=True) / TABLES_OF_FAMILY / table
+        return PublishedFolder(latest_revision(public, whole, period, family=True)).table(table)
     if not family and release in releases and _tables(public / release):
         raise family_named(release, _tables(public / release))
     if release not in releases:
@@ -100,7 +100,7 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
 
 def is_family(folder: Path) -> bool:
     """Whether a publication is a family of tables."""
-    return (folder / TABLES_OF_FAMILY).is_dir()
+    return PublishedFolder(folder).is_family
 
 
 def _latest(release: Path, period: str) -> Path:
@@ -148,8 +148,8 @@ def _revisions(period: Path) -> list[int]:
 
 def _tables(release: Path) -> list[str]:
     """The tables of a family, in its latest period; none of a release that is none."""
-    folder = _latest(release, max(_periods(release))) / TABLES_OF_FAMILY
-    return _names(folder, "") if folder.is_dir() else []
+    folder = PublishedFolder(_latest(release, max(_periods(release))))
+    return _names(folder.table(""), "") if folder.is_family else []
 
 
 def _names(folder: Path, prefix: str) -> list[str]:

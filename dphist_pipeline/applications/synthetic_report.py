@@ -20,7 +20,7 @@ from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.whole_families import Population
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
 MOST_MARKED = 10
 
@@ -229,7 +229,7 @@ def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Populat
 def _cell(domain: Domain, cell: int) -> str:
     places = np.unravel_index(cell, domain.shape)
     return ", ".join(
-        f"{axis.name} {labels_of(axis)[int(place)]}" for axis, place in zip(domain.axes, places, strict=True)
+        f"{axis.name} {ReaderAxis(axis).labels[int(place)]}" for axis, place in zip(domain.axes, places, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
-from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of, written_end
+from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of
 from dphist_pipeline.publishing.parquet_tables import category_columns
 
 Reals = NDArray[np.float64]
@@ -156,14 +156,12 @@ def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:
         side = "below" if option == "low" else "above"
         if given.get(axis.name) is None:
             raise application_refused(
-                f"axis '{axis.name}' has an open bin {side} {written_end(axis, edge)}: declare where its values end, "
+                f"axis '{axis.name}' has an open bin {side} {axis.written(edge)}: declare where its values end, "
                 f"on the command line by --{option} {axis.name}=VALUE, in Python by {option}={{{axis.name!r}: VALUE}}"
             )
         ends[place] = end_of(axis, given[axis.name], math.nan)
         if not math.isfinite(ends[place]) or not lower[place] < upper[place]:
-            raise application_refused(
-                f"{option}: the end of axis '{axis.name}' must lie {side} {written_end(axis, edge)}"
-            )
+            raise application_refused(f"{option}: the end of axis '{axis.name}' must lie {side} {axis.written(edge)}")
     return lower, upper
 
 
@@ -173,7 +171,7 @@ def _whole_numbers_between(axis: BinnedAxis, lower: Reals, upper: Reals) -> tupl
     first, after = (np.ceil(lower), np.ceil(upper)) if left else (np.floor(lower) + 1, np.floor(upper) + 1)
     if not (first < after).all():
         bin_ = int(np.argmin(first < after))
-        ends = f"{written_end(axis, float(lower[bin_]))} to {written_end(axis, float(upper[bin_]))}"
+        ends = f"{axis.written(float(lower[bin_]))} to {axis.written(float(upper[bin_]))}"
         raise application_refused(f"whole_numbers: the bin of axis '{axis.name}' from {ends} holds no whole number")
     if max(abs(first[0]), abs(after[-1])) > 2**53:
         raise application_refused(f"whole_numbers: axis '{axis.name}' reaches beyond 2^53; leave it out")

@@ -17,7 +17,7 @@ from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
 from dphist_pipeline.estimates.whole_tables import Distance
-from dphist_pipeline.publishing.published_files import POPULATION, TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
 Wholes = NDArray[np.int64]
@@ -51,13 +51,13 @@ class WholeFamily:
             Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
-        if POPULATION not in audit["files"]:
+        if not PublishedFolder(folder).population.exists():
             raise application_refused(
                 f"family '{audit['release']}' was published by an older version, without records; name one of its "
                 "tables"
             )
         domain = finest([domain_of(table["axes"]) for table in audit["tables"].values()])
-        found = pq.ParquetFile(folder / POPULATION).read().combine_chunks()
+        found = pq.ParquetFile(PublishedFolder(folder).population).read().combine_chunks()
         positions = np.stack([_positions(axis, found) for axis in domain.axes])
         return cls(folder, audit, domain, positions, found["rows"].to_numpy())
 
@@ -93,7 +93,7 @@ class WholeFamily:
 
     def table(self, name: str) -> tuple[Domain, pa.Table]:
         """The grid of a table of the family, and its published rows."""
-        rows = pq.ParquetFile(self.folder / TABLES_OF_FAMILY / name / "histogram.parquet").read()
+        rows = pq.ParquetFile(PublishedFolder(self.folder).table(name) / "histogram.parquet").read()
         return domain_of(self.audit["tables"][name]["axes"]), rows
 
     def occupied(self) -> tuple[Wholes, Wholes]:

@@ -8,18 +8,31 @@ rule says yes only where the macro's interval leaves 0 out, too. The script of t
 from __future__ import annotations
 
 import math
-
-SURE = 1.96  # standard deviations of noise and chance that explain a difference, 19 times out of 20
-LEAST = 2.0  # records of chance where nothing is counted: a mean may be above its count
+from dataclasses import dataclass
 
 
-def cautious_half_width(one: float, two: float, noise: tuple[float, float], rows_of_each: int) -> float:
-    """Half the width of the interval of a difference between two counts, by noise and chance, in records.
+@dataclass(frozen=True)
+class ChanceRule:
+    """The rule.
 
-    Args:
-        one: in records; below 0 it counts as 0, as `two` does.
-        noise: half widths of their 95 % intervals.
-        rows_of_each: how many rows of one person may be counted in either.
+    Attributes:
+        sure: standard deviations of noise and chance that explain a difference, 19 times out of 20.
+        least: records of chance where nothing is counted: a mean may be above its count.
     """
-    chance = rows_of_each * (max(0.0, one) + max(0.0, two) + LEAST)
-    return math.sqrt(noise[0] ** 2 + noise[1] ** 2 + SURE**2 * chance)
+
+    sure: float
+    least: float
+
+    def half_width(self, one: float, two: float, noise: tuple[float, float], rows_of_each: int) -> float:
+        """Half the width of the interval of a difference between two counts, by noise and chance, in records.
+
+        Args:
+            one: in records; below 0 it counts as 0, as `two` does.
+            noise: half widths of their 95 % intervals.
+            rows_of_each: how many rows of one person may be counted in either.
+        """
+        chance = rows_of_each * (max(0.0, one) + max(0.0, two) + self.least)
+        return math.sqrt(noise[0] ** 2 + noise[1] ** 2 + self.sure**2 * chance)
+
+
+CHANCE = ChanceRule(sure=1.96, least=2.0)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from numbers import Real
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,9 +165,9 @@ def _condition_of(axis: BinnedAxis, cell: int) -> str:
     """The `--where` condition that selects a cell."""
     low, high = (float(ends[cell]) for ends in axis.bounds)
     if math.isinf(low):
-        return f"{axis.name} < {written_end(axis, high)}"
+        return f"{axis.name} < {axis.written(high)}"
     if math.isinf(high):
-        return f"{axis.name} >= {written_end(axis, low)}"
+        return f"{axis.name} >= {axis.written(low)}"
     return f"{axis.name} in {_written_range(axis, low, high)}"
 
 
@@ -253,7 +253,7 @@ def _positions_of_range(axis: BinnedAxis, low: float, high: float) -> NDArray[np
         )
     for end in (low, high):
         if math.isfinite(end) and end not in axis.edges:
-            raise QuestionRefused(axis.name, f"{written_end(axis, end)} cuts {_cut_cell(axis, end)}")
+            raise QuestionRefused(axis.name, f"{axis.written(end)} cuts {_cut_cell(axis, end)}")
     lower, upper = axis.bounds
     inside: NDArray[np.int64] = np.flatnonzero((lower >= low) & (upper <= high))
     if inside.size == 0:
@@ -266,46 +266,12 @@ def _cut_cell(axis: BinnedAxis, end: float) -> str:
     """The cell that contains an end, in words, and the edges around it."""
     place = int(np.searchsorted(axis.edges, end))
     if place == 0:
-        return f"the cells below the first edge; use {written_end(axis, axis.edges[0])}, or leave that end open"
+        return f"the cells below the first edge; use {axis.written(axis.edges[0])}, or leave that end open"
     if place == len(axis.edges):
-        return f"the cells above the last edge; use {written_end(axis, axis.edges[-1])}, or leave that end open"
+        return f"the cells above the last edge; use {axis.written(axis.edges[-1])}, or leave that end open"
     below, above = axis.edges[place - 1], axis.edges[place]
-    return f"the bin from {written_end(axis, below)} to {written_end(axis, above)}; use one of these edges{ANY_END}"
+    return f"the bin from {axis.written(below)} to {axis.written(above)}; use one of these edges{ANY_END}"
 
 
 def _written_range(axis: BinnedAxis, low: float, high: float) -> str:
-    return f"[{written_end(axis, low)}, {written_end(axis, high)})"
-
-
-def written_end(axis: BinnedAxis, end: float) -> str:
-    """The text of an end of a bin: a date on a calendar axis, else a number.
-
-    Args:
-        end: in axis units, or days since 1970-01-01; may be infinite.
-    """
-    return day_of(end).isoformat() if isinstance(axis, CalendarAxis) and math.isfinite(end) else written(end)
-
-
-def written(number: float) -> str:
-    """The shortest text of a number that reads back as the same double, without a final `.0`."""
-    return repr(number).removesuffix(".0")
-
-
-def check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Refuses two publications that do not count the same people.
-
-    Args:
-        one: audit of the earlier one.
-        other: audit of the later one.
-
-    Raises:
-        QuestionRefused: they are of other accounts or units.
-    """
-    mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
-    if mine != theirs:
-        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
-        raise QuestionRefused(
-            "",
-            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
-            "not count the same people; compare releases of one account",
-        )
+    return f"[{axis.written(low)}, {axis.written(high)})"

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates.laws import LEVEL, NoiseLaw, ReportLaw, Scales, Tail, bound_of_variance, noise_law
+from dphist_pipeline.estimates.laws import LEVEL, NoiseLaw, ReportLaw, Scales, Tail, noise_law
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 
 Reals = NDArray[np.float64]
@@ -130,7 +130,7 @@ class NestedCells:
         most = noisy.largest_weight
         scale = (noisy.scale * Fraction(most)).limit_denominator(1 << 20)
         largest = noisy.variance * math.prod(float(line.variances.max()) for line in noisy.lines)
-        tail = bound_of_variance(largest, Scales.of([noisy.scale]), np.array([most]))
+        tail = Scales.of([noisy.scale]).bound_of_variance(largest, np.array([most]))
         shared = SharedNoise(noisy.variance, tuple(line.number for line in noisy.lines))
         return cls(noisy.estimates(), scale, (shared,), tail, noisy.lines)
 

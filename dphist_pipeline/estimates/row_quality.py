@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates.failed_rows import MISSED
+from dphist_pipeline.estimates._failed_rows import MISSED, most_failed
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
+from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.notes import UNSEEN
 from dphist_pipeline.languages.texts import gettext, marked, ngettext, number_text, translated, whole
 from dphist_pipeline.shown_below import limit_of
@@ -57,15 +58,15 @@ class RowTable:
         """Whether the numbers say something of a table with these axes: all but rows cut by another axis do."""
         return self.statistics[0] != "cut" or self.axes[0] is None or self.axes[0] in axes
 
+    @staticmethod
+    def named(statistic: str, axis: str | None) -> tuple[str, str | None]:
+        """Names the table that a number about rows was bought in; numbers of one table stand together.
 
-def table_of(statistic: str, axis: str | None) -> tuple[str, str | None]:
-    """Names the table that a number about rows was bought in; numbers of one table stand together.
-
-    Args:
-        statistic: what the number counts; see `RowTable`.
-        axis: that it is about; None for all of them.
-    """
-    return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
+        Args:
+            statistic: what the number counts; see `statistics`.
+            axis: that it is about; None for all of them.
+        """
+        return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
 
 
 @dataclass(frozen=True)
@@ -144,81 +145,6 @@ def highest(upper: float, reach: float) -> float:
     return upper if upper > 0 else reach
 
 
-def rows_of(tables: Sequence[RowTable]) -> Iterator[dict[str, Any]]:
-    """The rows of `quality.parquet`: each number with its 95 % interval, not cut off.
-
-    Args:
-        tables: what was bought about rows; rows keep their order.
-    """
-    for table in tables:
-        reach = noise_law(table.scale).half_width_of_sum(1)
-        names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
-        for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
-            yield {
-                **{"statistic": statistic, "axis": axis, "position": position, "category": category},
-                **{"estimate": value, "ci_lower": value - reach, "ci_upper": value + reach},
-                "noise_scale": float(table.scale),
-            }
-
-
-def along(axis: str | None, domain: Domain, counted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Counts by position along an axis, or their total, shape (1,).
-
-    Args:
-        axis: its name; None for the total.
-        counted: its estimated counts, shape of the domain.
-    """
-    others = tuple(number for number, name in enumerate(_names(domain)) if name != axis)
-    return np.atleast_1d(counted.sum(axis=others))
-
-
-def _names(domain: Domain) -> list[str]:
-    return [axis.name for axis in domain.axes]
-
-
-def cuts(rows: Sequence[Row], counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[Cut]]:
-    """What the bound cut: under None of all rows, under an axis by position along it; empty where nothing was bought.
-
-    Args:
-        counted: gives the estimated counts by position along an axis, or for None their total; see `along`.
-    """
-    found: dict[str | None, list[Cut]] = {}
-    known: dict[str | None, NDArray[np.float64]] = {}
-    most = math.inf
-    for row in sorted(rows, key=lambda row: row["axis"] is not None):
-        if row["statistic"] != "cut":
-            continue
-        axis = row["axis"]
-        if axis not in known:
-            known[axis] = counted(axis)
-        inside = known[axis][0 if axis is None else row["position"]]
-        lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else together(row, rows)
-        cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
-        if axis is None:
-            most = cut.possible[1]
-        found.setdefault(axis, []).append(cut)
-    return found
-
-
-def tells(rows: Sequence[Row], count: float) -> bool:
-    """Whether no interval of some rows of a quality table is wider than the count they speak of.
-
-    Args:
-        count: all that they tell the parts of, in rows or units; below 0 there is none.
-    """
-    return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
-
-
-def together(row: Row, rows: Sequence[Row]) -> tuple[float, float]:
-    """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
-
-    Args:
-        row: of a quality table, about an axis.
-    """
-    reach = _reach_together(row, sum(one["axis"] is not None for one in rows))
-    return row["estimate"] - reach, row["estimate"] + reach
-
-
 def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     """Half the width of the interval of a number that misses with `missed` for so many numbers together."""
     return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
@@ -257,51 +183,6 @@ def rest_in_words(
     )
 
 
-def sentences(audit: Row, rows: Sequence[Row], found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
-    """What a reader should know first, a sentence each.
-
-    Args:
-        audit: of a publication that bought a quality table.
-        found: see `cuts`; None stands for all rows.
-    """
-    said, limit = [failed] if (failed := failed_nearly_all(rows)) else [], limit_of(audit) or 0
-    rest = [one] if (one := rest_in_words(found, limit, audit.get("axis_labels"))) else []
-    if None in found:
-        (cut,) = found[None]
-        capped = _most_counted(audit)
-        about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
-        values = {"number": about, "lower": lower, "upper": upper}
-        if cut.about < limit:
-            return [*said, f"{capped} {_few_cut(seen(rows), limit)}", *rest]
-        if not cut.tells:
-            little = gettext(
-                "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the interval "
-                "of the noise is %(width)s rows wide, wider than all rows.",
-                **{**values, "width": whole(round(cut.ci_upper - cut.ci_lower))},
-            )
-            return [*said, f"{capped} {little}"]
-        values |= {"first": str(seen(rows)), "unseen": translated(UNSEEN), "share": cut.share_in_words}
-        said.append(f"{capped} {_cut_in_words(values)}")
-        if points := cut.points:
-            said.append(
-                gettext(
-                    "Because of the rows cut, the share of any group in these first rows may be off by up to "
-                    "%(points)s percentage points (95 %%).",
-                    points=points,
-                )
-            )
-    return [*said, *rest]
-
-
-def shift_of_share(audit: Row, rows: Sequence[Row], points: str) -> str:
-    """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
-    shift = (
-        f"Among the first {seen(rows)} rows of each ({UNSEEN}), the rows cut may move a share of all rows by up to "
-        f"{points} points (95 %), however they lie."
-    )
-    return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
-
-
 def _few_cut(first: int, limit: int) -> str:
     """What is said in place of a number of rows cut that is below the limit of figures."""
     return gettext(
@@ -338,30 +219,6 @@ def _most_counted(audit: Row) -> str:
     )
 
 
-def seen(rows: Sequence[Row]) -> int:
-    """How many rows of each unit a quality table looks at; 1 where it does not count units by their rows."""
-    return int(max((row["position"] for row in rows if row["statistic"] == "units"), default=1))
-
-
-def failures(
-    rows: Sequence[Row], most: Mapping[str | None, float] | None = None, least: int = 0
-) -> tuple[list[Row], str]:
-    """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
-
-    Args:
-        rows: others of the quality table are left out.
-        most: rows that they can be at most; see `failed_rows.most_failed`.
-        least: no smaller number is told of the others; see `shown_below`.
-
-    Returns:
-        Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
-    """
-    told = [row for row in rows if row["statistic"] in ("unparsed", "undeclared")]
-    lines = sum(row["axis"] is not None for row in rows)
-    tops = [(most or {}).get(row["axis"], math.inf) for row in told]
-    return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops, least)
-
-
 def standing_out(
     numbers: Sequence[Row], lines: int, called: str, counted: str, tops: Sequence[float] = (), least: int = 0
 ) -> tuple[list[Row], str]:
@@ -371,8 +228,8 @@ def standing_out(
         lines: how many numbers are told together.
         called: what the sentence calls them.
         counted: what they count.
-        tops: that each of the numbers can be at most, together but with a probability of `failed_rows.MISSED`. A number
-            whose interval lies above it is not shown: noise made it.
+        tops: that each of the numbers can be at most, together but with a probability of `MISSED`. A number whose
+            interval lies above it is not shown: noise made it.
         least: no smaller number is told of the others; see `shown_below`.
 
     Returns:
@@ -400,17 +257,185 @@ def standing_out(
     )
 
 
-def failed_nearly_all(rows: Sequence[Row]) -> str:
-    """A sentence where the ends of the intervals say that nearly no row holds declared values alone; else nothing.
+def _tells(rows: Sequence[Row], count: float) -> bool:
+    """Whether no interval of some rows of a quality table is wider than the count they speak of.
 
     Args:
-        rows: of a quality table; without rows about places, nothing is said.
+        count: all that they tell the parts of, in rows or units; below 0 there is none.
     """
-    places = {row["category"]: row for row in rows if row["statistic"] == "rows"}
-    if not places:
-        return ""
-    declared, *failed = (places[place] for place in PLACES)
-    least = sum(row["ci_lower"] for row in failed)
-    if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
-        return ""
-    return translated(NEARLY_ALL_FAILED)
+    return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
+
+
+@dataclass(frozen=True)
+class QualityTable:
+    """The rows of `quality.parquet`, and what readers are told of them; no row where none were bought.
+
+    Attributes:
+        rows: one for each number, in the order of the file, with its 95 % interval, not cut off.
+    """
+
+    rows: Sequence[Row]
+
+    @classmethod
+    def of(cls, tables: Sequence[RowTable]) -> QualityTable:
+        """What the doors said: each number with its 95 % interval, not cut off.
+
+        Args:
+            tables: what was bought about rows; rows keep their order.
+        """
+        rows = []
+        for table in tables:
+            reach = noise_law(table.scale).half_width_of_sum(1)
+            names = zip(table.statistics, table.axes, table.positions, table.categories, strict=True)
+            for (statistic, axis, position, category), value in zip(names, table.values.tolist(), strict=True):
+                row = {
+                    **{"statistic": statistic, "axis": axis, "position": position, "category": category},
+                    **{"estimate": value, "ci_lower": value - reach, "ci_upper": value + reach},
+                    "noise_scale": float(table.scale),
+                }
+                rows.append(row)
+        return cls(rows)
+
+    @property
+    def seen(self) -> int:
+        """How many rows of each unit the table looks at; 1 where it does not count units by their rows."""
+        return int(max((row["position"] for row in self.rows if row["statistic"] == "units"), default=1))
+
+    def cuts(self, counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[Cut]]:
+        """What the bound cut: under None of all rows, under an axis by position along it; empty without numbers.
+
+        Args:
+            counted: gives the estimated counts by position along an axis, or for None their total, as
+                `Domain.sums_along`.
+        """
+        found: dict[str | None, list[Cut]] = {}
+        known: dict[str | None, NDArray[np.float64]] = {}
+        most = math.inf
+        for row in sorted(self.rows, key=lambda row: row["axis"] is not None):
+            if row["statistic"] != "cut":
+                continue
+            axis = row["axis"]
+            if axis not in known:
+                known[axis] = counted(axis)
+            inside = known[axis][0 if axis is None else row["position"]]
+            lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else self.together(row)
+            cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
+            if axis is None:
+                most = cut.possible[1]
+            found.setdefault(axis, []).append(cut)
+        return found
+
+    def together(self, row: Row) -> tuple[float, float]:
+        """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
+
+        Args:
+            row: one that has an axis; its estimate and the scale of its noise are read.
+        """
+        reach = _reach_together(row, sum(one["axis"] is not None for one in self.rows))
+        return row["estimate"] - reach, row["estimate"] + reach
+
+    def sentences(self, audit: Row, found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
+        """What a reader should know first, a sentence each.
+
+        Args:
+            audit: of a publication that bought a quality table.
+            found: see `QualityTable.cuts`; None stands for all rows.
+        """
+        said, limit = [failed] if (failed := self.failed_nearly_all) else [], limit_of(audit) or 0
+        rest = [one] if (one := rest_in_words(found, limit, audit.get("axis_labels"))) else []
+        if None in found:
+            (cut,) = found[None]
+            capped = _most_counted(audit)
+            about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
+            values = {"number": about, "lower": lower, "upper": upper}
+            if cut.about < limit:
+                return [*said, f"{capped} {_few_cut(self.seen, limit)}", *rest]
+            if not cut.tells:
+                little = gettext(
+                    "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the "
+                    "interval of the noise is %(width)s rows wide, wider than all rows.",
+                    **{**values, "width": whole(round(cut.ci_upper - cut.ci_lower))},
+                )
+                return [*said, f"{capped} {little}"]
+            values |= {"first": str(self.seen), "unseen": translated(UNSEEN), "share": cut.share_in_words}
+            said.append(f"{capped} {_cut_in_words(values)}")
+            if points := cut.points:
+                said.append(
+                    gettext(
+                        "Because of the rows cut, the share of any group in these first rows may be off by up to "
+                        "%(points)s percentage points (95 %%).",
+                        points=points,
+                    )
+                )
+        return [*said, *rest]
+
+    def shift_of_share(self, audit: Row, points: str) -> str:
+        """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
+        shift = (
+            f"Among the first {self.seen} rows of each ({UNSEEN}), the rows cut may move a share of all rows by up to "
+            f"{points} points (95 %), however they lie."
+        )
+        return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
+
+    def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
+        """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
+
+        Args:
+            most: rows that they can be at most; see `most_failed`.
+            least: no smaller number is told of the others; see `shown_below`.
+
+        Returns:
+            Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
+        """
+        told = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
+        lines = sum(row["axis"] is not None for row in self.rows)
+        tops = [(most or {}).get(row["axis"], math.inf) for row in told]
+        return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops, least)
+
+    def numbers(
+        self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0
+    ) -> tuple[list[Row], str] | None:
+        """As `standing_out`, for the numbers of units or rows; None where an interval is wider than their sum.
+
+        Args:
+            statistic: `units` or `rows`.
+            called: what the sentence on the others calls them.
+            most: rows that have failed at most; see `most_failed`.
+            least: no smaller number is told of the others; see `shown_below`.
+        """
+        rows = [row for row in self.rows if row["statistic"] == statistic]
+        if not _tells(rows, sum(row["estimate"] for row in rows)):
+            return None
+        tops = [most.get(None, math.inf) if self.is_in_other(row) else math.inf for row in rows]
+        return standing_out(rows, len(rows), called, statistic, tops, least)
+
+    @staticmethod
+    def is_in_other(row: Row) -> bool:
+        """Whether a number counts rows that `other` of the counts bounds: see `most_failed`."""
+        return row["statistic"] in FAILURES or (row["statistic"], row["category"]) == ("rows", "other")
+
+    def most_failed(
+        self, has_other: Mapping[str, bool], tables: Iterable[tuple[Domain, Unbiased | None]], bound: int | None
+    ) -> dict[str | None, float]:
+        """The rows that can have failed on an axis at most, and under None those in `other` of any axis; in rows.
+
+        All hold together, but with a probability of `MISSED`. An axis that nothing bounds is not named.
+
+        Args:
+            has_other: by axis of the spec, whether rows that fail on it are counted under `other`, or dropped.
+            tables: that are published; the first one that has an axis tells of it.
+            bound: the most rows of a unit that count; None where every row is a unit.
+        """
+        return most_failed(self.rows, has_other, tables, bound, self.seen)
+
+    @property
+    def failed_nearly_all(self) -> str:
+        """A sentence where the ends of the intervals say that nearly no row holds declared values alone."""
+        places = {row["category"]: row for row in self.rows if row["statistic"] == "rows"}
+        if not places:
+            return ""
+        declared, *failed = (places[place] for place in PLACES)
+        least = sum(row["ci_lower"] for row in failed)
+        if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
+            return ""
+        return translated(NEARLY_ALL_FAILED)

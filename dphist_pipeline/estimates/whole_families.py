@@ -29,7 +29,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import exact_sum
-from dphist_pipeline.estimates.whole_tables import whole_table
+from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.solvers.tables.shrunk_interactions import lean_on_margins
 from dphist_pipeline.solvers.whole_counts.firm_sums import firm_parts
 
@@ -428,7 +428,7 @@ def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places
 
 def _of_table(domain: Domain, made: Estimate) -> tuple[Places, Wholes]:
     """The whole cells of a table that has all axes, as records and rows."""
-    counts = whole_table(made.domain, made.values, made.unbiased).counts
+    counts = WholeTable.fit(made.domain, made.values, made.unbiased).counts
     cells, names = np.nonzero(counts), [axis.name for axis in made.domain.axes]
     places = np.stack([cells[names.index(axis.name)] for axis in domain.axes], axis=1).astype(np.int32)
     return places, counts[cells]

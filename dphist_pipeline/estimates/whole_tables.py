@@ -85,47 +85,54 @@ class WholeTable:
     counts: NDArray[np.int64]
     distances: tuple[Distance, ...]
 
+    @classmethod
+    def fit(
+        cls,
+        domain: Domain,
+        values: Reals,
+        unbiased: Unbiased | None,
+        sums: NoisySums | None = None,
+        way: int = Way.SHIFTS,
+    ) -> WholeTable:
+        """Non-negative whole counts near the published estimates, with sums near the unbiased ones.
 
-def whole_table(
-    domain: Domain, values: Reals, unbiased: Unbiased | None, sums: NoisySums | None = None, way: int = Way.SHIFTS
-) -> WholeTable:
-    """Non-negative whole counts near the published estimates, with sums near the unbiased ones.
+        Args:
+            values: published estimates, shape of the domain.
+            unbiased: unbiased estimates of the cells; without them, sums are those of `values`.
+            sums: noisy sums of groups of cells; the total is taken from them if its variance is smaller.
+            way: a `Way`, or its number; without the law of the noise, no cell is sure.
 
-    Args:
-        values: published estimates, shape of the domain.
-        unbiased: unbiased estimates of the cells; without them, sums are those of `values`.
-        sums: noisy sums of groups of cells; the total is taken from them if its variance is smaller.
-        way: a `Way`, or its number; without the law of the noise, no cell is sure.
+        Returns:
+            Sums of whole counts along the axes in their order, and along groups, are within 1 of the fitted ones.
+            O(cells · pairs of axes) for each of a few passes.
+        """
+        basis = values if unbiased is None else unbiased.values
+        widths = _Widths(unbiased, domain.shape)
+        levels = [groupings(axis) for axis in domain.axes]
+        every, total = tuple(range(values.ndim)), _total(basis, widths, sums)
+        near = values if values is basis else np.clip(values, *_ends(basis, widths.of(every)))
+        deviation = math.sqrt(widths.variance(every))
+        summed = near if way == Way.OWN_SUMS else basis
+        if way == Way.OWN_SUMS:
+            total = np.maximum(np.clip(near.sum(keepdims=True).ravel(), *_ends(basis.sum(), widths.of(()))), 0.0)
+        if way != Way.SHIFTS and math.isfinite(deviation):
+            fitted = _beside_sure_cells(near, summed, levels, total, deviation)
+        else:
+            fitted = _fitted(near, summed, levels, total)
+        counts = round_nested(fitted, levels)
+        return cls(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 
-    Returns:
-        Sums of whole counts along the axes in their order, and along groups, are within 1 of the fitted ones.
-        O(cells · pairs of axes) for each of a few passes.
-    """
-    basis = values if unbiased is None else unbiased.values
-    widths = _Widths(unbiased, domain.shape)
-    levels = [groupings(axis) for axis in domain.axes]
-    every, total = tuple(range(values.ndim)), _total(basis, widths, sums)
-    near = values if values is basis else np.clip(values, *_ends(basis, widths.of(every)))
-    deviation = math.sqrt(widths.variance(every))
-    summed = near if way == Way.OWN_SUMS else basis
-    if way == Way.OWN_SUMS:
-        total = np.maximum(np.clip(near.sum(keepdims=True).ravel(), *_ends(basis.sum(), widths.of(()))), 0.0)
-    if way != Way.SHIFTS and math.isfinite(deviation):
-        fitted = _beside_sure_cells(near, summed, levels, total, deviation)
-    else:
-        fitted = _fitted(near, summed, levels, total)
-    counts = round_nested(fitted, levels)
-    return WholeTable(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
+    @classmethod
+    def published(
+        cls, domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None
+    ) -> WholeTable:
+        """Whole counts that were published, with their distances from the estimates.
 
-
-def with_distances(domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None) -> WholeTable:
-    """Whole counts that were published, with their distances from the estimates.
-
-    Args:
-        counts, values: whole counts and estimates, shape of the domain.
-    """
-    basis = values if unbiased is None else unbiased.values
-    return WholeTable(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
+        Args:
+            counts, values: whole counts and estimates, shape of the domain.
+        """
+        basis = values if unbiased is None else unbiased.values
+        return cls(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
 
 
 def groupings(axis: Axis) -> list[Labels]:

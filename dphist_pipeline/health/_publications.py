@@ -7,7 +7,7 @@ from importlib.metadata import version
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok
 from dphist_pipeline.publishing.public_files import refuse_links
-from dphist_pipeline.publishing.published_pages import page_version
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.releasing.vouching import vouched_audit
 
@@ -35,7 +35,7 @@ def publications(seen: Examined) -> Finding:
             refuse_links(seen.store.public, folder)
             audit = vouched_audit(folder, charge, recorded, seen.ledger)
             read += 1
-            others += page_version(folder, audit) != version("dphist-pipeline")
+            others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:
             damaged.append(str(key.public_place))
             problem = problem or str(error)

@@ -32,7 +32,7 @@ from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
-from dphist_pipeline.publishing.statements import noted, statement_of
+from dphist_pipeline.publishing.statements import Statement, noted
 from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.verifying import unrecorded
@@ -264,7 +264,7 @@ def _group(gid: int) -> str:
 
 
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
-    statements = [statement_of(ledger, account.name) for account in ledger.accounts()]
+    statements = [Statement.of(ledger, account.name) for account in ledger.accounts()]
     return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
 
 
@@ -274,9 +274,9 @@ def _withdrawn(ledger: Ledger) -> list[Key]:
 
 def _says_nothing(store: Store, key: Key) -> bool:
     """Whether a withdrawn publication lacks its mark: the user who withdrew it may not write it, or was killed."""
-    from dphist_pipeline.publishing.published_files import is_marked
+    from dphist_pipeline.publishing.published_files import PublishedFolder
 
-    return store.published(key).exists() and not is_marked(store.published(key))
+    return store.published(key).exists() and not PublishedFolder(store.published(key)).is_marked_withdrawn()
 
 
 def _age(seen: Examined, charge: Charge) -> timedelta:

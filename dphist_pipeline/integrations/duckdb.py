@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.sql_files import identifier
@@ -49,7 +49,7 @@ def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: s
         PublishedFilesDamaged: a published file is missing or altered.
     """
     public = Path(folder) / "public"
-    found = list_publications(public if public.is_dir() else Path(folder))
+    found = Catalogue(public if public.is_dir() else Path(folder)).publications()
     if not found:
         raise nothing_to_install(Path(folder))
     connection.execute("BEGIN TRANSACTION")

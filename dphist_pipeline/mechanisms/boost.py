@@ -23,7 +23,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import tail_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism, Setting
 
@@ -65,7 +65,7 @@ class Boost(Mechanism):
         variances = [level.variance for level in sums]
         cells = consistent_cells(tree, [level.values for level in sums], variances)
         parts = covariance(tree, variances)
-        tail = tail_of_sum(sums[0].scale, weights_in_a_cell(tree.volumes, parts, variances[0]))
+        tail = noise_law(sums[0].scale).tail_of_sum(weights_in_a_cell(tree.volumes, parts, variances[0]))
         unbiased = NestedCells(cells, sums[0].scale, tuple(map(SharedNoise, parts, tree.widths)), tail)
         return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 

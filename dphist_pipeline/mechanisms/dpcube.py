@@ -35,9 +35,9 @@ from pydantic_core import PydanticCustomError
 
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
-from dphist_pipeline.estimates import laws as noise_law
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisySums
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
@@ -132,7 +132,7 @@ class DPCube(Mechanism):
         """Phase I: noisy cells. Phase II: boxes by a kd-tree, and their noisy sums."""
         structure, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(structure)
-        box_variance = noise_law.variance(sums.scale(counts.sensitivity))
+        box_variance = noise_law(sums.scale(counts.sensitivity)).variance
         found = self._boxes(noisy, box_variance)
         boxed = counts.noisy_sums(found.boxes, sums)
         spread = _even if self.estimation == "uniform" else _least_squares

@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import tail_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
 
@@ -80,7 +80,7 @@ class Multiscale(Mechanism):
         levels = counts.noisy_tree(tree.nodes, budget)
         sums, variances = [level.values for level in levels], [level.variance for level in levels]
         parts = covariance(tree, variances)
-        tail = tail_of_sum(levels[0].scale, weights_in_a_cell(tree.volumes, parts, variances[0]))
+        tail = noise_law(levels[0].scale).tail_of_sum(weights_in_a_cell(tree.volumes, parts, variances[0]))
         shared = tuple(map(SharedNoise, parts, tree.widths))
         unbiased = NestedCells(consistent_cells(tree, sums, variances), levels[0].scale, shared, tail)
         means = split_means(tree, sums, [float(level.scale) for level in levels])

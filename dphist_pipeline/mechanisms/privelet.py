@@ -26,7 +26,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import Tail, bound_of_sum, tail_of_sum
+from dphist_pipeline.estimates.laws import Tail, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts, SharedNoise
 from dphist_pipeline.mechanisms import Mechanism
 
@@ -90,8 +90,9 @@ def _tail_in_a_cell(wavelet: NoisyContrasts) -> Tail | None:
         line = Counter([1 / (1 << level) for level in (_halvings(size), *range(_halvings(size), 0, -1))])
         weights = _products(weights, line)
     drawn: Sequence[tuple[float, int]] = list(weights.items())
-    tail = tail_of_sum(wavelet.scale, drawn)
-    return bound_of_sum(wavelet.scale, drawn) if tail is None and len(wavelet.shape) > 1 else tail
+    law = noise_law(wavelet.scale)
+    tail = law.tail_of_sum(drawn)
+    return law.bound_of_sum(drawn) if tail is None and len(wavelet.shape) > 1 else tail
 
 
 def _products(one: Counter[float], other: Counter[float]) -> Counter[float]:

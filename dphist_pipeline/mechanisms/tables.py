@@ -31,7 +31,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.laws import Scales, bound_of_variance, bound_of_weights, variance
+from dphist_pipeline.estimates.laws import Scales, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
 from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw, estimate_crossed_tables
@@ -162,7 +162,7 @@ def _estimates(
     scales: Mapping[Axes, Fraction],
     charges: tuple[tuple[str, Fraction], ...],
 ) -> FamilyEstimate:
-    law = law_of(family, {axes: variance(scale) for axes, scale in scales.items()})
+    law = law_of(family, {axes: noise_law(scale).variance for axes, scale in scales.items()})
     tables = [frozenset(table) for table in family.tables]
     if isinstance(law, CrossedLaw):
         fitted = estimate_crossed_tables(law, noisy, tables)
@@ -191,9 +191,9 @@ def _with_law(law: Known, drawn: Scales, table: Axes, values: NDArray[np.float64
     largest = law.largest_weights(table)
     scale = Fraction(float((drawn.scale * largest).max())).limit_denominator(1 << 20)
     if isinstance(law, CrossedLaw):
-        tail = bound_of_variance(sum(law.covariance(table).values()), drawn, law.weights_in_cell(table))
+        tail = drawn.bound_of_variance(sum(law.covariance(table).values()), law.weights_in_cell(table))
     elif isinstance(law, LevelLaw):
-        tail = bound_of_variance(float(law.variances_of_cells(table).max()), drawn, largest)
+        tail = drawn.bound_of_variance(float(law.variances_of_cells(table).max()), largest)
     else:
-        tail = bound_of_weights(drawn, *law.draws_in_cell(table))
+        tail = drawn.bound_of_weights(*law.draws_in_cell(table))
     return NestedCells(values, scale, shared, tail)

@@ -38,7 +38,7 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import Scales, bound_of_variance
+from dphist_pipeline.estimates.laws import Scales
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, SharedNoise
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism, Setting
 
@@ -166,7 +166,7 @@ def _from_trees(trees: line_trees.TreeProduct, counts: PrivateCounts, budget: Bu
     shared = tuple(map(SharedNoise, trees.covariance(variances), trees.widths))
     drawn, weights = Scales.of([level.scale for level in levels]), np.array(trees.largest_weights())
     scale = Fraction(float((drawn.scale * weights).max())).limit_denominator(1 << 20)
-    tail = bound_of_variance(math.fsum(part.coefficient for part in shared), drawn, weights)
+    tail = drawn.bound_of_variance(math.fsum(part.coefficient for part in shared), weights)
     return NestedCells(values, scale, shared, tail)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import latest_revision
-from dphist_pipeline.answering.quality_tables import published_cuts, read_quality
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import Cut
@@ -139,16 +139,16 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
     for name in releases:
         try:
             folder = latest_revision(public, name, None, family=True)
-            audit, rows = read_quality(folder)
+            quality = PublishedQuality.read(folder)
         except Refused:  # there is none, it was withdrawn, or it has no quality table
             continue
-        held = [row for row in rows if row["statistic"] == "units"]
+        held = [row for row in quality.rows if row["statistic"] == "units"]
         if held:
-            basis = f"the quality table of {name}, period {audit['period']}"
+            basis = f"the quality table of {name}, period {quality.audit['period']}"
             variance = noise_law(Fraction(held[0]["noise_scale"])).variance
-            (cut,) = published_cuts(folder, audit, rows)[None]
+            (cut,) = quality.cuts()[None]
             units = np.array([row["estimate"] for row in held])
-            return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(audit["max_rows_per_unit"])))
+            return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(quality.audit["max_rows_per_unit"])))
     return None
 
 

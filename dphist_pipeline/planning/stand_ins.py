@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
@@ -200,9 +200,8 @@ def _latest_publications(public: Path) -> Iterator[tuple[str, Path]]:
             folder = latest_revision(public, name, None, family=True)
         except Refused:
             continue
-        tables = folder / TABLES_OF_FAMILY
-        if tables.is_dir():
-            yield from ((f"{name}_{table.name}", table) for table in sorted(tables.iterdir()))
+        if PublishedFolder(folder).is_family:
+            yield from ((f"{name}_{table.name}", table) for table in PublishedFolder(folder).tables)
         else:
             yield name, folder
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.languages.texts import gettext, pgettext
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 WEEK = 7  # days
 NOBODY = About()
@@ -146,13 +146,11 @@ def _month(day: date) -> str:
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
     """How a total stands to the one of the period before: noise and chance of both are allowed for."""
-    told = told_number(vars(total))
+    told = ToldNumber.of(vars(total))
     if before is None or before.total is None or before.lower is None or before.upper is None or math.isnan(told.lower):
         return ""
     noise = ((before.upper - before.lower) / 2, (told.upper - told.lower) / 2)
     difference = told.value - before.total
-    if abs(difference) <= cautious_half_width(
-        before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)
-    ):
+    if abs(difference) <= CHANCE.half_width(before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)):
         return "alike"
     return "more" if difference > 0 else "fewer"

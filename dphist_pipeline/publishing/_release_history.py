@@ -17,17 +17,17 @@ from typing import Any
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.languages.texts import gettext, pgettext
+from dphist_pipeline.publishing._published_estimate import published_estimate
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.manifest import place_of
-from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
+    PublishedFolder,
     read_audit,
-    stated_digest,
 )
 from dphist_pipeline.publishing.published_pages import CARD
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import limit_of, words_for
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±
@@ -51,7 +51,7 @@ class Told:
         withdrawn_for: why it was withdrawn.
         damaged: its files are not those that were published.
         page: whether it has a card.
-        total: of all cells, as `told_number` tells it; None if nothing tells, or words stand in its place.
+        total: of all cells, as `ToldNumber` tells it; None if nothing tells, or words stand in its place.
         lower: lower end of its 95 % interval; None without one.
         upper: upper end.
         decimals: that its noise justifies.
@@ -146,7 +146,7 @@ def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
     found = []
     for folder in revisions(release):
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
-        before, digest = known.get((period, revision)), stated_digest(folder)
+        before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
         found.append(before if before is not None and is_same else _told(folder, period, revision, digest))
     return sorted(found, key=lambda told: (told.period, told.revision), reverse=True)
@@ -180,7 +180,7 @@ def _standing(period: Path) -> Told | None:
     """The latest revision of a period that stands."""
     made = [folder for folder in revisions(period.parent) if folder.parent == period]
     for folder in sorted(made, key=_revision, reverse=True):
-        told = _told(folder, _period(folder), _revision(folder), stated_digest(folder))
+        told = _told(folder, _period(folder), _revision(folder), PublishedFolder(folder).stated_digest)
         if told.stands:
             return told
     return None
@@ -250,7 +250,7 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
         if "tables" in audit:
             place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
             folder, audit = place, read_audit(place)
-        told = told_number(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
+        told = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
         ends = (told.lower, told.upper) if told.has_ends else (math.nan, math.nan)
         below = told.limit is not None and told.value < told.limit
         # A page that shows no figure holds none in what it says to the next run either.

@@ -7,6 +7,7 @@ The texts are made twice, in Python for files and in SQL for views, and are the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
-from dphist_pipeline.estimates.chosen_cells import OTHER, written_end
+from dphist_pipeline.estimates.chosen_cells import OTHER
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.sql_files import identifier, literal
@@ -22,105 +23,115 @@ from dphist_pipeline.sql_files import identifier, literal
 OTHER_BESIDE_ONE = "other (none of the declared)"
 
 
-def reader_columns(axis: Axis) -> dict[str, tuple[str, str]]:
-    """The columns of an axis for readers: kind (`label`, `from`, `to` or `order`) and meaning, by name.
+@dataclass(frozen=True)
+class ReaderAxis:
+    """An axis as readers see it.
 
-    Args:
-        axis: as declared; numeric axes alone have ends of numbers.
-    """
-    named = f"`{other_of(axis)}` for other"
-    found = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
-    if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
-        found |= {
-            f"{axis.name}_from": ("from", f"{axis.name}: lower end of the bin; -infinity if open, null for other"),
-            f"{axis.name}_to": ("to", f"{axis.name}: upper end of the bin; infinity if open, null for other"),
-        }
-    return found | {f"{axis.name}_order": ("order", f"{axis.name}: place in declared order, from 0; other is last")}
-
-
-def columns_beside(axis: Axis, axes: Iterable[Axis]) -> dict[str, tuple[str, str]]:
-    """The columns of an axis for readers whose names no other axis has; see `reader_columns`.
-
-    Args:
-        axes: all that are published beside it; it may be among them, or have other forms there under its name.
-    """
-    taken = {name for other in axes if other.name != axis.name for name in axis_columns(other)}
-    return {name: column for name, column in reader_columns(axis).items() if name not in taken}
-
-
-def other_of(axis: Axis) -> str:
-    """What the cell for everything else is called: `other`, unless a declared category has that name."""
-    taken = () if isinstance(axis, BinnedAxis) else (*axis.values, *axis.labels)
-    return OTHER_BESIDE_ONE if OTHER in taken else OTHER
-
-
-def labels_of(axis: Axis, closed: bool = False) -> list[str]:
-    """The label of every position along an axis, in declared order; where two are alike, the categories lead them.
-
-    Args:
+    Attributes:
+        axis: as declared.
         closed: whether both ends of the last bin belong to it, as in local collections.
     """
-    if isinstance(axis, BinnedAxis):
-        ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
-        return [range_in_words(axis, lower, upper, closed)[0] for lower, upper in ends]
-    labels = axis.labels or axis.values
-    named = [label or value for label, value in zip(labels, axis.values, strict=True)]
-    if not _tells_apart(axis):
-        named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
-    return named + [other_of(axis)] * axis.other
+
+    axis: Axis
+    closed: bool = False
+
+    @property
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """The columns for readers: kind (`label`, `from`, `to` or `order`) and meaning, by name.
+
+        Numeric axes alone have ends of numbers.
+        """
+        axis = self.axis
+        named = f"`{self.other}` for other"
+        found = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
+        if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
+            found |= {
+                f"{axis.name}_from": ("from", f"{axis.name}: lower end of the bin; -infinity if open, null for other"),
+                f"{axis.name}_to": ("to", f"{axis.name}: upper end of the bin; infinity if open, null for other"),
+            }
+        return found | {f"{axis.name}_order": ("order", f"{axis.name}: place in declared order, from 0; other is last")}
+
+    def columns_beside(self, axes: Iterable[Axis]) -> dict[str, tuple[str, str]]:
+        """The columns for readers whose names no other axis has; see `columns`.
+
+        Args:
+            axes: all that are published beside it; it may be among them, or have other forms there under its name.
+        """
+        taken = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
+        return {name: column for name, column in self.columns.items() if name not in taken}
+
+    @property
+    def other(self) -> str:
+        """What the cell for everything else is called: `other`, unless a declared category has that name."""
+        taken = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
+        return OTHER_BESIDE_ONE if OTHER in taken else OTHER
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of every position along it, in declared order; where two are alike, the categories lead them."""
+        axis = self.axis
+        if isinstance(axis, BinnedAxis):
+            ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
+            return [range_in_words(axis, lower, upper, self.closed)[0] for lower, upper in ends]
+        labels = axis.labels or axis.values
+        named = [label or value for label, value in zip(labels, axis.values, strict=True)]
+        if not _tells_apart(axis):
+            named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
+        return named + [self.other] * axis.other
+
+    def values(self, place: NDArray[np.intp]) -> Mapping[str, Any]:
+        """The columns of some cells, as Arrow arrays.
+
+        Args:
+            place: the position along it of each cell.
+        """
+        labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(self.labels))
+        made: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
+        if isinstance(self.axis, BinnedAxis):
+            ends = dict(zip(("from", "to"), self.axis.bounds, strict=True))
+            made |= {kind: pa.array(along[place], mask=np.isnan(along[place])) for kind, along in ends.items()}
+        return {name: made[kind] for name, (kind, _) in self.columns.items()}
+
+    def label_sql(self, table: str = "t") -> str:
+        """SQL for the label of a cell from the published columns.
+
+        Args:
+            table: alias of the table that has the columns.
+        """
+        axis = self.axis
+        other, name = literal(self.other), axis.name
+        if not isinstance(axis, BinnedAxis):
+            value, label = f"{table}.{identifier(name)}", f"{table}.{identifier(f'{name}_label')}"
+            if not axis.labels:
+                return f"coalesce({value}, {other})"
+            label = label if _tells_apart(axis) else f"{value} || ' ' || {label}"
+            return f"coalesce({label}, {value}, {other})"
+        lower, upper = (f"{table}.{identifier(f'{name}_{end}')}" for end in ("lower", "upper"))
+        if isinstance(axis, CalendarAxis):
+            return f"CASE WHEN {lower} IS NULL THEN {other} ELSE {_days_sql(lower, upper)} END"
+        low, high = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in (lower, upper))
+        left = axis.closed == "left"
+        below, above = (
+            (f"'below ' || {high}", f"{low} || ' or more'") if left else (f"{high} || ' or less'", f"'above ' || {low}")
+        )
+        inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
+        if axis.whole:
+            inside = _whole_sql(lower, upper, left)
+        last = (
+            f" WHEN {high} = {literal(axis.written(axis.edges[-1]))} THEN {low} || ' to ' || {high}"
+            if self.closed
+            else ""
+        )
+        return (
+            f"CASE WHEN {lower} IS NULL AND {upper} IS NULL THEN {other} WHEN {lower} IS NULL THEN {below} "
+            f"WHEN {upper} IS NULL THEN {above}{last} ELSE {inside} END"
+        )
 
 
 def _tells_apart(axis: CategoricalAxis) -> bool:
     """Whether no two categories have the same label, the category itself where it has none."""
     told = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
     return len(told) == len(axis.values)
-
-
-def reader_values(axis: Axis, place: NDArray[np.intp], closed: bool = False) -> Mapping[str, Any]:
-    """The columns of `reader_columns` of some cells, as Arrow arrays.
-
-    Args:
-        place: the position along it of each cell.
-    """
-    labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(labels_of(axis, closed)))
-    made: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
-    if isinstance(axis, BinnedAxis):
-        ends = dict(zip(("from", "to"), axis.bounds, strict=True))
-        made |= {kind: pa.array(along[place], mask=np.isnan(along[place])) for kind, along in ends.items()}
-    return {name: made[kind] for name, (kind, _) in reader_columns(axis).items()}
-
-
-def label_sql(axis: Axis, closed: bool = False, table: str = "t") -> str:
-    """SQL for the label of a cell from the published columns of its axis.
-
-    Args:
-        table: alias of the table that has the columns.
-    """
-    other, name = literal(other_of(axis)), axis.name
-    if not isinstance(axis, BinnedAxis):
-        value, label = f"{table}.{identifier(name)}", f"{table}.{identifier(f'{name}_label')}"
-        if not axis.labels:
-            return f"coalesce({value}, {other})"
-        label = label if _tells_apart(axis) else f"{value} || ' ' || {label}"
-        return f"coalesce({label}, {value}, {other})"
-    lower, upper = (f"{table}.{identifier(f'{name}_{end}')}" for end in ("lower", "upper"))
-    if isinstance(axis, CalendarAxis):
-        return f"CASE WHEN {lower} IS NULL THEN {other} ELSE {_days_sql(lower, upper)} END"
-    low, high = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in (lower, upper))
-    left = axis.closed == "left"
-    below, above = (
-        (f"'below ' || {high}", f"{low} || ' or more'") if left else (f"{high} || ' or less'", f"'above ' || {low}")
-    )
-    inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
-    if axis.whole:
-        inside = _whole_sql(lower, upper, left)
-    last = (
-        f" WHEN {high} = {literal(written_end(axis, axis.edges[-1]))} THEN {low} || ' to ' || {high}" if closed else ""
-    )
-    return (
-        f"CASE WHEN {lower} IS NULL AND {upper} IS NULL THEN {other} WHEN {lower} IS NULL THEN {below} "
-        f"WHEN {upper} IS NULL THEN {above}{last} ELSE {inside} END"
-    )
 
 
 def _whole_sql(lower: str, upper: str, left: bool) -> str:

@@ -33,7 +33,7 @@ from dphist_pipeline.publishing.manifest import (
 )
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
 from dphist_pipeline.publishing.public_files import AUDIT, derived_files, expected_digests, files_of, keep, publications
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, digest_of, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, digest_of, read_audit
 
 MOST_NAMED = 5
 TRIES = 5
@@ -291,7 +291,10 @@ def plan(
 def _waits(folder: Path, catalogued: frozenset[str]) -> bool:
     """Whether the catalogue does not have a publication yet that it will have."""
     tables = sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))
-    return bool(stated_digest(folder)) and not {stated_digest(table) for table in tables or [folder]} <= catalogued
+    return (
+        bool(PublishedFolder(folder).stated_digest)
+        and not {PublishedFolder(table).stated_digest for table in tables or [folder]} <= catalogued
+    )
 
 
 def _is_there(public: Path, folder: Path, manifest: Manifest) -> bool:

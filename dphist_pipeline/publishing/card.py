@@ -21,12 +21,11 @@ import numpy as np
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
+from dphist_pipeline.estimates.row_quality import Cut, QualityTable
 from dphist_pipeline.languages.texts import (
     gettext,
     in_language,
@@ -38,7 +37,7 @@ from dphist_pipeline.languages.texts import (
 )
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing._comparison_words import comparison_facts
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
     likelihood_ratio,
@@ -49,12 +48,12 @@ from dphist_pipeline.publishing.formatting import (
 )
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
-from dphist_pipeline.publishing.pictures import all_pictures, told_as
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2
 LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)
@@ -78,7 +77,7 @@ def release_card(
         rendered: when and by which version the card was rendered anew; empty for the first one.
         around: the publisher, and the period before.
     """
-    rows = list(rows_of(estimate.quality)) if rows is None else rows
+    rows = QualityTable.of(estimate.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
         return _page(estimate, audit, rows, rendered, around)
 
@@ -86,7 +85,7 @@ def release_card(
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     shown = domain.called(audit.get("axis_labels"))
-    pictures = [told_as(one, audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
+    pictures = [one.told_as(audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
@@ -135,7 +134,7 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
     if limit is not None and total is not None and before is not None and before.total is not None:
         # Nothing is compared with a figure that is not shown.
         around = replace(
-            around, is_alike=around.is_alike and min(told_number(vars(total)).value, before.total) >= limit
+            around, is_alike=around.is_alike and min(ToldNumber.of(vars(total)).value, before.total) >= limit
         )
     return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
@@ -218,7 +217,7 @@ def example_box(domain: Domain) -> str:
     asked = []
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
-            middle = written_end(axis, axis.edges[axis.bins // 2])
+            middle = axis.written(axis.edges[axis.bins // 2])
             asked.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
         else:
             asked.append(literal(axis.values[0]))
@@ -265,7 +264,7 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
         total: the answer for all cells.
         limit: a figure below it is told as words, without its interval.
     """
-    told = told_number(vars(total))
+    told = ToldNumber.of(vars(total))
     if limit is not None and told.value < limit:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
         ends = not_shown if told.lower <= 0 else None
@@ -307,9 +306,10 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
 
     def counted(axis: str | None) -> Reals:
         made = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
-        return along(axis, made.domain, made.values if made.unbiased is None else made.unbiased.values)
+        return made.domain.sums_along(axis, made.values if made.unbiased is None else made.unbiased.values)
 
-    found = cuts(rows, counted)
+    table = QualityTable(rows)
+    found = table.cuts(counted)
     words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
     told = [
         {
@@ -320,14 +320,14 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         for axis, made in found.items()
         if axis is not None and (shown := [cut for cut in made if cut.stands_out])
     ]
-    return {"says": sentences(audit, rows, found), "tables": told, "cut": None in found, "seen": seen(rows)}
+    return {"says": table.sentences(audit, found), "tables": told, "cut": None in found, "seen": table.seen}
 
 
 def _bins_in_words(axis: Axis) -> dict[str, str]:
     """What each bin is called in the language of the page, by the English words that a quality table has."""
     with in_language(""):
-        english = labels_of(axis)
-    return dict(zip(english, labels_of(axis), strict=True))
+        english = ReaderAxis(axis).labels
+    return dict(zip(english, ReaderAxis(axis).labels, strict=True))
 
 
 def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing.manifest import CURRENT
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 
 SCHEMA_VERSION = 1
 
@@ -58,7 +58,7 @@ def is_listed(published: Path) -> bool:
     if entry is None:
         return False
     revision = int(published.name.removeprefix("revision="))
-    is_same = entry["revision"] == revision and entry["audit_digest"] == stated_digest(published)
+    is_same = entry["revision"] == revision and entry["audit_digest"] == PublishedFolder(published).stated_digest
     return is_same or int(entry["revision"]) > revision
 
 
@@ -70,7 +70,10 @@ def _current(
     revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
     for number in sorted(filter(str.isdecimal, revisions), key=int, reverse=True):
         before, folder = listed.get(name), revisions[number]
-        if before and (before["revision"], before["audit_digest"]) == (int(number), stated_digest(folder)):
+        if before and (before["revision"], before["audit_digest"]) == (
+            int(number),
+            PublishedFolder(folder).stated_digest,
+        ):
             return [before]
         audit = read(folder)
         is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)

@@ -10,7 +10,7 @@ from typing import Any
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import rows_of
+from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
@@ -18,7 +18,7 @@ from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, main_picture, told_as
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
@@ -39,7 +39,7 @@ def family_card(
         audit: its facts with charges and versions; digests of files need not be in it.
         around: the publisher, and the period before.
     """
-    rows = list(rows_of(family.quality)) if rows is None else rows
+    rows = QualityTable.of(family.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
         return _page(family, audit, rows, rendered, around)
 
@@ -61,7 +61,7 @@ def _page(
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(told_as(_picture(table, made, audit), audit)) for table, made in drawn.items()],
+        pictures=[picture_facts(_picture(table, made, audit).told_as(audit)) for table, made in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         left_out=0,
@@ -111,7 +111,7 @@ def pages_of_tables(
         title = f"{audit.get('title') or audit['release']}{when}"
         return {
             name: picture_page(
-                told_as(_picture(name, family.tables[name], audit), audit),
+                _picture(name, family.tables[name], audit).told_as(audit),
                 f"{title}: {name}",
                 back="../../card.html",
                 rendered=rendered,
@@ -123,7 +123,7 @@ def pages_of_tables(
 def _picture(name: str, made: Estimate, audit: Mapping[str, Any]) -> Picture:
     """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
-    picture = main_picture(
+    picture = Picture.of_grid(
         Grid.of_all(made.domain.called(audit.get("axis_labels")), made.values, made.unbiased), is_fitted=True
     )
     axes = listed([axis.name for axis in picture.sums.axes])

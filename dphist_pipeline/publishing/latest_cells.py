@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
-from dphist_pipeline.publishing.axis_labels import columns_beside, reader_columns, reader_values
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
 from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
@@ -125,7 +125,7 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         domain = domain_of(audit["axes"])
         tables.append(_table(release, part, domain, closed=audit.get("model") == "local"))
         limits.append(limit_of(audit))
-        about |= {name: text for axis in domain.axes for name, (_, text) in reader_columns(axis).items()}
+        about |= {name: text for axis in domain.axes for name, (_, text) in ReaderAxis(axis).columns.items()}
     cells = _together(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
     told = {
@@ -193,8 +193,8 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
     }
     places = np.unravel_index(np.arange(rows), domain.shape)
     for axis, place in zip(domain.axes, places, strict=True):
-        made = reader_values(axis, place, closed)
-        columns |= {name: made[name] for name in columns_beside(axis, domain.axes)}
+        made = ReaderAxis(axis, closed).values(place)
+        columns |= {name: made[name] for name in ReaderAxis(axis).columns_beside(domain.axes)}
     return pa.table(columns)
 
 

@@ -18,7 +18,7 @@ from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.readings import options_of
 from dphist_pipeline.ledger.signing import signer_of
 from dphist_pipeline.publishing.pages import ledger_page
-from dphist_pipeline.publishing.statements import Statement, statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 _WORDS = {
     "opened": marked("opened the account"),
@@ -54,7 +54,7 @@ def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
     signers = ledger.books().permissions.names
     accounts = []
     for account in ledger.accounts():
-        statement = statement_of(ledger, account.name)
+        statement = Statement.of(ledger, account.name)
         accounts.append(
             {
                 "account": account.name,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
-from dphist_pipeline.estimates.row_quality import rows_of
+from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
@@ -137,7 +137,7 @@ def write_quality(estimate: AnyEstimate, path: Path) -> None:
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]
     schema = pa.schema(names + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")])
-    _write(path, schema, [batch_of(list(rows_of(estimate.quality)), schema)])
+    _write(path, schema, [batch_of(QualityTable.of(estimate.quality).rows, schema)])
 
 
 def write_whole(counts: NDArray[np.int64], path: Path) -> None:

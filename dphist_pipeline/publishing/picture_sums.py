@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
-from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import days_text, gettext, number_text, pgettext, whole
@@ -364,11 +363,11 @@ def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = F
     is_last = closed and upper == axis.edges[-1]
     if math.isfinite(lower):
         over = "over " if axis.closed == "right" and not axis.whole and not is_last else ""
-        words["first"] = over + written_end(axis, first)
+        words["first"] = over + axis.written(first)
         words["above"] = range_in_words(axis, lower, math.inf)[0]
     if math.isfinite(upper):
         under = "under " if axis.closed == "left" and not axis.whole and not is_last else ""
-        words["last"] = under + written_end(axis, last)
+        words["last"] = under + axis.written(last)
         words["below"] = range_in_words(axis, -math.inf, upper)[0]
     return words
 
@@ -380,7 +379,7 @@ def end_in_words(axis: BinnedAxis, end: float, separated: bool = True) -> str:
         end: in axis units, or days since 1970-01-01.
         separated: whether commas are wanted at all.
     """
-    text = written_end(axis, end)
+    text = axis.written(end)
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     before, point, decimals = digits.partition(".")
     long = separated and max(map(abs, axis.edges)) >= LONG and before.isdigit()

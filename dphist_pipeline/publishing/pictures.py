@@ -96,23 +96,78 @@ class Picture:
     note: str
     sums: Marginal
 
+    @classmethod
+    def of_grid(cls, grid: Grid, is_fitted: bool = False) -> Picture:
+        """One picture of all shown cells; its kind depends on how many axes have more than one shown position.
 
-def main_picture(grid: Grid, is_fitted: bool = False) -> Picture:
-    """One picture of all shown cells; its kind depends on how many axes have more than one shown position.
+        Args:
+            grid: with at least one shown position along each axis.
+            is_fitted: whether numbers are fits to noisy counts, not noisy counts themselves.
+        """
+        varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
+        if len(varying) == 1:
+            return bars_along(grid, varying[0])
+        if len(varying) == 2:
+            return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2, is_fitted)
+        # The axis with the fewest cells makes the panels, the first two others are drawn, the rest are summed over.
+        panels = min(varying, key=lambda number: (grid.chosen[number].size, -number))
+        pair = [number for number in varying if number != panels][:2]
+        return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3, is_fitted)
 
-    Args:
-        grid: with at least one shown position along each axis.
-        is_fitted: whether numbers are fits to noisy counts, not noisy counts themselves.
-    """
-    varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
-    if len(varying) == 1:
-        return bars_along(grid, varying[0])
-    if len(varying) == 2:
-        return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2, is_fitted)
-    # The axis with the fewest cells makes the panels, the first two others are drawn, the rest are summed over.
-    panels = min(varying, key=lambda number: (grid.chosen[number].size, -number))
-    pair = [number for number in varying if number != panels][:2]
-    return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3, is_fitted)
+    @classmethod
+    def of_periods(cls, rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
+        """Bars of the newest periods; what the intervals do not say, and days that are missing, stand in the note.
+
+        Args:
+            rows: the answers of all periods, in order of time, with their periods and days.
+            reported: whether they are estimates from reports of contributors.
+        """
+        known, rows = len(rows), rows[-MOST_BARS:]
+        several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
+        names = tuple(days_text(str(row["period"])) for row in rows)
+        # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
+        told = "unbiased" if several and has_bars else "estimate"
+        sums = Marginal(
+            (
+                Groups(
+                    gettext("period"),
+                    tuple(np.array([place]) for place in range(len(rows))),
+                    names,
+                    names,
+                    ordered=True,
+                ),
+            ),
+            np.array([row[told] for row in rows], dtype=np.float64),
+            reported=reported,
+            summed="everywhere" if several and has_bars else None,
+            **_intervals(rows) if has_bars else {},
+        )
+        missing = sum((after["period_start"] - before["period_end"]).days for before, after in pairwise(rows))
+        notes = [_how_to_read(sums), gettext("Intervals cover noise, not chance: counts differ by chance, too.")]
+        if missing:
+            notes.append(
+                gettext(
+                    "Between them %(number)s days are in no published period, and have no bar.", number=whole(missing)
+                )
+            )
+        if known > len(rows):
+            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
+        return cls(gettext("Counts by period"), " ".join(notes), sums)
+
+    def told_as(self, audit: Mapping[str, Any]) -> Picture:
+        """The picture in the words of its spec: what is counted, and words in place of figures below its limit.
+
+        Args:
+            audit: of the publication; without `counted` and `show_below` the picture stays the same.
+        """
+        counted, limit = str(audit.get("counted") or ""), limit_of(audit)
+        picture = self
+        if counted:
+            picture = replace(picture, sums=replace(picture.sums, counted=counted))
+        if limit is None:
+            return picture
+        note = f"{picture.note} {not_drawn(limit)}"
+        return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -122,56 +177,7 @@ def all_pictures(grid: Grid) -> list[Picture]:
         grid: of all cells, see `Grid.of_all`.
     """
     single = [bars_along(grid, number) for number in range(min(len(grid.chosen), MOST_PICTURES))]
-    return single if len(grid.chosen) == 1 else [*single, main_picture(grid)]
-
-
-def told_as(picture: Picture, audit: Mapping[str, Any]) -> Picture:
-    """The picture in the words of its spec: what is counted, and words in place of figures below its limit.
-
-    Args:
-        audit: of the publication; without `counted` and `show_below` the picture stays the same.
-    """
-    counted, limit = str(audit.get("counted") or ""), limit_of(audit)
-    if counted:
-        picture = replace(picture, sums=replace(picture.sums, counted=counted))
-    if limit is None:
-        return picture
-    note = f"{picture.note} {not_drawn(limit)}"
-    return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
-
-
-def picture_of_periods(rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
-    """Bars of the newest periods; what the intervals do not say, and days that are missing, stand in the note.
-
-    Args:
-        rows: the answers of all periods, in order of time, with their periods and days.
-        reported: whether they are estimates from reports of contributors.
-    """
-    known, rows = len(rows), rows[-MOST_BARS:]
-    several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
-    names = tuple(days_text(str(row["period"])) for row in rows)
-    # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
-    told = "unbiased" if several and has_bars else "estimate"
-    sums = Marginal(
-        (
-            Groups(
-                gettext("period"), tuple(np.array([place]) for place in range(len(rows))), names, names, ordered=True
-            ),
-        ),
-        np.array([row[told] for row in rows], dtype=np.float64),
-        reported=reported,
-        summed="everywhere" if several and has_bars else None,
-        **_intervals(rows) if has_bars else {},
-    )
-    missing = sum((after["period_start"] - before["period_end"]).days for before, after in pairwise(rows))
-    notes = [_how_to_read(sums), gettext("Intervals cover noise, not chance: counts differ by chance, too.")]
-    if missing:
-        notes.append(
-            gettext("Between them %(number)s days are in no published period, and have no bar.", number=whole(missing))
-        )
-    if known > len(rows):
-        notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
-    return Picture(gettext("Counts by period"), " ".join(notes), sums)
+    return single if len(grid.chosen) == 1 else [*single, Picture.of_grid(grid)]
 
 
 def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -123,52 +123,125 @@ def _digest_of_values(histogram: _Seen, quality: _Seen | None = None) -> str:
     return digest_of_files(histogram.path, None if quality is None else quality.path)
 
 
-def mark_withdrawn(published: Path, note: Mapping[str, Any], scratch: Path) -> None:
-    """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
+@dataclass(frozen=True)
+class PublishedFolder:
+    """The folder of a publication, or of one table of a family: where its files lie, and what its audit and card say.
 
-    Args:
-        scratch: a private folder on the same file system.
+    Attributes:
+        path: as `PUBLIC/RELEASE/period=DAY/revision=NUMBER`; for a table of a family, `tables/NAME` below it.
     """
-    for name in read_audit(published).get("tables", {}):
-        mark_withdrawn(published / TABLES_OF_FAMILY / name, note, scratch)
-    audit = {**read_audit(published), "withdrawn": dict(note)}
-    audit["audit_digest"] = audit_digest(audit)
-    contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
-    card = published / CARD
-    if card.is_file():  # publications of older versions have none
-        contents[CARD] = marked_withdrawn(card.read_text(encoding="utf-8"), audit)
-    for name, content in contents.items():
-        replace_public(published / name, content, scratch)
 
+    path: Path
 
-def release_folder(published: Path) -> Path:
-    """The folder of the release that a publication, or a table of a family, belongs to; `public` is above it."""
-    return published.parents[3] if published.parent.name == TABLES_OF_FAMILY else published.parents[1]
+    @property
+    def is_table(self) -> bool:
+        """Whether it is one table of a family."""
+        return self.path.parent.name == TABLES_OF_FAMILY
 
+    @property
+    def is_family(self) -> bool:
+        """Whether it holds tables of a family."""
+        return (self.path / TABLES_OF_FAMILY).is_dir()
 
-def stated_digest(published: Path) -> str:
-    """The digest that ends the audit of a publication, read without the rest; empty if it was withdrawn or is damaged.
+    @property
+    def publication(self) -> Path:
+        """The folder of the publication: of a table, that of its family."""
+        return self.path.parents[1] if self.is_table else self.path
 
-    `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
-    """
-    with suppress(OSError), (published / "audit.json").open("rb") as file:
-        file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
-        return found[1].decode() if found else ""
-    return ""
+    @property
+    def release(self) -> Path:
+        """The folder of the release; `public` is above it."""
+        return self.publication.parents[1]
 
+    @property
+    def tables(self) -> list[Path]:
+        """The folders of the tables of a family, by name; empty for other publications."""
+        return sorted(self.path.glob(f"{TABLES_OF_FAMILY}/*"))
 
-def is_marked(published: Path) -> bool:
-    """Whether a publication says that it is withdrawn, on its card too.
+    def table(self, name: str) -> Path:
+        """The folder of one table of a family."""
+        return self.path / TABLES_OF_FAMILY / name
 
-    Raises:
-        PublishedFilesDamaged: a file is missing or altered.
-    """
-    audit, card = read_audit(published), published / CARD
-    tables = [published / TABLES_OF_FAMILY / name for name in audit.get("tables", {})]
-    if "withdrawn" not in audit or not all(map(is_marked, tables)):
-        return False
-    return not card.is_file() or (text := card.read_text(encoding="utf-8")) == marked_withdrawn(text, audit)
+    @property
+    def card(self) -> Path:
+        """The card; publications of older versions have none."""
+        return self.path / CARD
+
+    @property
+    def quality(self) -> Path:
+        """The quality table; it is there if the spec asked for it."""
+        return self.path / QUALITY
+
+    @property
+    def sums(self) -> Path:
+        """Noisy sums of groups; they are there if the mechanism draws noise for them."""
+        return self.path / SUMS
+
+    @property
+    def whole(self) -> Path:
+        """Whole counts; they are there for a table of a family."""
+        return self.path / WHOLE
+
+    @property
+    def population(self) -> Path:
+        """The records behind the whole counts of a family; other publications have none."""
+        return self.path / POPULATION
+
+    @property
+    def stated_digest(self) -> str:
+        """The digest that ends the audit, read without the rest; empty if it was withdrawn or is damaged.
+
+        `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
+        """
+        with suppress(OSError), (self.path / "audit.json").open("rb") as file:
+            file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
+            return found[1].decode() if found else ""
+        return ""
+
+    @property
+    def rendered_digest(self) -> str | None:
+        """SHA-256 of the list of pages that were rendered anew; None where none was."""
+        return digest_of(self.path / RENDERED)
+
+    def page_version(self, audit: Mapping[str, Any]) -> str:
+        """The version of this program that wrote the pages; empty if nothing says it.
+
+        Args:
+            audit: of the publication.
+        """
+        made = renderings(self.path)
+        return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
+
+    def is_marked_withdrawn(self) -> bool:
+        """Whether a publication says that it is withdrawn, on its card too.
+
+        Raises:
+            PublishedFilesDamaged: a file is missing or altered.
+        """
+        audit = read_audit(self.path)
+        tables = [PublishedFolder(self.table(name)) for name in audit.get("tables", {})]
+        if "withdrawn" not in audit or not all(one.is_marked_withdrawn() for one in tables):
+            return False
+        return not self.card.is_file() or (text := self.card.read_text(encoding="utf-8")) == marked_withdrawn(
+            text, audit
+        )
+
+    def mark_withdrawn(self, note: Mapping[str, Any], scratch: Path) -> None:
+        """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
+
+        Args:
+            scratch: a private folder on the same file system.
+        """
+        for name in read_audit(self.path).get("tables", {}):
+            PublishedFolder(self.table(name)).mark_withdrawn(note, scratch)
+        audit = {**read_audit(self.path), "withdrawn": dict(note)}
+        audit["audit_digest"] = audit_digest(audit)
+        contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
+        if self.card.is_file():
+            contents[CARD] = marked_withdrawn(self.card.read_text(encoding="utf-8"), audit)
+        for name, content in contents.items():
+            replace_public(self.path / name, content, scratch)
 
 
 def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:

@@ -12,7 +12,6 @@ digest that the audit or this file names. The ledger holds the digest of the fil
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -209,18 +208,6 @@ def renderings(published: Path) -> tuple[Rendering, ...]:
 def content_of(made: tuple[Rendering, ...]) -> bytes:
     """The bytes of the file."""
     return json.dumps({"form": _FORM, "renderings": [asdict(one) for one in made]}, indent=1).encode() + b"\n"
-
-
-def file_digest(published: Path) -> str | None:
-    """SHA-256 of the file; None where nothing was rendered anew."""
-    path = published / RENDERED
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
-
-
-def page_version(published: Path, audit: Mapping[str, Any]) -> str:
-    """The version of this program that wrote the pages of a publication; empty if nothing says it."""
-    made = renderings(published)
-    return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
 
 
 def _is_ours(made: Rendering) -> bool:

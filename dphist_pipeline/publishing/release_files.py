@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Figures
-from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
@@ -56,7 +56,7 @@ VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "du
 
 
 def write_release(
-    estimate: Estimate,
+    estimate: AnyEstimate,
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
@@ -64,13 +64,30 @@ def write_release(
 ) -> None:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
+    A table of a family has a folder below it, which is a publication of its own, without pages unless the card of the
+    family has no pictures; its name is that of the release and its own.
+
     Args:
         estimate: what the mechanism returned.
         scales: of the noise that each step bought; a forfeited step bought none.
-        facts: the audit's facts, public, without charges, versions and digests; see `pipeline`.
+        facts: the audit's facts, public, without charges, versions and digests; see `pipeline`. For a family, `tables`
+            gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
         around: what the cover of the card tells: the publisher, and the period before.
     """
+    if isinstance(estimate, FamilyEstimate):
+        _write_family(estimate, scales, facts, staging, around)
+    else:
+        _write_one(estimate, scales, facts, staging, around)
+
+
+def _write_one(
+    estimate: Estimate,
+    scales: Mapping[str, Fraction],
+    facts: dict[str, Any],
+    staging: Path,
+    around: Surroundings,
+) -> None:
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing.card import release_card, smoothed
     from dphist_pipeline.publishing.deployment import deployment_yaml
@@ -81,22 +98,13 @@ def write_release(
     _seal(known, staging)
 
 
-def write_family(
+def _write_family(
     family: FamilyEstimate,
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    around: Surroundings = ALONE,
+    around: Surroundings,
 ) -> None:
-    """Writes the files of a family of tables: a folder for each table, and what they have in common.
-
-    A table's folder is a publication of its own, without pages; its name is that of the release and its own.
-
-    Args:
-        family: what the mechanism returned.
-        facts: see `write_release`; `tables` gives the axes of each table as a spec writes them.
-        staging: an empty folder on the file system of the public store.
-    """
     from dphist_pipeline.estimates.whole_families import fit_population
     from dphist_pipeline.publishing.deployment import deployment_yaml
     from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
@@ -185,7 +193,7 @@ def _versions() -> dict[str, str]:
 def _seal(known: Mapping[str, Any], staging: Path) -> None:
     """Writes the audit of the files that are there, and waits until the disk has all of them."""
     made = [name for name in SEALED if (staging / name).exists()]
-    # The digest of the audit comes last; see `stated_digest`.
+    # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
     audit = {name: fact for name, fact in known.items() if name != "versions"}
     audit |= {"files": {name: digest_of(staging / name) for name in made}, "versions": known["versions"]}
     audit["audit_digest"] = audit_digest(audit)
@@ -247,7 +255,7 @@ def move_into_place(staging: Path, published: Path) -> bool:
 
     Args:
         staging: complete, on the file system of the public folder.
-        published: see `release_folder`; folders above it are made.
+        published: see `PublishedFolder`; folders above it are made.
     """
     new = [folder for folder in (published.parents[1], published.parent) if not folder.is_dir()]
     make_folder(published.parent, 0o755)

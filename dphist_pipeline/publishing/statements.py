@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import attrgetter
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.books import OPEN_STATES, Books
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
+from dphist_pipeline.ledger.books import Books
+from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
-
-LATER = "+"  # behind a waived period: all later ones, too
 
 
 @dataclass(frozen=True)
@@ -47,91 +44,39 @@ class Statement:
         year = " this year" if self.account.renews else ""
         return f"{as_text(self.left)} of {as_text(self.total)} left{year}"
 
+    @classmethod
+    def of(cls, ledger: Ledger, name: str) -> Statement:
+        """What an account holds now, what was spent of it and by which charges.
 
-def statement_of(ledger: Ledger, name: str) -> Statement:
-    """What an account holds now, what was spent of it and by which charges.
+        Args:
+            ledger: open and verified.
 
-    Args:
-        ledger: open and verified.
+        Raises:
+            UnknownAccount: it was never opened.
+        """
+        books = ledger.books()
+        account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
+        shared = [cls._of(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]
+        return cls._of(books, account, year, shared)
 
-    Raises:
-        UnknownAccount: it was never opened.
-    """
-    books = ledger.books()
-    account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
-    shared = [_statement(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]
-    return _statement(books, account, year, shared)
-
-
-def _statement(books: Books, account: Account, year: int, shared: list[Statement]) -> Statement:
-    spent, name = books.spent(account.name, year if account.renews else None), account.name
-    charges = [charge for charge in books.every_charge() if charge.account == name]
-    return Statement(
-        account=account,
-        year=year,
-        total=account.total,
-        spent=spent,
-        spent_ever=books.spent(name, None),
-        left=account.total - spent,
-        charges=charges,
-        states={charge.number: books.state(charge) for charge in charges},
-        notes={charge.number: [*books.notes.get(charge.number, {}).values()] for charge in charges},
-        decisions=books.permissions.of(name),
-        waiting=books.permissions.waiting_of(name),
-        shared=shared,
-    )
-
-
-def charges_of(ledger: Ledger, release: str) -> list[tuple[Charge, str]]:
-    """Every charge of a release, whatever account paid, in the order of the ledger, with what became of it.
-
-    Args:
-        ledger: open and verified.
-        release: its name; one that was never charged gives none.
-    """
-    books = ledger.books()
-    return [(charge, books.state(charge)) for charge in books.every_charge() if charge.release == release]
-
-
-@dataclass(frozen=True)
-class Waived:
-    """The periods of a release of which an operator said that they never come.
-
-    Attributes:
-        periods: their keys.
-        ended: the first period of a release that has ended; empty for one that goes on.
-    """
-
-    periods: frozenset[str]
-    ended: str = ""
-
-    def __contains__(self, period: str) -> bool:
-        return period in self.periods or bool(self.ended and self.ended <= period)
-
-
-def waived_periods(ledger: Ledger, release: str) -> Waived:
-    """The periods of a release of which an operator said that they never come.
-
-    Args:
-        ledger: open and verified.
-    """
-    named = (made.name.partition("/") for made in ledger.decisions(EVERYWHERE) if made.kind == "waiver")
-    periods = {period for name, _, period in named if name == release}
-    ended = min((period.removesuffix(LATER) for period in periods if period.endswith(LATER)), default="")
-    return Waived(frozenset(periods), ended)
-
-
-def unpublished(ledger: Ledger, release: str) -> list[Charge]:
-    """What was charged for a release and is neither published nor rejected, by period and revision.
-
-    Args:
-        ledger: open and verified.
-        release: its name; one that was never charged gives none.
-    """
-    books = ledger.books()
-    made = [charge for charge in books.every_charge() if charge.release == release]
-    made.sort(key=attrgetter("period", "revision"))
-    return [charge for charge in made if books.state(charge) in OPEN_STATES]
+    @classmethod
+    def _of(cls, books: Books, account: Account, year: int, shared: list[Statement]) -> Statement:
+        spent, name = books.spent(account.name, year if account.renews else None), account.name
+        charges = [charge for charge in books.every_charge() if charge.account == name]
+        return cls(
+            account=account,
+            year=year,
+            total=account.total,
+            spent=spent,
+            spent_ever=books.spent(name, None),
+            left=account.total - spent,
+            charges=charges,
+            states={charge.number: books.state(charge) for charge in charges},
+            notes={charge.number: [*books.notes.get(charge.number, {}).values()] for charge in charges},
+            decisions=books.permissions.of(name),
+            waiting=books.permissions.waiting_of(name),
+            shared=shared,
+        )
 
 
 def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:

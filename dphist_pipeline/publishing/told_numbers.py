@@ -63,34 +63,34 @@ class ToldNumber(NamedTuple):
         """A number of the same unit, with the same decimals."""
         return in_decimals(number, self.decimals)
 
+    @classmethod
+    def of(cls, answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> ToldNumber:
+        """The number of an answer that is told first.
 
-def told_number(answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> ToldNumber:
-    """The number of an answer that is told first.
+        Args:
+            answer: with the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
+                `ci_upper` and `cells`; what is not known is None or nan.
+            decimals: None for as many as its noise justifies; see `decimals_justified`.
+            limit: of the publication, see `shown_below`; None where all figures are shown, and for what is no count.
+        """
+        estimate, unbiased, lower, upper = (
+            math.nan if (number := answer.get(name)) is None else float(number)
+            for name in ("estimate", "unbiased", "ci_lower", "ci_upper")
+        )
+        places = cls.decimals_justified(answer) if decimals is None else decimals
+        is_unbiased = answer["cells"] != 1 and not math.isnan(unbiased)
+        told = unbiased if is_unbiased else estimate
+        hides = limit is not None and (told < limit or unbiased < limit)
+        if not is_unbiased:
+            return cls(estimate, lower, upper, None, False, places, limit, hides)
+        below, above = unbiased - lower, upper - unbiased
+        half = max(below, above) if abs(below - above) <= EVEN else None
+        return cls(unbiased, lower, upper, half, True, places, limit, hides)
 
-    Args:
-        answer: with the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
-            `ci_upper` and `cells`; what is not known is None or nan.
-        decimals: None for as many as its noise justifies; see `decimals_justified`.
-        limit: of the publication, see `shown_below`; None where all figures are shown, and for what is no count.
-    """
-    estimate, unbiased, lower, upper = (
-        math.nan if (number := answer.get(name)) is None else float(number)
-        for name in ("estimate", "unbiased", "ci_lower", "ci_upper")
-    )
-    places = decimals_justified(answer) if decimals is None else decimals
-    is_unbiased = answer["cells"] != 1 and not math.isnan(unbiased)
-    told = unbiased if is_unbiased else estimate
-    hides = limit is not None and (told < limit or unbiased < limit)
-    if not is_unbiased:
-        return ToldNumber(estimate, lower, upper, None, False, places, limit, hides)
-    below, above = unbiased - lower, upper - unbiased
-    half = max(below, above) if abs(below - above) <= EVEN else None
-    return ToldNumber(unbiased, lower, upper, half, True, places, limit, hides)
-
-
-def decimals_justified(answer: Mapping[str, Any]) -> int:
-    """How many decimals the noise of an answer justifies: by its deviation, else by the width of its interval."""
-    error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
-    if error is None or not error > 0:
-        error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE
-    return decimals_of(error)
+    @staticmethod
+    def decimals_justified(answer: Mapping[str, Any]) -> int:
+        """How many decimals the noise of an answer justifies: by its deviation, else by the width of its interval."""
+        error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
+        if error is None or not error > 0:
+            error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE
+        return decimals_of(error)

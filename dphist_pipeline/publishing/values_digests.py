@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
-from dphist_pipeline.estimates.row_quality import table_of
+from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 
 _BYTES = {"double": "<f8", "int64": "<i8"}
@@ -87,7 +87,7 @@ def _column(table: Any, name: str) -> NDArray[Any] | None:
 
 def _bought(rows: Mapping[str, Sequence[Any]]) -> list[NDArray[Any]]:
     """The numbers about rows, a table of them after another."""
-    tables = groupby(zip(*(rows[name] for name in _QUALITY), strict=True), lambda row: table_of(row[0], row[1]))
+    tables = groupby(zip(*(rows[name] for name in _QUALITY), strict=True), lambda row: RowTable.named(row[0], row[1]))
     return [np.array([value for *_, value in table], dtype=np.float64) for _, table in tables]
 
 

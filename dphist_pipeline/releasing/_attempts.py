@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dphist_pipeline.estimates.estimate import AnyEstimate
-from dphist_pipeline.estimates.row_quality import failed_nearly_all, rows_of
+from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.releasing.approvals import PublicationRule
 from dphist_pipeline.releasing.publisher import Progress
@@ -58,4 +58,4 @@ class Paid:
     @property
     def remark(self) -> str:
         """What whoever approves it should know; mostly nothing."""
-        return failed_nearly_all(list(rows_of(self.estimate.quality)))
+        return QualityTable.of(self.estimate.quality).failed_nearly_all

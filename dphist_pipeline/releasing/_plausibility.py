@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering.doubts import doubt_of_estimate
-from dphist_pipeline.answering.past_periods import Compared, compare_estimate
+from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.releasing._attempts import Attempt, Paid
@@ -61,7 +61,7 @@ def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgemen
     first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
-    return Judgement(total.ci_lower <= 0, compare_estimate(public, facts, made), doubt_of_estimate(made))
+    return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, made), doubt_of_estimate(made))
 
 
 def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:

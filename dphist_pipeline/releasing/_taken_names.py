@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.fields import EVERY_REVISION
 
@@ -72,12 +72,18 @@ def _views(release: str, tables: Sequence[str]) -> list[str]:
 def _families(store: Store) -> list[str]:
     """The releases that are families, by their first publication."""
     found = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
-    return [folder.parents[1].name for folder in found if folder is not None and (folder / TABLES_OF_FAMILY).is_dir()]
+    return [folder.parents[1].name for folder in found if folder is not None and PublishedFolder(folder).is_family]
 
 
 def _tables(store: Store, family: str) -> list[str]:
     """Every table that a family ever had."""
-    return sorted({path.name for path in store.public.glob(f"{family}/period=*/revision=*/{TABLES_OF_FAMILY}/*")})
+    return sorted(
+        {
+            table.name
+            for folder in store.public.glob(f"{family}/period=*/revision=*")
+            for table in PublishedFolder(folder).tables
+        }
+    )
 
 
 def _is_used(store: Store, release: str) -> bool:

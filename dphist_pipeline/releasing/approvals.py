@@ -21,8 +21,9 @@ from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, mark_withdrawn, read_audit
-from dphist_pipeline.publishing.statements import noted, unpublished
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
+from dphist_pipeline.publishing.statements import noted
+from dphist_pipeline.releasing._charges_of_release import unpublished
 from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
@@ -229,8 +230,8 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
         if len(said) == len(folders) and reason not in said:
             raise withdrawn_otherwise(first, said[-1])
         for folder, note in notes.items():
-            if not is_marked(folder):
-                mark_withdrawn(folder, note or {"reason": reason, "at": utc_now()}, scratch)
+            if not PublishedFolder(folder).is_marked_withdrawn():
+                PublishedFolder(folder).mark_withdrawn(note or {"reason": reason, "at": utc_now()}, scratch)
     return folders
 
 
@@ -259,13 +260,13 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     for key, note in noted(ledger, "withdrawn"):
         folder = store.published(Key(*key))
         try:
-            if folder.exists() and not is_marked(folder):
+            if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():
                 said = {"reason": note.text, "at": note.made_at, "entry": note.number}
                 with store.building(), store.run(Key(*key)) as scratch:
                     # Made after the catalogue and looked for before it: without it, both are built anew by whatever
                     # comes next, though this process is killed here and what comes next is the replay of another.
                     (store.public / CROISSANT).unlink(missing_ok=True)
-                    mark_withdrawn(folder, said, scratch)
+                    PublishedFolder(folder).mark_withdrawn(said, scratch)
         except PublishedFilesDamaged as error:
             damaged = error
     if damaged is not None:

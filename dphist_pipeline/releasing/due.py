@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.statements import charges_of, waived_periods
+from dphist_pipeline.releasing._charges_of_release import charges_of, waived_periods
 from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store

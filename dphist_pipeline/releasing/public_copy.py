@@ -127,7 +127,7 @@ def copy_to_bucket(
 def _catalogued(public: Path) -> frozenset[str]:
     import duckdb
 
-    from dphist_pipeline.answering.catalogue import attach_catalogue
+    from dphist_pipeline.answering.catalogue import Catalogue
 
     with duckdb.connect() as connection:
-        return attach_catalogue(connection, public)
+        return Catalogue(public).attach(connection)

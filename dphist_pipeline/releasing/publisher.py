@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
-from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
 from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.published_files import read_audit
-from dphist_pipeline.publishing.release_files import move_into_place, write_family, write_release
+from dphist_pipeline.publishing.release_files import move_into_place, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing._taken_names import refuse_taken_view
@@ -127,10 +127,7 @@ def publish(
         staging = scratch / "published"
         staging.mkdir()
         around = surroundings_of(store.published(key).parents[1], facts)
-        if isinstance(estimate, FamilyEstimate):
-            write_family(estimate, scales, facts, staging, around)
-        else:
-            write_release(estimate, scales, facts, staging, around)
+        write_release(estimate, scales, facts, staging, around)
         record()
         first = move_into_place(staging, store.published(key))
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
@@ -184,14 +181,16 @@ def refresh_catalogue(
     Raises:
         NotCopied: the bucket could not be written; the catalogue is built.
     """
-    from dphist_pipeline.answering.catalogue import is_up_to_date
+    from dphist_pipeline.answering.catalogue import Catalogue
     from dphist_pipeline.publishing import index_pages
 
     def is_fresh() -> bool:
         if not folders or not (store.public / CROISSANT).is_file():
             return False
         return all(
-            is_listed(folder) and is_up_to_date(store.public, folder) and index_pages.tells(store.public, folder)
+            is_listed(folder)
+            and Catalogue(store.public).is_up_to_date(folder)
+            and index_pages.tells(store.public, folder)
             for folder in folders
         )
 
@@ -212,13 +211,16 @@ def publish_copy(
     Raises:
         NotCopied: the bucket could not be written.
     """
-    from dphist_pipeline.answering.catalogue import is_complete
+    from dphist_pipeline.answering.catalogue import Catalogue
 
     key = Key("copied", "all", 1)
     pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
     made_after = (store.public / CROISSANT, store.public / INDEX, *pages)
     _build_unless(
-        lambda: is_complete(store.public) and all(path.is_file() for path in made_after), store, key, progress
+        lambda: Catalogue(store.public).is_complete() and all(path.is_file() for path in made_after),
+        store,
+        key,
+        progress,
     )
     return _copy(store, key, progress, check, drop)
 

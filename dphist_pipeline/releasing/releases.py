@@ -80,11 +80,11 @@ class Release:
     @property
     def tables(self) -> dict[str, Release]:
         """The tables of a family by name, each of them a release to ask; of any other release, itself."""
-        from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit
+        from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
         if "tables" not in self.audit:
             return {self.audit["release"]: self}
-        folders = {name: self.path / TABLES_OF_FAMILY / name for name in self.audit["tables"]}
+        folders = {name: PublishedFolder(self.path).table(name) for name in self.audit["tables"]}
         return {name: Release(folder, read_audit(folder), self.replayed) for name, folder in folders.items()}
 
     @property
@@ -134,9 +134,9 @@ class Release:
         """
         import polars as pl
 
-        from dphist_pipeline.answering.pivots import pivot
+        from dphist_pipeline.answering.pivots import Pivot
 
-        return pl.DataFrame(pivot(self._asked([*rows, column], box), rows, column, box).rows())
+        return pl.DataFrame(Pivot.of(self._asked([*rows, column], box), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""

@@ -39,7 +39,7 @@ from dphist_pipeline.ledger.entries import Folder
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
 
@@ -194,7 +194,7 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, is_marked, read_audit
+        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
         from dphist_pipeline.releasing.vouching import vouched_audit
 
         ledger = self.ledger()
@@ -206,7 +206,7 @@ class Store:
         own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in (made for made in statement_of(ledger, account.name).charges if not made.lost):
+            for charge in (made for made in Statement.of(ledger, account.name).charges if not made.lost):
                 key = Key(charge.release, charge.period, charge.revision)
                 there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
                 if recorded is None and there:
@@ -218,7 +218,9 @@ class Store:
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
                     vouched_audit(self.published(key), charge, recorded, ledger)
-                    if is_marked(self.published(key)) != ("withdrawn" in ledger.notes(charge)):
+                    if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
+                        "withdrawn" in ledger.notes(charge)
+                    ):
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):

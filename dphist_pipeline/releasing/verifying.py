@@ -6,7 +6,7 @@ from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.errors import WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -52,7 +52,7 @@ def unrecorded(store: Store, ledger: Ledger) -> list[Charge]:
     Args:
         store: with its public folder.
     """
-    charges = [charge for account in ledger.accounts() for charge in statement_of(ledger, account.name).charges]
+    charges = [charge for account in ledger.accounts() for charge in Statement.of(ledger, account.name).charges]
     # The files first, the ledger second: a run enters its publication before anybody sees a file.
     there = [charge for charge in charges if not charge.lost and store.published(key_of(charge)).exists()]
     return [charge for charge in there if ledger.published_digest(charge) is None]

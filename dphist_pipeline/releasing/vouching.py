@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.ledger.entries import Charge
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFilesDamaged, read_audit
-from dphist_pipeline.publishing.published_pages import RENDERED, file_digest
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.ledger import Ledger
@@ -28,10 +27,10 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
         PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
     """
     audit = read_audit(published)
-    tables = [read_audit(published / TABLES_OF_FAMILY / name) for name in audit.get("tables", {})]
-    pages = file_digest(published)
+    tables = [read_audit(PublishedFolder(published).table(name)) for name in audit.get("tables", {})]
+    pages = PublishedFolder(published).rendered_digest
     if pages is not None and pages not in ledger.rendered_digests(charge):
-        raise PublishedFilesDamaged(published, f"has a {RENDERED} that the ledger did not record")
+        raise PublishedFilesDamaged(published, "has a pages.json that the ledger did not record")
     if recorded in (None, audit["values_digest"]) and all(_is_of(one, charge) for one in (audit, *tables)):
         return audit
     raise PublishedFilesDamaged(published, "is not what the ledger recorded")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.publishing.statements import LATER, charges_of
+from dphist_pipeline.releasing._charges_of_release import LATER, charges_of
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.period_rules import kept_cadence
 from dphist_pipeline.releasing.store import Store

@@ -28,7 +28,7 @@ from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.estimates.answers import Answer, Quantile
 from dphist_pipeline.estimates.chosen_cells import Condition
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import noise_law, tail_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, WeightedLine
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 from dphist_pipeline.releasing.releases import Release
@@ -99,7 +99,7 @@ def made(kind: str, step: float = 0.0) -> Estimate:
     parts = covariance(tree, [noise_law(by_hand.SCALE).variance] * len(tree.widths))
     # Version 0.2 published no tail, as here in the earlier period.
     weights = weights_in_a_cell(tree.volumes, parts, noise_law(by_hand.SCALE).variance)
-    tail = tail_of_sum(by_hand.SCALE, weights) if step > 10 else None
+    tail = noise_law(by_hand.SCALE).tail_of_sum(weights) if step > 10 else None
     unbiased = NestedCells(start.values + step, by_hand.SCALE, tuple(map(SharedNoise, parts, tree.widths)), tail)
     return replace(start, values=start.values + step / 2, unbiased=unbiased)
 

@@ -13,7 +13,7 @@ from dphist_pipeline.answering._macros import macro_files
 from dphist_pipeline.answering.catalogue_rows import bin_rows
 from dphist_pipeline.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.publishing.axis_labels import label_sql, labels_of, reader_columns, reader_values
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.parquet_tables import write_histogram
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.spec.axes import domain_of
@@ -47,10 +47,10 @@ def axis_of(described: dict[str, Any]) -> Axis:
 def test_labels_are_the_same_in_sql_and_in_python(kind: str, closed: bool, tmp_path: Any) -> None:
     axis = axis_of(AXES[kind])
     write_histogram(Estimate(Domain((axis,)), np.zeros(axis.size), ()), tmp_path / "cells.parquet")
-    asked = f"SELECT {label_sql(axis, closed)} FROM '{tmp_path}/cells.parquet' AS t"
+    asked = f"SELECT {ReaderAxis(axis, closed).label_sql()} FROM '{tmp_path}/cells.parquet' AS t"
     with duckdb.connect() as connection:
         found = [label for (label,) in connection.execute(asked).fetchall()]
-    assert found == labels_of(axis, closed) and None not in found
+    assert found == ReaderAxis(axis, closed).labels and None not in found
     assert len({*found}) == axis.size
 
 
@@ -80,20 +80,22 @@ def test_macros_say_a_range_of_bins_as_tables_do(kind: str, closed: bool) -> Non
 
 def test_open_ends_compare_and_other_is_last() -> None:
     axis = axis_of(AXES["whole"])
-    found = {name: pa.array(values).to_pylist() for name, values in reader_values(axis, np.arange(axis.size)).items()}
-    assert [*found] == [*reader_columns(axis)] == ["x_label", "x_from", "x_to", "x_order"]
+    found = {
+        name: pa.array(values).to_pylist() for name, values in ReaderAxis(axis).values(np.arange(axis.size)).items()
+    }
+    assert [*found] == [*ReaderAxis(axis).columns] == ["x_label", "x_from", "x_to", "x_order"]
     assert found["x_label"] == ["below 0", "0 to under 20", "20 to under 60", "60 to under 100", "100 or more", "other"]
     assert found["x_from"] == [-np.inf, 0, 20, 60, 100, None] and found["x_to"] == [0, 20, 60, 100, np.inf, None]
     assert found["x_order"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_bins_of_whole_numbers_are_told_by_their_first_and_last_one() -> None:
-    left, right = (labels_of(axis_of(AXES[kind])) for kind in ("declared whole", "whole and right"))
+    left, right = (ReaderAxis(axis_of(AXES[kind])).labels for kind in ("declared whole", "whole and right"))
     assert left == ["below -20", "-20 to -1", "0", "1 to 59", "60 to 999999", "1000000 or more"]
     assert right == ["-19", "-18 to 0", "1 to 60", "other"]
 
 
 def test_other_is_told_from_a_category_of_that_name() -> None:
-    assert labels_of(axis_of(AXES["other"])) == ["a", "other", "other (none of the declared)"]
-    assert labels_of(axis_of(AXES["labelled"])) == ["Alpha", "other", "other (none of the declared)"]
-    assert [*reader_columns(axis_of(AXES["words"]))] == ["x_label", "x_order"]
+    assert ReaderAxis(axis_of(AXES["other"])).labels == ["a", "other", "other (none of the declared)"]
+    assert ReaderAxis(axis_of(AXES["labelled"])).labels == ["Alpha", "other", "other (none of the declared)"]
+    assert [*ReaderAxis(axis_of(AXES["words"])).columns] == ["x_label", "x_order"]

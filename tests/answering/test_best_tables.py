@@ -25,7 +25,7 @@ from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.estimates.chosen_cells import overlapped_cells
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
-from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import _unbiased_facts
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
@@ -267,7 +267,7 @@ def test_each_publication_is_answered_by_the_best_table_that_it_has(tmp_path: Pa
     assert found[WEEKS[2], 1] < found[WEEKS[1], 1]
     assert held(public / "catalog.duckdb") == held(anew(public))
     note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
-    mark_withdrawn(public / "family" / f"period={WEEKS[0]}" / "revision=2", note, tmp_path / "scratch")
+    PublishedFolder(public / "family" / f"period={WEEKS[0]}" / "revision=2").mark_withdrawn(note, tmp_path / "scratch")
     publish_family(public, [AGE], [["age"]], release="other")
     found = wide(build_catalogue(public, tmp_path / "scratch"))
     assert found[WEEKS[0], 1] == first and (WEEKS[0], 2) not in found

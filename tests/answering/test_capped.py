@@ -18,8 +18,8 @@ import pytest
 import reported
 
 from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
-from dphist_pipeline.answering.catalogue import create_tables, list_publications
-from dphist_pipeline.answering.quality_tables import shift_of_shares
+from dphist_pipeline.answering.catalogue import Catalogue, create_tables
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import Cut, RowTable
@@ -76,7 +76,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckD
     published(public)
     published(public, release="many", period="p0")
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public), macros=ASKED)
+        create_tables(connection, Catalogue(public).publications(), macros=ASKED)
         connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS},cte_inlining'")
         for table in ("dph_releases", "internals.dph_cells_many", "internals.dph_quality_rows"):
             only = "" if "cells" in table else "WHERE release = 'many'"
@@ -444,14 +444,17 @@ def noise(random: np.random.Generator, scale: Fraction) -> float:
 def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(tmp_path: Path) -> None:
     known = published(tmp_path / "known")
     cut, lower = CUT.sum(), COUNTED.sum()
-    said = shift_of_shares(known.path, known.audit)
+    said = PublishedQuality(known.path, known.audit).shift_of_shares()
     most = cut + noise_law(CUT_SCALE).half_width_of_sum(1)
     assert said.endswith(f"by up to {100 * most / (lower + most):.1f} points (95 %), however they lie.")
     assert f". Among the first 10 rows of each ({notes.UNSEEN}), the rows cut may move" in said
     # However little is known of a small count, there is a table, and it says how far.
     few = by_hand.estimate(AXES, np.outer(COUNTED / 1_000, [2 / 3, 1 / 3]), SCALE, off=0.0)
     small = by_hand.publish(tmp_path / "few", replace(few, quality=tables(CUT * 0)), AXES, "noisy")
-    assert "may move a share of all rows by up to 84" in shift_of_shares(small.path, small.audit)
+    assert "may move a share of all rows by up to 84" in PublishedQuality(small.path, small.audit).shift_of_shares()
     unknown = published(tmp_path / "unknown", quality=False)
-    assert shift_of_shares(unknown.path, unknown.audit) == f"Shares of these counts are {notes.CAP_UNKNOWN}."
-    assert shift_of_shares(unknown.path, {**unknown.audit, "privacy_unit": "row"}) == ""
+    assert (
+        PublishedQuality(unknown.path, unknown.audit).shift_of_shares()
+        == f"Shares of these counts are {notes.CAP_UNKNOWN}."
+    )
+    assert PublishedQuality(unknown.path, {**unknown.audit, "privacy_unit": "row"}).shift_of_shares() == ""

@@ -22,7 +22,7 @@ from system.small_release import NAME, WEEKS, Project, at_once, start
 
 from dphist_pipeline.answering import catalogue as building
 from dphist_pipeline.answering._macros import MACROS, inner_macros, macro
-from dphist_pipeline.answering.catalogue import build_catalogue, is_up_to_date
+from dphist_pipeline.answering.catalogue import Catalogue, build_catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
@@ -97,16 +97,16 @@ def test_open_readers_keep_what_they_opened_and_new_ones_see_the_new_period(tmp_
 
 def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> None:
     folder = publish(tmp_path, "2026-03-02")
-    assert not is_up_to_date(tmp_path, folder)
+    assert not Catalogue(tmp_path).is_up_to_date(folder)
     catalogue = built(tmp_path)
-    assert is_up_to_date(tmp_path, folder)
-    assert not is_up_to_date(tmp_path, publish(tmp_path, "2026-03-09"))
+    assert Catalogue(tmp_path).is_up_to_date(folder)
+    assert not Catalogue(tmp_path).is_up_to_date(publish(tmp_path, "2026-03-09"))
     shutil.rmtree(folder)
     publish(tmp_path, "2026-03-02", [WARD])
-    assert not is_up_to_date(tmp_path, folder)
+    assert not Catalogue(tmp_path).is_up_to_date(folder)
     for garbage in (b"", b"garbage" * 1000, catalogue.read_bytes()[:5000]):
         catalogue.write_bytes(garbage)
-        assert not is_up_to_date(tmp_path, folder)
+        assert not Catalogue(tmp_path).is_up_to_date(folder)
 
 
 def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project: Project, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from by_hand import AGE, WARD
 from dphist_pipeline.answering import catalogue as building
 from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 
@@ -144,7 +144,7 @@ def test_what_was_withdrawn_moved_or_replaced_leaves_it_at_the_next_publication(
 
     note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
     for change in (
-        lambda: mark_withdrawn(folders[1], note, tmp_path / "scratch"),
+        lambda: PublishedFolder(folders[1]).mark_withdrawn(note, tmp_path / "scratch"),
         lambda: folders[2].rename(folders[2].with_name("revision=1.old")),
         replace,
     ):

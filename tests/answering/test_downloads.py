@@ -17,7 +17,7 @@ from dphist_pipeline.answering import _downloads
 from dphist_pipeline.publishing.index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
 NAMES = ["cells.csv", "cells.xlsx", "picture.svg"]
@@ -71,7 +71,7 @@ def test_files_of_what_no_longer_stands_are_emptied_and_not_named(public: Path) 
     late = publish(public, revision=2)
     made_anew(public)
     assert not downloads(public, WEEKS[0]).exists()
-    mark_withdrawn(late, NOTE, public.parent / "scratch")
+    PublishedFolder(late).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert all(file.stat().st_size == 0 for file in downloads(public, WEEKS[0], 2).iterdir())
     page = (public / "weekly/index.html").read_text()

@@ -24,7 +24,7 @@ from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import is_formula
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.stand_in("pictures", why="exports are numbers; cards are tried in publishing/")
 
@@ -218,7 +218,7 @@ def test_a_period_or_a_revision_is_exported_when_asked(public: Path, tmp_path: P
         keys(period="2026-03-03")
     (tmp_path / "scratch").mkdir()
     note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
-    mark_withdrawn(public / "weekly" / f"period={WEEKS[1]}" / "revision=1", note, tmp_path / "scratch")
+    PublishedFolder(public / "weekly" / f"period={WEEKS[1]}" / "revision=1").mark_withdrawn(note, tmp_path / "scratch")
     assert keys() == [(WEEKS[0], 2)]
     with pytest.raises(Refused, check=coded("publication_withdrawn")):
         keys(period=WEEKS[1])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
-from dphist_pipeline.answering.catalogue import create_tables, list_publications
+from dphist_pipeline.answering.catalogue import Catalogue, create_tables
 
 WARDS = ["a", "b", "c", "d"]
 AXES: list[dict[str, Any]] = [{"column": "ward", "values": WARDS}, {"column": "sex", "values": ["f", "m"]}]
@@ -45,7 +45,7 @@ def varying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBP
     by_hand.publish(public, by_hand.estimate(AXES, EXPECTED, SCALE, off=0.0), AXES, "noisy", "2026-03-02")
     source = np.random.default_rng(38)
     with duckdb.connect() as connection:
-        create_tables(connection, list_publications(public), macros=["dph_difference", "dph_ratio", "dph_share"])
+        create_tables(connection, Catalogue(public).publications(), macros=["dph_difference", "dph_ratio", "dph_share"])
         connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS}'")
         (release,) = connection.sql("FROM dph_releases").to_arrow_table().to_pylist()
         periods = [f"p{number:04}" for number in range(PERIODS)]

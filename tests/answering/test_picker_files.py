@@ -25,7 +25,7 @@ from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.publishing.index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
 pytestmark = pytest.mark.stand_in("pictures", why="no file of the picker shows one")
@@ -119,11 +119,11 @@ def test_what_was_superseded_or_withdrawn_is_not_offered(public: Path) -> None:
     late = publish(public, revision=2)
     made_anew(public)
     assert offered(public) == [(WEEKS[0], 2), (WEEKS[1], 1)] and cells_of(public)["unbiased"][-1] == 9
-    mark_withdrawn(late, NOTE, public.parent / "scratch")
+    PublishedFolder(late).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert offered(public) == [(WEEKS[0], 1), (WEEKS[1], 1)] and cells_of(public)["unbiased"][-1] == 8
     for folder in (late.parent / "revision=1", public / f"weekly/period={WEEKS[1]}/revision=1"):
-        mark_withdrawn(folder, NOTE, public.parent / "scratch")
+        PublishedFolder(folder).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert offered(public) == [] and cells_of(public) == cells_of(public, WEEKS[1]) == {}
     assert "script-src" not in page(public) and 'id="picker"' not in page(public)
@@ -272,7 +272,7 @@ def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatc
     sizes = [file.stat().st_size for file in files]
     assert table["periods"][0][5] == sizes[2] and table["periods"][0][8] == [[2], sum(sizes[:2]), max(sizes[:2])]
     assert all(is_path(file.relative_to(public).as_posix()) for file in files)
-    mark_withdrawn(published, NOTE, public.parent / "scratch")
+    PublishedFolder(published).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert {file.read_text() for file in files} == {"dphPicker.cells({},\n{});\n"}
 
@@ -284,7 +284,7 @@ def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public:
     assert 'id="pick"' in page(public) and page(public).count(f'id="period-{WEEKS[0]}"') == 1
     card = (published / "card.html").read_text()
     assert 'href="../../index.html#pick"' in card and f'href="../../index.html#period-{WEEKS[0]}"' in card
-    mark_withdrawn(published, NOTE, public.parent / "scratch")
+    PublishedFolder(published).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert "#pick" not in (public / "index.html").read_text()
 

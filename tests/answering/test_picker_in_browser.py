@@ -23,9 +23,9 @@ from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
 from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
+from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
 Open = Callable[..., Any]
@@ -72,7 +72,7 @@ def opened() -> Iterator[Open]:
 
 def in_words(row: dict[str, Any]) -> str:
     """A row of a macro as pages tell it."""
-    told = told_number(row)
+    told = ToldNumber.of(row)
     number = shown_number(told.value, told.decimals)
     if told.half is not None:
         return f"{number}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
@@ -92,7 +92,7 @@ def assert_told(found: dict[str, Any], shown: dict[str, Any] | None, row: dict[s
     assert "reliability" not in row or found["reliability"] == row["reliability"]
     if shown is not None:
         assert shown["number"] == in_words(row)
-        assert shown["estimate"] == shown_number(row["estimate"], told_number(row).decimals)
+        assert shown["estimate"] == shown_number(row["estimate"], ToldNumber.of(row).decimals)
 
 
 ASKED = 6  # questions to a table
@@ -203,7 +203,7 @@ def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, tmp_path: 
         (row,) = rows_of(connection, "FROM r.dph_over('r.weekly', ?, ?, ?)", WEEKS[0], WEEKS[2], box)
     shown = page.locator("#picked").inner_text()
     number, half = in_words(row).split("\u00a0±\u00a0")
-    lower, upper = (shown_number(row[end], told_number(row).decimals) for end in ("ci_lower", "ci_upper"))
+    lower, upper = (shown_number(row[end], ToldNumber.of(row).decimals) for end in ("ci_lower", "ci_upper"))
     told = f"{number}, between {lower} and {upper} with 95\u00a0% confidence"
     assert page.locator("#picked > :first-child").inner_text() == told and half
     assert row["note"] in shown and "7 days between them" in shown
@@ -310,7 +310,7 @@ def test_a_reader_compares_two_periods_by_keyboard(opened: Open, tmp_path: Path)
     page.locator("#picked .answer").wait_for()
     with attached(public / "catalog.duckdb") as connection:
         (row,) = rows_of(connection, "FROM r.dph_compare('r.weekly', ?, ?)", WEEKS[0], WEEKS[2])
-    numbers = [shown_number(row[name], told_number(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")]
+    numbers = [shown_number(row[name], ToldNumber.of(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")]
     alone = "+{}, between +{} and +{} with 95\u00a0% confidence".format(*numbers)
     assert alone in page.locator("#picked dl").inner_text()
     assert page.locator("#picked .number").inner_text().startswith(f"+{numbers[0]}, between +")
@@ -339,7 +339,7 @@ def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_pa
     (found,) = page.evaluate(ASK, [["weekly", [], *WEEKS[:2], True]])
     first, second = (answer for _, answer in found["periods"])
     noise = tuple((one["ci_upper"] - one["ci_lower"]) / 2 for one in (first, second))
-    half = cautious_half_width(first["unbiased"], second["unbiased"], (noise[0], noise[1]), 3)
+    half = CHANCE.half_width(first["unbiased"], second["unbiased"], (noise[0], noise[1]), 3)
     change = found["sum"]
     assert change["cautious"] == pytest.approx([change["unbiased"] - half, change["unbiased"] + half], rel=1e-12)
     assert change["with_chance"][0] > 0 > change["cautious"][0]

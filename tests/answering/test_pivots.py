@@ -13,8 +13,8 @@ from by_hand import AGE
 from office import Ran, ran
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, pivot
-from dphist_pipeline.answering.quality_tables import shift_of_shares
+from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, Pivot
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.cli import terminal
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.releasing.releases import Release
@@ -66,7 +66,7 @@ def asked(store: Store, *words: str, release: str = "weekly") -> Ran:
 def test_a_pivot_holds_the_numbers_of_the_marginals(
     release: Release, rows: list[str], column: str, box: dict[str, Any], heads: list[str]
 ) -> None:
-    found = pivot(Publication.read(release.path), rows, column, box)
+    found = Pivot.of(Publication.read(release.path), rows, column, box)
     assert list(found.heads) == [*heads, TOTAL]
     flat = [cells[head] for cells in found.answers for head in heads if head in cells]
     both = release.marginal([*rows, column], box)
@@ -91,7 +91,7 @@ def test_an_axis_named_is_total_keeps_its_name(tmp_path: Path) -> None:
 
 
 def test_intervals_of_totals_are_narrower_than_the_sum_of_theirs(release: Release) -> None:
-    (row, *_) = pivot(Publication.read(release.path), ["age"], "county", {}).answers
+    (row, *_) = Pivot.of(Publication.read(release.path), ["age"], "county", {}).answers
     widths = [cell["ci_upper"] - cell["ci_lower"] for head, cell in row.items() if head != TOTAL]
     assert row[TOTAL]["ci_upper"] - row[TOTAL]["ci_lower"] < 0.6 * sum(widths)
 
@@ -102,7 +102,7 @@ def test_the_command_prints_a_pivot_with_totals(
     monkeypatch.setattr(terminal.out, "_width", 120)  # it reads the environment once
     done = asked(store, "--by", "age", "--pivot", "state")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[-1] == shift_of_shares(release.path, release.audit)
+    assert done.out.splitlines()[-1] == PublishedQuality(release.path, release.audit).shift_of_shares()
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0] == ["age", "A", "B", "C", "other", "total"]
     answer = release.answer()
@@ -155,7 +155,7 @@ def test_what_is_no_pivot_is_refused(store: Store, words: list[str], says: str) 
 def test_heads_that_look_alike_are_told_apart(tmp_path: Path) -> None:
     axes: list[dict[str, Any]] = [AGE, {"column": "kind", "values": ["total", "a"], "other": True}]
     made = by_hand.publish(tmp_path / "public", by_hand.estimate(axes), axes)
-    found = pivot(Publication.read(made.path), ["age"], "kind", {})
+    found = Pivot.of(Publication.read(made.path), ["age"], "kind", {})
     assert found.heads == ("total (1)", "a", "other", "total")
     with pytest.raises(QuestionRefused, match="takes a list of axes"):
         made.pivot("age", "kind")

@@ -40,7 +40,7 @@ def plotted(store: Store, release: str, *words: str) -> Result:
 @pytest.mark.parametrize("box", [{}, {"ward": "surgery"}])
 def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str, str]) -> None:
     folders = [store.public / "weekly" / f"period={week}" / "revision=1" for week in WEEKS]
-    picture = pictures.picture_of_periods(Publication.read(folders[-1]).by_period(box).to_pylist(), False)
+    picture = pictures.Picture.of_periods(Publication.read(folders[-1]).by_period(box).to_pylist(), False)
     answers = [Publication.read(folder).answer(box) for folder in folders]
     sums = picture.sums
     assert sums.axes[0].labels == WEEKS and sums.low is not None and sums.high is not None

@@ -29,7 +29,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.stand_in("pictures", why="these files hold numbers and texts alone")
 
@@ -98,7 +98,7 @@ def opened(folder: Path, about: object = ABOUT, weeks: tuple[str, ...] = WEEKS, 
         place = by_hand.publish(public, by_hand.estimate(AXES), AXES, period=week, **told).path
         if week == WEEKS[2]:
             note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
-            mark_withdrawn(place, note, folder / "scratch")
+            PublishedFolder(place).mark_withdrawn(note, folder / "scratch")
     write_current_files(public, folder / "scratch")
     write_latest_cells(public, folder / "scratch")
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")

@@ -18,7 +18,7 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._macros import INNER, MACROS
 from dphist_pipeline.integrations.duckdb import install
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.stand_in("pictures", why="views hold numbers; cards are tried in publishing/")
 
@@ -176,7 +176,9 @@ def test_a_withdrawn_period_is_in_no_view(tmp_path: Path) -> None:
     folder = publish(tmp_path, [WARD])
     publish(tmp_path, [WARD], WEEKS[1])
     (tmp_path / "scratch").mkdir()
-    mark_withdrawn(folder, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch")
+    PublishedFolder(folder).mark_withdrawn(
+        {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch"
+    )
     with attached(built(tmp_path)) as connection:
         assert connection.execute("SELECT DISTINCT period FROM r.weekly_all").fetchall() == [(WEEKS[1],)]
 

@@ -10,7 +10,7 @@ from answering_scenario import Asked, attached, published_once, rows_of
 from office import Office
 
 from dphist_pipeline.answering.catalogue_rows import whole_of
-from dphist_pipeline.estimates.whole_tables import Way, WholeTable, whole_table
+from dphist_pipeline.estimates.whole_tables import Way, WholeTable
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.releasing.releases import Release
@@ -28,7 +28,9 @@ def whole(release: Release) -> WholeTable:
     domain = domain_of(audit["axes"])
     rows = pq.ParquetFile(release.path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, unbiased = (column.to_numpy().reshape(domain.shape) for column in rows.columns)
-    return whole_table(domain, values, published_unbiased(audit, unbiased), way=audit.get("whole_counts", Way.SHIFTS))
+    return WholeTable.fit(
+        domain, values, published_unbiased(audit, unbiased), way=audit.get("whole_counts", Way.SHIFTS)
+    )
 
 
 def test_whole_counts_of_every_period_are_those_of_its_files(store: Asked) -> None:
@@ -66,7 +68,7 @@ def test_a_publication_that_does_not_say_how_whole_counts_are_fitted_keeps_them(
     domain = domain_of(audit["axes"])
     values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
     before, now = (
-        whole_table(domain, values, published_unbiased(audit, unbiased), way=way).counts.tolist()
+        WholeTable.fit(domain, values, published_unbiased(audit, unbiased), way=way).counts.tolist()
         for way in (Way.SHIFTS, Way.SURE_CELLS)
     )
     assert whole_of(folder, earlier, rows).counts.tolist() == before

@@ -10,7 +10,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.whole_tables import Way, groupings, whole_table
+from dphist_pipeline.estimates.whole_tables import Way, WholeTable, groupings
 
 WARDS = CategoricalAxis("ward", "ward", tuple("abcdef"), other=True, levels={"house": tuple("xxyyzz")})
 AGE = BinnedAxis("age", "age", tuple(map(float, range(101))))
@@ -28,7 +28,7 @@ def sparse(*shape: int) -> np.ndarray:
 
 
 def of(made: Estimate) -> np.ndarray:
-    return whole_table(made.domain, made.values, made.unbiased, made.sums).counts
+    return WholeTable.fit(made.domain, made.values, made.unbiased, made.sums).counts
 
 
 @pytest.mark.parametrize("mechanism", ["geometric", "boost", "dpcube", "ahp", "kd_hierarchy"])
@@ -38,7 +38,7 @@ def test_counts_are_whole_and_not_negative_for_every_kind_of_noise(
     mechanism: str, shape: tuple[int, ...], way: int
 ) -> None:
     made = released(sparse(*shape), mechanism)
-    counts = whole_table(made.domain, made.values, made.unbiased, made.sums, way).counts
+    counts = WholeTable.fit(made.domain, made.values, made.unbiased, made.sums, way).counts
     assert counts.shape == shape and counts.dtype == np.int64 and counts.min() >= 0
 
 
@@ -78,7 +78,7 @@ def test_large_cells_keep_their_mean_and_whole_cells_are_nearer_than_estimates(s
     for _ in range(25):
         made = released(exact, "geometric", "0.1")
         for way, found in off.items():
-            counts = whole_table(made.domain, made.values, made.unbiased, way=way).counts
+            counts = WholeTable.fit(made.domain, made.values, made.unbiased, way=way).counts
             found.append((counts - made.values)[large].mean())
         squares["estimate"] += float(((made.values - exact) ** 2).mean())
         squares["whole"] += float(((counts - exact) ** 2).mean())
@@ -91,13 +91,13 @@ def test_own_sums_are_those_of_estimates_and_without_a_law_all_ways_are_one() ->
     made = released(np.full((60, 80), 40), "geometric", "0.2")  # noise has a deviation of 7
     moved = made.values + np.repeat([[3.0], [-3.0]], 30, axis=0)  # inside the band around the unbiased cells
     found = {
-        way: whole_table(made.domain, moved, made.unbiased, way=way).counts for way in (Way.SURE_CELLS, Way.OWN_SUMS)
+        way: WholeTable.fit(made.domain, moved, made.unbiased, way=way).counts for way in (Way.SURE_CELLS, Way.OWN_SUMS)
     }
     above = {way: float((counts - moved).sum(axis=1)[:30].mean()) for way, counts in found.items()}
     # A row of 80 cells has 240 records more than its unbiased sum.
     assert abs(above[Way.OWN_SUMS]) < 60 and above[Way.SURE_CELLS] < -120
     lawless = [
-        whole_table(made.domain, made.values, None, way=way).counts
+        WholeTable.fit(made.domain, made.values, None, way=way).counts
         for way in (Way.SHIFTS, Way.SURE_CELLS, Way.OWN_SUMS)
     ]
     assert all((counts == lawless[0]).all() for counts in lawless)
@@ -113,7 +113,7 @@ def test_a_total_beyond_its_own_interval_is_brought_back() -> None:
     """A mechanism that smooths may publish a total that its own unbiased cells exclude."""
     made = released(np.zeros(500, dtype=np.int64), "geometric")
     smoothed = made.values + 5.0
-    found = whole_table(made.domain, smoothed, made.unbiased)
+    found = WholeTable.fit(made.domain, smoothed, made.unbiased)
     assert made.unbiased is not None
     (total, *_, cells) = found.distances
     assert abs(found.counts.sum() - max(0, made.unbiased.values.sum())) <= total.half_width + 1 and total.outside == 0
@@ -122,7 +122,7 @@ def test_a_total_beyond_its_own_interval_is_brought_back() -> None:
 
 def test_without_unbiased_cells_the_published_sums_are_kept() -> None:
     made = released(sparse(200), "p_hpartition")
-    found = whole_table(made.domain, made.values, None)
+    found = WholeTable.fit(made.domain, made.values, None)
     assert found.distances == () and abs(found.counts.sum() - max(0, made.values.sum())) <= 1
 
 
@@ -144,7 +144,7 @@ def test_sums_by_house_are_near_their_unbiased_sums() -> None:
         counts = PrivateCounts(domain, 1, lambda: exact.ravel())
         made = dph.sanitize(counts, mechanism="geometric", epsilon="0.1")
         assert made.unbiased is not None
-        found = whole_table(domain, made.values, made.unbiased)
+        found = WholeTable.fit(domain, made.values, made.unbiased)
         total, ward = found.distances[0], found.distances[1]
         assert (total.table, ward.table, ward.sums) == ("total", "ward", 7)
         by_house = np.bincount(houses, weights=found.counts.sum(axis=1))

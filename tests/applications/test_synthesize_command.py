@@ -13,7 +13,7 @@ import pytest
 from by_hand import AGE, WARD
 from office import Ran, ran
 
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Store
 
 AXES = [AGE, WARD]
@@ -29,7 +29,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     far_below_zero[1] = -900.0
     by_hand.publish(opened.public, by_hand.estimate(AXES, far_below_zero), AXES, "apart")
     withdrawn = by_hand.publish(opened.public, by_hand.estimate(AXES), AXES, "withdrawn")
-    mark_withdrawn(withdrawn.path, {"reason": "a mistake", "at": "2026-03-11", "entry": 2}, opened.public)
+    PublishedFolder(withdrawn.path).mark_withdrawn(
+        {"reason": "a mistake", "at": "2026-03-11", "entry": 2}, opened.public
+    )
     return opened
 
 

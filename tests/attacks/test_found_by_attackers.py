@@ -21,7 +21,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.allowing import files_of, load_spec
 from dphist_pipeline.releasing.store import Store
@@ -95,7 +95,7 @@ def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_pa
     assert ledger.allow("health", {"source": SECRET.facts()}, ANN) is None
     with ledger_refuses("source_of_another"):
         ledger.allow("other", {"source": SECRET.facts()}, ANN)
-    ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
+    ledger.countersign(Statement.of(ledger, "health").waiting[0], BEN)
     with ledger_refuses("source_of_another"):
         ledger.allow("other", {"source": SECRET.facts()}, ANN)
     assert ledger.allow("other", {"source": SECRET.facts()}, ANN, also_of=["health"]) is None, "one signature"
@@ -190,7 +190,7 @@ def test_a_copy_that_was_killed_after_its_charge_is_adopted_and_counts_both(offi
     ran = office.run("store", "adopt", "--reason", "the original is lost", "--store", copy, "--json")
     assert ran.code == 0 and ran.json["carried"] == ["wards, period all, revision 1"], ran.err
     with office.witnessed():
-        spent = statement_of(Store.open(copy).ledger(), "health").spent
+        spent = Statement.of(Store.open(copy).ledger(), "health").spent
     assert spent == 2 * attempt.spec.epsilon, "that of the copy, and that of the original"
     ran = office.run("release", office.folder / "spec.yaml", "--store", copy)
     assert ran.code == 1 and not (copy / "public" / "wards").exists()
@@ -220,7 +220,7 @@ def test_a_decision_taken_back_by_one_of_two_is_not_said_to_be(office: Office) -
         ledger.add_key("ben", BEN.public, Operator.load())
         ledger.open_account(replace(HEALTH, name="twice", store_id=Store.open(office.store).id, signatures=2), BEN)
         ledger.allow("twice", {"query": {"sha256": "0" * 64, "name": "q.sql"}}, BEN, "checked")
-        (number,) = statement_of(ledger, "twice").waiting
+        (number,) = Statement.of(ledger, "twice").waiting
         ledger.countersign(number, Operator.load())
     ran = office.run("ledger", "disallow", str(number), "--reason", "x", "--store", office.store)
     assert ran.code == 0 and "not in force yet" in ran.out and "No longer" not in ran.out

@@ -76,7 +76,7 @@ ARITHMETIC = (
         (
             Mutation("boxed.variance + boxed.sizes * noisy", "boxed.variance + noisy", "not the least squares"),
             Mutation(
-                "noise_law.variance(sums.scale(counts.sensitivity))", "noise_law.variance(sums.scale(1))", "noise"
+                "noise_law(sums.scale(counts.sensitivity)).variance", "noise_law(sums.scale(1)).variance", "noise"
             ),
             Mutation(
                 "self.threshold.paper - cell_variance", "self.threshold.paper", "the paper's threshold less the noise"

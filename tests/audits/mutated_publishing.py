@@ -123,11 +123,15 @@ PUBLISHING = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/_charges_of_release.py",
+        ("unit/test_ledger_notes.py", "system/test_rejections.py", APPROVALS),
+        (Mutation("if books.state(charge) in OPEN_STATES]", "if True]", "what was published waits"),),
+    ),
+    Part(
         "dphist_pipeline/publishing/statements.py",
         ("unit/test_ledger.py", "system/test_rejections.py", "unit/test_decisions.py", APPROVALS),
         (
             Mutation("year if account.renews else None), account.name", "None), account.name", "years add up"),
-            Mutation("if books.state(charge) in OPEN_STATES]", "if True]", "what was published waits"),
             Mutation("if entry.kind == kind]", "if True]", "every note is a withdrawal"),
         ),
     ),
@@ -221,7 +225,7 @@ PUBLISHING = (
     Part(
         "dphist_pipeline/answering/plot.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("told_as(main_picture(grid), audit)", "main_picture(grid)", "a picture draws a hidden figure"),),
+        (Mutation("Picture.of_grid(grid).told_as(audit)", "Picture.of_grid(grid)", "a picture draws a hidden figure"),),
     ),
     Part(
         "dphist_pipeline/publishing/picture_sums.py",
@@ -278,20 +282,22 @@ PUBLISHING = (
         (Mutation('for sign in "<>&":', 'for sign in "":', "a title ends the script that holds it"),),
     ),
     Part(
-        "dphist_pipeline/releasing/page_rendering.py",
+        "dphist_pipeline/publishing/published_release.py",
         (RENDERED,),
         (
             Mutation("content_of((*before,", "content_of((", "earlier renderings are forgotten"),
+            Mutation('"withdrawn" in audit and file.name == CARD\n', "False\n", "a withdrawn card loses its mark"),
             Mutation(
-                'if "withdrawn" in audit and file.name == CARD else page',
-                "if False else page",
-                "a withdrawn card loses its mark",
+                "        replace_public(folder / RENDERED, self.content, scratch)\n",
+                "",
+                "pages are replaced before their list",
             ),
-            Mutation(
-                "    replace_public(folder / RENDERED, content, scratch)\n", "", "pages are replaced before their list"
-            ),
-            Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/page_rendering.py",
+        (RENDERED,),
+        (Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),),
     ),
     Part(
         "dphist_pipeline/releasing/vouching.py",

@@ -186,7 +186,11 @@ RELEASING = (
             Mutation(
                 "for charge in standing or charges[-1:]:", "for charge in charges[-1:]:", "earlier revisions stand"
             ),
-            Mutation("if folder.exists() and not is_marked(folder):", "if False:", "an audit without the withdrawal"),
+            Mutation(
+                "if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():",
+                "if False:",
+                "an audit without the withdrawal",
+            ),
             Mutation(
                 "        if not witness.exists():\n", "        if False:\n", "an older ledger draws a rejected one"
             ),

@@ -23,7 +23,7 @@ from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import count_reports, estimate_of, publish_collection
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.publishing.published_files import is_marked
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -238,7 +238,9 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     publish(local, file)
     publish(local, file, reason="once more")
     folders = verbs.withdraw(local.store, "ages_city", "all", "a wrong question")
-    assert [folder.name for folder in folders] == ["revision=1", "revision=2"] and all(map(is_marked, folders))
+    assert [folder.name for folder in folders] == ["revision=1", "revision=2"] and all(
+        PublishedFolder(folder).is_marked_withdrawn() for folder in folders
+    )
     before = local.files()
     assert verbs.withdraw(local.store, "ages_city", "all", "a wrong question") == folders
     with pytest.raises(Refused, check=coded("withdrawn_otherwise"), match=r"'a wrong question'\. It stands once"):
@@ -298,11 +300,11 @@ def test_a_withdrawal_that_was_cut_off_is_finished_as_it_began(
     card = (folder / "card.html").read_bytes()
     verbs.withdraw(local.store, "ages_city", "all", "wrong")
     (folder / "card.html").write_bytes(card)
-    assert not is_marked(folder)
+    assert not PublishedFolder(folder).is_marked_withdrawn()
     said = local.audit("ages_city")["withdrawn"]
     monkeypatch.setattr(approvals, "utc_now", lambda: "2126-01-01T00:00:00Z")
     verbs.withdraw(local.store, "ages_city", "all", "wrong")
-    assert is_marked(folder) and local.audit("ages_city")["withdrawn"] == said
+    assert PublishedFolder(folder).is_marked_withdrawn() and local.audit("ages_city")["withdrawn"] == said
 
 
 @pytest.mark.parametrize("round_", ["all", "2026-01-05"])

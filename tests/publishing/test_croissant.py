@@ -16,7 +16,7 @@ from office import Office
 from dphist_pipeline.answering import croissant
 from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
 COUNTY = {"column": "county", "values": ["01", "=2"], "labels": ["North", ""], "levels": {"state": ["A", "B"]}}
@@ -137,7 +137,7 @@ def test_it_follows_publications_withdrawals_and_other_axes(public: Path) -> Non
         return {files["name"]: files["includes"] for files in content["distribution"] if "includes" in files}
 
     note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
-    mark_withdrawn(public / "beds" / "period=all" / "revision=1", note, public.parent / "scratch")
+    PublishedFolder(public / "beds" / "period=all" / "revision=1").mark_withdrawn(note, public.parent / "scratch")
     assert list(included()) == ["weekly/files"]
     publish(public, [AGE], "2026-03-16")
     assert included()["weekly/files"] == ["weekly/period=2026-03-16/revision=1/histogram.parquet"]

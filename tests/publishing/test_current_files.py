@@ -12,7 +12,7 @@ from by_hand import WARD
 from office import Office
 
 from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn, read_audit, stated_digest
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
 
@@ -35,7 +35,7 @@ def listed(public: Path, scratch: Path) -> list[tuple[str, int]]:
 
 
 def withdraw(folder: Path, scratch: Path) -> None:
-    mark_withdrawn(folder, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    PublishedFolder(folder).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
 
 
 def test_it_lists_the_files_of_the_latest_revisions_with_their_digests(tmp_path: Path, scratch: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_withdrawn_period_leaves_it_and_comes_back_by_a_new_revision(tmp_path:
     publish(public, WEEKS[1])
     assert listed(public, scratch) == [(WEEKS[0], 1), (WEEKS[1], 1)]
     withdraw(folder, scratch)
-    assert stated_digest(folder) == "" and not is_listed(folder)
+    assert PublishedFolder(folder).stated_digest == "" and not is_listed(folder)
     assert listed(public, scratch) == [(WEEKS[1], 1)]
     publish(public, revision=2)
     assert listed(public, scratch) == [(WEEKS[0], 2), (WEEKS[1], 1)]

@@ -21,7 +21,7 @@ from by_hand import AGE, WARD
 from derived_files import made_anew
 from requiring import missing
 
-from dphist_pipeline.publishing.published_files import mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
 AXE = "axe-core@4.14.1"
@@ -61,9 +61,9 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
             why = {"reason": TITLE} if revision == 2 else {}
             made = by_hand.estimate([WARD], values, off=0.0)
             last = by_hand.publish(public, made, [WARD], period=period, revision=revision, **facts, **why)
-    mark_withdrawn(last.path, NOTE, scratch)
+    PublishedFolder(last.path).mark_withdrawn(NOTE, scratch)
     made = by_hand.estimate([AGE, WARD])
-    mark_withdrawn(by_hand.publish(public, made, [AGE, WARD], "gone", "all").path, NOTE, scratch)
+    PublishedFolder(by_hand.publish(public, made, [AGE, WARD], "gone", "all").path).mark_withdrawn(NOTE, scratch)
     families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     return made_anew(public)
 

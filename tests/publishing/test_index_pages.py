@@ -24,8 +24,8 @@ from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.index_pages import tells, write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
-from dphist_pipeline.publishing.published_files import mark_withdrawn, read_audit
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -131,7 +131,7 @@ def test_a_release_tells_its_revisions_with_reasons_and_what_was_withdrawn(publi
     publish(public, WEEKS[0])
     publish(public, WEEKS[0], 2, reason="late records")
     gone = publish(public, WEEKS[1])
-    mark_withdrawn(gone, NOTE, public.parent / "scratch")
+    PublishedFolder(gone).mark_withdrawn(NOTE, public.parent / "scratch")
     text = page(written(public), "weekly")
     assert "superseded by revision 2" in text and text.count("late records") >= 2
     assert "Withdrawn: do not use" in text and "withdrawn on 2026-03-20" in text and "wrong file" in text
@@ -140,7 +140,7 @@ def test_a_release_tells_its_revisions_with_reasons_and_what_was_withdrawn(publi
 
 
 def test_a_release_without_a_publication_that_stands_says_so(public: Path) -> None:
-    mark_withdrawn(publish(public), NOTE, public.parent / "scratch")
+    PublishedFolder(publish(public)).mark_withdrawn(NOTE, public.parent / "scratch")
     written(public)
     assert "No publication of this release stands" in page(public)
     assert "Withdrawn: do not use" in page(public, "weekly") and "1,508" not in page(public, "weekly")
@@ -149,7 +149,9 @@ def test_a_release_without_a_publication_that_stands_says_so(public: Path) -> No
 def test_texts_from_outside_stay_texts(public: Path) -> None:
     (public.parent / "about.json").write_text(json.dumps(dict.fromkeys([*ABOUT, "citation", "notice"], HOSTILE)))
     publish(public, title=HOSTILE, privacy_unit=HOSTILE)
-    mark_withdrawn(publish(public, WEEKS[1], title=HOSTILE), {**NOTE, "reason": HOSTILE}, public.parent / "scratch")
+    PublishedFolder(publish(public, WEEKS[1], title=HOSTILE)).mark_withdrawn(
+        {**NOTE, "reason": HOSTILE}, public.parent / "scratch"
+    )
     publish(public, revision=2, title=HOSTILE, reason=HOSTILE, privacy_unit=HOSTILE)
     written(public)
     for text in (page(public), page(public, "weekly")):
@@ -275,7 +277,7 @@ def test_what_was_withdrawn_after_it_was_superseded_changes_the_page(public: Pat
     first = publish(public)
     publish(public, revision=2, reason="late")
     written(public)
-    mark_withdrawn(first, NOTE, public.parent / "scratch")
+    PublishedFolder(first).mark_withdrawn(NOTE, public.parent / "scratch")
     assert "withdrawn on" in page(written(public), "weekly")
 
 
@@ -321,7 +323,7 @@ def test_headings_and_landmarks_are_in_order(public: Path) -> None:
 def test_the_total_of_a_family_is_that_of_its_first_table(public: Path) -> None:
     tables = families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     first = next(iter(tables.values()))
-    told = told_number(vars(first.answer()))
+    told = ToldNumber.of(vars(first.answer()))
     assert told.half is not None
     number = f"{shown_number(told.value, told.decimals)}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
     text = page(written(public), "family")
@@ -334,7 +336,7 @@ def test_the_total_of_reports_has_the_interval_of_their_law(tmp_path: Path) -> N
     public, scratch = tmp_path / "store/public", tmp_path / "scratch"
     scratch.mkdir()
     write_index(public, scratch)
-    told = told_number(vars(publication.estimate.box()))
+    told = ToldNumber.of(vars(publication.estimate.box()))
     (number,) = re.findall('<p class="told">(.*)</p>', page(public, publication.folder.parents[1].name))
     assert number.startswith(shown_number(told.value, told.decimals))
     assert told.half is not None and number.endswith(f"\u00a0±\u00a0{shown_number(told.half, told.decimals)}")

@@ -24,14 +24,14 @@ from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
 from dphist_pipeline.publishing._card_cover import Surroundings
-from dphist_pipeline.publishing.axis_labels import labels_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import main_picture
-from dphist_pipeline.publishing.published_files import digest_of, mark_withdrawn, read_audit
+from dphist_pipeline.publishing.pictures import Picture
+from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 from dphist_pipeline.spec.axes import domain_of
 
@@ -192,7 +192,7 @@ def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]],
 def test_bins_of_a_quality_table_and_hidden_figures_are_in_the_cards_language(marked: None) -> None:
     few = np.linspace(-2.0, 3.0, by_hand.estimate([AGE]).domain.cells)
     cut = {"estimate": 900.0, "ci_lower": 890.0, "ci_upper": 910.0, "noise_scale": 3.0}
-    bins = enumerate(labels_of(domain_of([AGE]).axes[0]))
+    bins = enumerate(ReaderAxis(domain_of([AGE]).axes[0]).labels)
     rows: list[dict[str, Any]] = [{"statistic": "cut", "axis": None, "position": None, "category": None, **cut}]
     rows += [{"statistic": "cut", "axis": "age", "position": at, "category": name, **cut} for at, name in bins]
     facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.marked(NOISE)}
@@ -209,7 +209,7 @@ def test_lists_of_releases_and_the_report_tell_nothing_but_texts_of_the_files(tm
         assert outside(page.read_text(encoding="utf-8")) <= {"All", "Card", "CSV", "Parquet", "SQL"}
     with in_language("de"):
         page = ledger_page(report(accounts=[], operators=["Ada"]))
-        picture = main_picture(Grid.of_all(made([AGE]).domain, made([AGE]).values, made([AGE]).unbiased))
+        picture = Picture.of_grid(Grid.of_all(made([AGE]).domain, made([AGE]).values, made([AGE]).unbiased))
         assert outside(page) <= {"UTC"} and outside(picture_page(picture, "age")) == set()
 
 
@@ -339,7 +339,7 @@ def test_marks_are_told_in_the_language_of_the_card_and_come_off(
     first, second = (public / f"wards/period=2026-03-02/revision={number}" for number in (1, 2))
     assert replaced in (first / CARD).read_text(encoding="utf-8")
     assert read_audit(first)["revision"] == 1  # its digest is that of the card without the mark
-    mark_withdrawn(second, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    PublishedFolder(second).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
     write_current_files(public, scratch)
     mark_superseded(public, scratch)
     assert replaced not in (first / CARD).read_text(encoding="utf-8")
@@ -370,7 +370,9 @@ def test_french_pages_of_releases_have_a_blank_before_each_colon_and_semicolon(t
         ("2026-03-09", 1, {}),
     ):
         made = by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "weekly", week, revision, **facts).path
-    mark_withdrawn(made, {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch")
+    PublishedFolder(made).mark_withdrawn(
+        {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch"
+    )
     write_index(public, tmp_path / "scratch")
     for file in (public / "index.html", public / "weekly" / "index.html"):
         page = re.sub(r"(?s)<(script|style|code|pre)\b.*?</\1>", "", file.read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, mark_withdrawn
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
 WEEKS = ("2026-03-02", "2026-03-09")
 AGE: dict[str, Any] = {"column": "age", "start": 0, "stop": 60, "width": 20, "above": True, "other": True}
@@ -137,11 +137,10 @@ def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) ->
     (public / "weekly/latest/cells.csv").unlink()  # a run that was killed
     assert made(public) == ["cells.csv", "cells.parquet"]
     scratch = public.parent / "scratch"
-    mark_withdrawn(first, {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
+    PublishedFolder(first).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
     made(public)
     assert {row["period"] for row in rows(public)} == {WEEKS[1]}
-    mark_withdrawn(
-        public / f"weekly/period={WEEKS[1]}/revision=1",
+    PublishedFolder(public / f"weekly/period={WEEKS[1]}/revision=1").mark_withdrawn(
         {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 2},
         scratch,
     )

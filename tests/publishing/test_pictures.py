@@ -29,15 +29,7 @@ from dphist_pipeline.publishing import _vega
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
-from dphist_pipeline.publishing.pictures import (
-    BLUES,
-    GREY_CLASS,
-    all_pictures,
-    chart,
-    colour_bounds,
-    draw,
-    main_picture,
-)
+from dphist_pipeline.publishing.pictures import BLUES, GREY_CLASS, Picture, all_pictures, chart, colour_bounds, draw
 from dphist_pipeline.spec.axes import domain_of
 from examples import mostly_soaked
 
@@ -188,7 +180,7 @@ def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
         cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
         told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
         assert sorted(map(str, told)) == sorted(expected)
-    unmeasured = picture_facts(main_picture(grid([AGE], None)))["tables"]
+    unmeasured = picture_facts(Picture.of_grid(grid([AGE], None)))["tables"]
     assert unmeasured[0]["header"] == ["age", "estimate"]
 
 
@@ -201,7 +193,7 @@ def test_colours_rise_with_the_counts_and_reach_the_largest() -> None:
 
 def drawn_rows(shown: Grid) -> list[dict[str, Any]]:
     """The rows of data of the main picture's first chart."""
-    data = found(checked(chart(main_picture(shown))), "data")
+    data = found(checked(chart(Picture.of_grid(shown))), "data")
     return data[0]["values"]  # type: ignore[no-any-return]
 
 
@@ -222,7 +214,7 @@ def test_squares_whose_interval_holds_zero_are_grey_and_never_the_darkest() -> N
     assert grey == [(">0–0.1", "surgery"), (">0–0.1", "medicine")] and len(rows) == 12
     assert not any(row["dark"] for row in rows[:2]) and all(row["dark"] for row in rows[2:])
     assert {row["class"] for row in rows[2:]} == {"400 or more"}
-    assert "Grey: the interval holds 0." in main_picture(shown).note
+    assert "Grey: the interval holds 0." in Picture.of_grid(shown).note
     surely_below = Grid.of_all(found.domain, values - 500, NoisyCells(values - 500, SCALE))
     assert [row["class"] for row in drawn_rows(surely_below)[:2]] == ["below 0.012", "below 0.012"]
 
@@ -231,7 +223,7 @@ def test_squares_have_their_numbers_where_there_is_room() -> None:
     def numbers(axes: list[dict[str, Any]], most: float) -> list[str]:
         shape = grid(axes).values.shape
         values = np.linspace(most / 2, most, math.prod(shape)).reshape(shape)
-        drawn = draw(main_picture(Grid.of_all(domain_of(axes), values, NoisyCells(values, SCALE))))
+        drawn = draw(Picture.of_grid(Grid.of_all(domain_of(axes), values, NoisyCells(values, SCALE))))
         return re.findall(r">([0-9,]+)</text>", drawn)
 
     assert "2,000" in numbers([HEIGHT, WARD], 2000) and len(numbers([HEIGHT, WARD], 2000)) >= 12
@@ -245,24 +237,24 @@ def test_a_few_bins_with_long_names_all_have_theirs() -> None:
     bounds = {"column": "income", "edges": [0, 10_000, 20_000, 50_000, 100_000], "below": True, "above": True}
     names = ["<0", "0–<10,000", "10,000–<20,000", "20,000–<50,000", "50,000–<100,000", "100,000+", "other"]
     for axes in ([bounds | {"other": True}], [bounds | {"other": True}, WARD]):
-        drawn = main_picture(grid(axes))
+        drawn = Picture.of_grid(grid(axes))
         labels = chart(drawn)["layer"][0]["encoding"]["x"]["axis"]
         assert (labels["values"], labels["labelAngle"]) == (names, -45)
         assert all(f">{name.replace('<', '&lt;')}<" in draw(drawn) for name in names)
-    many = chart(main_picture(grid([{"column": "age", "start": 0, "stop": 120_000, "width": 5_000}])))
+    many = chart(Picture.of_grid(grid([{"column": "age", "start": 0, "stop": 120_000, "width": 5_000}])))
     labels = many["layer"][0]["encoding"]["x"]["axis"]
     assert labels["labelAngle"] == 0 and len(labels["values"]) < 24
 
 
 def test_axes_and_colours_have_titles_with_their_unit() -> None:
     for axes in ([AGE], [WARD], [AGE, WARD], [AGE, WARD, HEIGHT]):
-        drawn = draw(main_picture(grid(axes)))
+        drawn = draw(Picture.of_grid(grid(axes)))
         assert ">rows counted</text>" in drawn, axes
         assert all(f">{axis['column']}</text>" in drawn for axis in axes[:2] if len(axes) < 3), axes
 
 
 def test_other_stands_apart_from_the_last_category() -> None:
-    picture = ElementTree.fromstring(draw(main_picture(grid([WARD]))))
+    picture = ElementTree.fromstring(draw(Picture.of_grid(grid([WARD]))))
     rows = {
         str(text.text): float(text.attrib["transform"].partition(",")[2].rstrip(")"))
         for text in picture.iter("{http://www.w3.org/2000/svg}text")
@@ -286,7 +278,7 @@ def grid_of_names(values: list[str], names: tuple[str, ...]) -> Grid:
 
 @pytest.mark.parametrize("number", mostly_soaked([1, 2, 3], [0, 2]))
 def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> None:
-    picture = main_picture(grid_of_names(HOSTILE, (HOSTILE[0], HOSTILE[3], HOSTILE[4])[:number]))
+    picture = Picture.of_grid(grid_of_names(HOSTILE, (HOSTILE[0], HOSTILE[3], HOSTILE[4])[:number]))
     spec = checked(chart(picture))
     spec.pop("config")
     fields = {name for data in found(spec, "data") for row in data["values"] for name in row}
@@ -342,12 +334,12 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("engine")
 def test_equal_pictures_have_equal_bytes() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
-        assert draw(main_picture(grid(axes))) == draw(main_picture(grid(axes)))
+        assert draw(Picture.of_grid(grid(axes))) == draw(Picture.of_grid(grid(axes)))
 
 
 @pytest.mark.usefixtures("engine")
 def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
-    picture = main_picture(grid([AGE]))
+    picture = Picture.of_grid(grid([AGE]))
     drawn = draw(picture)
     child = os.fork()
     if child == 0:
@@ -377,7 +369,7 @@ def test_a_long_name_is_cut_off_by_its_width() -> None:
 
 def test_a_title_of_any_length_takes_at_most_four_lines() -> None:
     for title, lines in (("word " * 500, 4), ("", 1), ("x" * 5000, 4)):
-        assert len(chart(main_picture(grid([AGE])), title or " ")["title"]["text"]) == lines
+        assert len(chart(Picture.of_grid(grid([AGE])), title or " ")["title"]["text"]) == lines
 
 
 def test_long_names_lose_the_words_that_all_of_them_share() -> None:
@@ -404,5 +396,5 @@ def test_names_of_javascripts_objects_are_names_like_others() -> None:
     names = ["constructor", "toString", "__proto__", "b"]
     first, second = ({"column": name, "values": names, "other": True} for name in ("x", "y"))
     for axes in ([first], [first, second]):
-        drawn = draw(main_picture(grid(axes)))
+        drawn = draw(Picture.of_grid(grid(axes)))
         assert all(name in drawn for name in names)

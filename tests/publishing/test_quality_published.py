@@ -17,7 +17,7 @@ from office import AGE, WARD, Office
 
 from dphist_pipeline.cli.ask import quality as quality_command
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, cuts, rest_in_words, together
+from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, QualityTable, rest_in_words
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 # 100 patients with one row in surgery, and 50 with five in medicine, of which two are kept, and two of three are seen.
@@ -108,10 +108,10 @@ def test_no_line_of_what_was_cut_is_above_the_upper_end_of_all_rows_cut() -> Non
         {**line, "axis": "ward", "estimate": 3_704.0, "ci_lower": 2_506.0, "ci_upper": 4_902.0},
         {**line, "axis": None, "estimate": 10.0, "ci_lower": -230.0, "ci_upper": 250.0},
     ]
-    (cut,) = cuts(rows, lambda axis: np.array([1_000.0]))["ward"]
+    (cut,) = QualityTable(rows).cuts(lambda axis: np.array([1_000.0]))["ward"]
     assert cut.stands_out and cut.possible == (250, 250) and cut.about == 250 and cut.share == pytest.approx(0.2)
     quiet = [{**rows[0], "estimate": 1_000.0}, *rows[1:]]
-    rest = cuts(quiet, lambda axis: np.array([1_000.0]))
+    rest = QualityTable(quiet).cuts(lambda axis: np.array([1_000.0]))
     assert "at most 250 of each" in rest_in_words(rest) and "For no single value of ward" in rest_in_words(rest)
     assert "For no single value of Station" in rest_in_words(rest, 0, {"ward": "Station"})
 
@@ -125,7 +125,7 @@ def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:
         {"statistic": "cut", "axis": f"a{line % 12}", "noise_scale": float(scale), "estimate": 0.0}
         for line in range(24)
     ]
-    lower, upper = together(reach[0], [*reach, {"statistic": "cut", "axis": None}])
+    lower, upper = QualityTable([*reach, {"statistic": "cut", "axis": None}]).together(reach[0])
     worst = (drawn[0] - drawn[1]).max(axis=1)
     false = int((worst + lower > 0).sum())
     assert upper == -lower and 0.015 * tables < false < 0.035 * tables  # one side of 5 %

@@ -14,17 +14,17 @@ from office import AGE, WARD, Office
 
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.publishing import published_release
 from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
+    PublishedFolder,
     audit_digest,
     digest_of,
-    is_marked,
     read_audit,
 )
 from dphist_pipeline.publishing.published_pages import CARD, renderings, without_marks
 from dphist_pipeline.publishing.published_pages import RENDERED as NAME
-from dphist_pipeline.releasing import page_rendering
 
 FALSE = "<p>A sentence that a later version corrected.</p></main>"
 MADE: dict[str, dict[str, Any]] = {
@@ -92,8 +92,8 @@ def test_a_false_sentence_is_gone_and_nothing_else_changed(office: Office) -> No
 def test_what_is_published_is_read_once_for_pages_that_change(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.with_release()
     as_an_earlier_version_wrote_it(office.published())
-    read = mock.Mock(wraps=page_rendering.published_estimate)
-    monkeypatch.setattr(page_rendering, "published_estimate", read)
+    read = mock.Mock(wraps=published_release.published_estimate)
+    monkeypatch.setattr(published_release, "published_estimate", read)
     assert office.run("store", "pages", "--json").json["anew"] and read.call_count == 1
 
 
@@ -169,10 +169,14 @@ def test_pages_that_the_ledger_does_not_know_are_refused(corrected: Office) -> N
 def test_withdrawn_and_rendered_either_way_around(corrected: Office) -> None:
     folder = corrected.published()
     assert corrected.run("withdraw", "wards", "all", "--reason", "wrong").code == 0
-    assert is_marked(folder)
+    assert PublishedFolder(folder).is_marked_withdrawn()
     as_an_earlier_version_wrote_it(folder)
     assert corrected.run("store", "pages", "--json").json["anew"]
-    assert is_marked(folder) and FALSE not in text(folder) and "Withdrawn: do not use" in text(folder)
+    assert (
+        PublishedFolder(folder).is_marked_withdrawn()
+        and FALSE not in text(folder)
+        and "Withdrawn: do not use" in text(folder)
+    )
     assert corrected.run("ledger", "verify").code == 0
 
 
@@ -217,9 +221,9 @@ def test_a_killed_run_leaves_files_that_are_accepted_and_the_next_one_finishes(
 
         return call
 
-    replaced = dies(page_rendering.replace_public, lambda path, *_: "the list" if path.name == NAME else "the card")
+    replaced = dies(published_release.replace_public, lambda path, *_: "the list" if path.name == NAME else "the card")
     with monkeypatch.context() as patched:
-        patched.setattr(page_rendering, "replace_public", replaced)
+        patched.setattr(published_release, "replace_public", replaced)
         patched.setattr(Ledger, "record_rendered", dies(Ledger.record_rendered, lambda *_: "the ledger"))
         with pytest.raises(Killed):
             office.run("store", "pages")

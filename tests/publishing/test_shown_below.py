@@ -35,7 +35,7 @@ from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import all_pictures, chart, described, told_as
+from dphist_pipeline.publishing.pictures import all_pictures, chart, described
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
 
@@ -135,7 +135,7 @@ def test_a_card_tells_words_and_says_which_numbers_stay() -> None:
     assert "minimum frequency" in text and "adds no protection" in text
     estimate = made()
     (bars,) = all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased))
-    (table,) = picture_facts(told_as(bars, CARD_FACTS))["tables"]
+    (table,) = picture_facts(bars.told_as(CARD_FACTS))["tables"]
     cells = {row[0]: tuple(row[1:4]) for row in table["rows"]}
     assert cells["a"] == cells["b"] == cells["c"] == ("below 10", "", "") and cells["d"] == ("10", "", "")
     assert cells["e"][0] == "58" and all(cells["e"])
@@ -168,7 +168,7 @@ def test_no_chart_holds_a_figure_below_the_limit() -> None:
     estimate = by_hand.estimate([CLASS, WIDE], np.stack([NOISY, NOISY + 1.25], axis=1), off=0.5)
     hides = 0
     for picture in all_pictures(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased)):
-        drawn, facts = told_as(picture, {"show_below": 10}), picture_facts(told_as(picture, {"show_below": 10}))
+        drawn, facts = picture.told_as({"show_below": 10}), picture_facts(picture.told_as({"show_below": 10}))
         told = json.dumps(chart(drawn))
         figures = {float(number) for number in re.findall(r'"estimate": (-?[\d.]+)', told)}
         assert {figure for figure in figures if figure < 10} <= {0.0}
@@ -183,11 +183,11 @@ def test_no_chart_holds_a_figure_below_the_limit() -> None:
             picture.title
         )
         hides += bool(low)
-        assert told_as(picture, {}) is picture
+        assert picture.told_as({}) is picture
     assert hides == 2
     low = by_hand.estimate([CLASS], NOISY - 60)
     (bars,) = all_pictures(Grid.of_all(low.domain, low.values, low.unbiased))
-    assert described(told_as(bars, {"show_below": 10})).endswith("Every figure is below 10.")
+    assert described(bars.told_as({"show_below": 10})).endswith("Every figure is below 10.")
 
 
 def test_a_family_hides_figures_on_its_card_and_on_the_pages_of_its_tables() -> None:

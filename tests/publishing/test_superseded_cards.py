@@ -15,13 +15,7 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.public_files import expected_digests
-from dphist_pipeline.publishing.published_files import (
-    PublishedFilesDamaged,
-    digest_of,
-    is_marked,
-    mark_withdrawn,
-    read_audit,
-)
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, digest_of, read_audit
 from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 
 WEEK = "2026-03-02"
@@ -59,20 +53,24 @@ def test_cards_follow_the_latest_revision_and_keep_their_digest(public: Path) ->
     third = publish(public, 10)
     built(public)
     assert card(first).count("Superseded by") == 1 and "revision 10" in card(first) and "revision 10" in card(second)
-    mark_withdrawn(third, NOTE, public.parent / "scratch")
+    PublishedFolder(third).mark_withdrawn(NOTE, public.parent / "scratch")
     built(public)
     assert "Superseded by revision 2" in card(first) and "Superseded" not in card(second) + card(third)
-    mark_withdrawn(second, NOTE, public.parent / "scratch")
+    PublishedFolder(second).mark_withdrawn(NOTE, public.parent / "scratch")
     built(public)
-    assert card(first) == before and is_marked(second) and is_marked(third)
+    assert (
+        card(first) == before
+        and PublishedFolder(second).is_marked_withdrawn()
+        and PublishedFolder(third).is_marked_withdrawn()
+    )
 
 
 def test_a_superseded_card_can_be_withdrawn_and_is_still_checked(public: Path) -> None:
     first, _ = publish(public, 1), publish(public, 2)
     built(public)
-    mark_withdrawn(first, NOTE, public.parent / "scratch")
+    PublishedFolder(first).mark_withdrawn(NOTE, public.parent / "scratch")
     built(public)
-    assert is_marked(first) and "withdrawn" in read_audit(first)
+    assert PublishedFolder(first).is_marked_withdrawn() and "withdrawn" in read_audit(first)
     built(public)
     assert card(first).count("Withdrawn: do not use") == 1
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from told_noise import noisy_marginals, told_covariance
 
 from dphist_pipeline.domain import Domain, Family, Levels
-from dphist_pipeline.estimates.laws import Scales, bound_of_draws, bound_of_variance, noise_law
+from dphist_pipeline.estimates.laws import Scales, noise_law
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.solvers.tables._level_bounds import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
@@ -195,8 +195,8 @@ def test_what_is_chosen_for_levels_is_never_worse_than_the_full_grid(seed: int) 
 def test_a_bound_by_variance_is_never_below_that_of_the_same_draws() -> None:
     draws = [(Fraction(3), 0.5, 7), (Fraction(5), 0.3, 2), (Fraction(3), 0.1, 40)]
     total = math.fsum(noise_law(scale).variance * weight**2 * many for scale, weight, many in draws)
-    told = bound_of_variance(total, Scales.of([Fraction(3), Fraction(5)]), np.array([0.5, 0.3]))
-    exact = bound_of_draws(draws)
+    told = Scales.of([Fraction(3), Fraction(5)]).bound_of_variance(total, np.array([0.5, 0.3]))
+    exact = Scales.bound_of_draws(draws)
     for c in (10, 20, 40):
         # Both are Chernoff's bounds; one that knows less of the draws is above, at its own rate or the other's.
         assert min(1, told.factor * math.exp(-told.rate * c)) >= 0.99 * min(1, exact.factor * math.exp(-exact.rate * c))

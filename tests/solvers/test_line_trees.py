@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dphist_pipeline.estimates.laws import variance
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.solvers.trees.line_trees import (
     TOTAL,
     LineTree,
@@ -43,7 +43,7 @@ def estimator(trees: TreeProduct) -> np.ndarray:
 
 def variances_at(trees: TreeProduct, epsilon: int) -> list[float]:
     whole = sum(trees.shares)
-    return [variance(Fraction(whole, share * epsilon)) for share in trees.shares]
+    return [noise_law(Fraction(whole, share * epsilon)).variance for share in trees.shares]
 
 
 @pytest.mark.parametrize("lines", [WHOLE[:1], WHOLE])

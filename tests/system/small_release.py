@@ -37,7 +37,7 @@ from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import index_pages, pages
 from dphist_pipeline.publishing.manifest import DOWNLOADS
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import approvals, hosts, release
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -210,7 +210,7 @@ class Project:
 
     def spent(self) -> Fraction:
         ledger = self.ledger()
-        return statement_of(ledger, ACCOUNT).spent
+        return Statement.of(ledger, ACCOUNT).spent
 
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest, but those that are made from others."""
@@ -280,7 +280,7 @@ def prepared(project: Project, kill_at: int) -> list[str]:
         building.build_apart = building.build  # spares a new process, and has its boundaries here
     else:  # as in conftest.py
         building.build_apart = lambda public, scratch, anew=False: None
-        catalogue.is_up_to_date = lambda public, folder: True
+        catalogue.Catalogue.is_up_to_date = lambda self, folder: True
         index_pages.tells = lambda public, folder: True
     pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}

@@ -10,7 +10,7 @@ import pytest
 from office import RECORDS, Office
 
 from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.releasing import approvals
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.stand_in("pictures", why="who decides what is published; marks on cards are text")
 
@@ -143,7 +143,7 @@ def test_a_withdrawal_takes_back_every_revision_that_stands(office):
 def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(office, monkeypatch):
     run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:
-        broken.setattr(approvals, "mark_withdrawn", killed)
+        broken.setattr(PublishedFolder, "mark_withdrawn", killed)
         assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
     torn = office.run("ledger", "verify", "--store", office.store)
     assert (torn.code, "withdrawn" in torn.err) == (1, True)
@@ -158,7 +158,7 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(office
     office.write_spec(release="others")
     run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:
-        broken.setattr(approvals, "mark_withdrawn", killed)
+        broken.setattr(PublishedFolder, "mark_withdrawn", killed)
         assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
     run(office, "release", office.folder / "spec.yaml")
     run(office, "ledger", "verify")
@@ -172,7 +172,7 @@ def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, mo
     with monkeypatch.context() as broken:
         broken.setattr(published_files, "marked_withdrawn", lambda card, audit: card)
         run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
-    assert not published_files.is_marked(office.published())
+    assert not published_files.PublishedFolder(office.published()).is_marked_withdrawn()
     run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
     card = (office.published() / "card.html").read_text()
     assert card.count("wrong &lt;b&gt;ward&lt;/b&gt; codes") == 1

@@ -11,7 +11,7 @@ import pytest
 from office import Office
 from system.orchestrated import defined
 
-from dphist_pipeline.answering.past_periods import compare_publication
+from dphist_pipeline.answering.past_periods import Compared
 
 pytestmark = pytest.mark.stand_in(
     "catalogue", "pictures", why="periods are compared by their published files, and told as text"
@@ -69,7 +69,7 @@ def test_a_renamed_code_is_told_by_command_card_audit_and_json(renamed: Office) 
     assert facts["says"] == SENTENCE.format(*about)
     card = (renamed.published(period=WEEKS[1]) / "card.html").read_text()
     assert card.index(facts["says"]) < card.index("These are counts of")
-    assert compare_publication(renamed.published(period=WEEKS[1])).facts == facts
+    assert Compared.of_publication(renamed.published(period=WEEKS[1])).facts == facts
 
 
 def test_a_renamed_code_fails_a_check_of_dagster(renamed: Office) -> None:
@@ -85,7 +85,7 @@ def test_weeks_that_are_alike_say_which_weeks_were_looked_at(office: Office) -> 
     for week in WEEKS:
         ran = office.released("--period", week)
         assert "Compared" not in ran.out
-    found = compare_publication(office.published(period=WEEKS[3]))
+    found = Compared.of_publication(office.published(period=WEEKS[3]))
     assert found.facts == {"periods": WEEKS[2::-1], "changes": [], "says": ""}
     assert "Compared" not in (office.published(period=WEEKS[3]) / "card.html").read_text()
 
@@ -99,7 +99,7 @@ def test_a_revision_is_compared_with_latest_revisions_of_other_periods_alone(ren
     third = renamed.released("--period", WEEKS[2], "--json").json
     assert third["compared"] == {"periods": [WEEKS[1], WEEKS[0]], "changes": [], "says": ""}
     assert renamed.run("withdraw", "wards", WEEKS[1], "--reason", "wrong").code == 0
-    assert compare_publication(renamed.published(period=WEEKS[2])).periods == (WEEKS[0],)
+    assert Compared.of_publication(renamed.published(period=WEEKS[2])).periods == (WEEKS[0],)
 
 
 def test_a_revision_says_that_the_card_of_the_next_period_tells_the_earlier_figure(renamed: Office) -> None:
@@ -116,7 +116,7 @@ def test_a_period_that_is_damaged_is_left_out_and_stops_nothing(renamed: Office)
     (renamed.published(period=WEEKS[0]) / "groups.parquet").write_bytes(b"")
     ran = renamed.release("--period", WEEKS[1])
     folder = renamed.published(period=WEEKS[1])
-    assert folder.exists() and compare_publication(folder).periods == (), ran.err
+    assert folder.exists() and Compared.of_publication(folder).periods == (), ran.err
 
 
 def test_weeks_that_count_other_rows_are_not_compared(renamed: Office) -> None:
@@ -158,5 +158,5 @@ def test_a_family_is_compared_by_the_smallest_table_of_each_axis(renamed: Office
         said = renamed.released("--period", week, "--json").json
     assert said["compared"]["says"].startswith("surgery fell from about")
     folder = renamed.published(period=WEEKS[1])
-    assert compare_publication(folder).facts == said["compared"]
+    assert Compared.of_publication(folder).facts == said["compared"]
     assert said["compared"]["says"] in (folder / "card.html").read_text()

@@ -19,7 +19,7 @@ from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_wh
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER
 
@@ -88,7 +88,7 @@ def fresh(tmp_path: Path) -> Project:
 
 def paid(project: Project) -> dict[str, list[Fraction]]:
     """What was charged for each week."""
-    statement = statement_of(project.ledger(), small_release.ACCOUNT)
+    statement = Statement.of(project.ledger(), small_release.ACCOUNT)
     return {week: [made.epsilon for made in statement.charges if made.period == week] for week in BACKFILLED}
 
 

@@ -17,7 +17,7 @@ from system.orchestrated import defined as release_defined
 from system.orchestrated import said
 
 from dphist_pipeline import LocalCollection
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.integrations.dagster import collection_definitions
 from dphist_pipeline.local.rounds import FOLDER
 from dphist_pipeline.spec import fields
@@ -189,7 +189,7 @@ def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(c
     with dg.DagsterInstance.ephemeral() as instance:
         assert materialized(collecting.defined(), instance).success
     store = collecting.office.store
-    assert [audit["release"] for _, audit in list_publications(store / "public")] == list(CONSUMERS)
+    assert [audit["release"] for _, audit in Catalogue(store / "public").publications()] == list(CONSUMERS)
     assert sorted(path.name for path in (store / "public").iterdir()) == [
         *CONSUMERS,
         "catalog.duckdb",

@@ -22,7 +22,7 @@ from dphist_pipeline.errors import AfterCharge, Halted
 from dphist_pipeline.ledger.entries import ChargeRequest, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.plans import request_of
@@ -65,7 +65,7 @@ def test_two_hosts_release_other_periods_of_the_same_release(two: Hosts) -> None
     for host, week in zip(two * 2, WEEKS, strict=False):
         assert host.release(week).replayed and two[0].spent() == 4 * EPSILON
     ids = {json.loads((host.root / "confidential" / FOLDER).read_bytes())["id"] for host in two}
-    named = {made.folder.id for made in statement_of(two[1].ledger(), ACCOUNT).charges if made.folder}
+    named = {made.folder.id for made in Statement.of(two[1].ledger(), ACCOUNT).charges if made.folder}
     assert named == ids and len(ids) == 2
 
 
@@ -271,9 +271,9 @@ def hammer(two: Hosts, seconds: float, weeks_at_once: int) -> Counter[str]:
 def check(two: Hosts, weeks: list[str]) -> None:
     """Every week was published once, and every charge has one draw."""
     ledger = two[0].ledger()
-    charged = [(made.period, made.revision, made.folder) for made in statement_of(ledger, ACCOUNT).charges]
+    charged = [(made.period, made.revision, made.folder) for made in Statement.of(ledger, ACCOUNT).charges]
     assert sorted((period, revision) for period, revision, _ in charged) == [(week, 1) for week in sorted(weeks)]
-    assert statement_of(ledger, ACCOUNT).spent == len(weeks) * EPSILON
+    assert Statement.of(ledger, ACCOUNT).spent == len(weeks) * EPSILON
     for week in weeks:
         assert [host.published(week).exists() for host in two].count(True) == 1, week
         assert [(host.root / "confidential/journal" / NAME / week).exists() for host in two].count(True) == 1, week

@@ -18,7 +18,7 @@ from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import report
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 __all__ = ["path", "url"]
 
@@ -132,9 +132,9 @@ def test_a_source_belongs_to_one_account_unless_sharing_is_decided(ledger: Ledge
         ledger.open_account(other, ANN, replace(ADMISSIONS, address="/office/data/*.csv", csv_quote="'"))
     ledger.open_account(other, ANN, ADMISSIONS, ["health"])
     ledger.charge(ASKED)
-    (shared,) = statement_of(ledger, "other").shared
+    (shared,) = Statement.of(ledger, "other").shared
     assert (shared.account.name, shared.spent) == ("health", Fraction(1, 2))
-    assert [of.account.name for of in statement_of(ledger, "health").shared] == ["other"]
+    assert [of.account.name for of in Statement.of(ledger, "health").shared] == ["other"]
 
 
 def test_a_source_is_shared_with_open_accounts_alone(ledger: Ledger) -> None:
@@ -161,11 +161,11 @@ def test_a_source_that_waits_is_reserved_and_signed_only_by_itself(ledger: Ledge
     ledger.open_account(replace(HEALTH, name="twice", signatures=2), ANN)
     new = replace(ADMISSIONS, address="new/*.csv", folder="/office/new")
     assert ledger.allow("twice", {"source": new.facts()}, ANN) is None
-    (number,) = statement_of(ledger, "twice").waiting
+    (number,) = Statement.of(ledger, "twice").waiting
     with ledger_refuses("source_of_another", match="--also-of twice"):
         ledger.allow("health", {"source": new.facts()}, ANN)
     assert ledger.allow("health", {"source": new.facts()}, ANN, also_of=["twice"]) is None
-    ledger.countersign(statement_of(ledger, "health").waiting[0], BEN)
+    ledger.countersign(Statement.of(ledger, "health").waiting[0], BEN)
     with ledger_refuses("source_of_another"):
         ledger.countersign(number, BEN)
     assert reopened(ledger).decisions("twice") == []
@@ -233,7 +233,7 @@ def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
     assert ledger.decisions("twice") == []
     with ledger_refuses("not_allowed"):
         ledger.charge(asked)
-    (number,) = statement_of(ledger, "twice").waiting
+    (number,) = Statement.of(ledger, "twice").waiting
     with ledger_refuses("signed_already"):
         ledger.countersign(number, ANN)
     with ledger_refuses("key_foreign"):
@@ -243,8 +243,8 @@ def test_an_account_may_ask_for_two_signatures(ledger: Ledger) -> None:
     assert ledger.decisions("twice")[0].by == ("ann", "ben")
     ledger.raise_total("twice", Fraction(40), "more weeks", BEN)
     assert ledger.account("twice").total == 26
-    ledger.countersign(statement_of(ledger, "twice").waiting[0], ANN)
-    assert reopened(ledger).account("twice").total == 40 and statement_of(ledger, "twice").waiting == []
+    ledger.countersign(Statement.of(ledger, "twice").waiting[0], ANN)
+    assert reopened(ledger).account("twice").total == 40 and Statement.of(ledger, "twice").waiting == []
 
 
 TWICE = replace(HEALTH, name="twice", total=Fraction(4), signatures=2)
@@ -255,7 +255,7 @@ def test_one_operator_opens_no_second_account_on_records_that_two_sign_for(url: 
     made = Ledger.create(url, ANN)
     made.add_key("ben", BEN.public, ANN)
     made.open_account(TWICE, ANN, ADMISSIONS)
-    first = statement_of(made, "twice").waiting[0]
+    first = Statement.of(made, "twice").waiting[0]
     if signed:
         made.countersign(first, BEN)
     other = replace(HEALTH, name="other", total=Fraction(1000))
@@ -263,7 +263,7 @@ def test_one_operator_opens_no_second_account_on_records_that_two_sign_for(url: 
         made.open_account(other, ANN, ADMISSIONS)
     made = reopened(made)
     made.open_account(other, ANN, ADMISSIONS, ["twice"])
-    (number,) = statement_of(made, "other").waiting
+    (number,) = Statement.of(made, "other").waiting
     with ledger_refuses("not_allowed"):
         made.charge(replace(ASKED, account="other"))
     made.raise_total("other", Fraction(2000), "more", ANN)
@@ -334,7 +334,7 @@ def test_a_raise_that_was_overtaken_while_it_waited_lowers_no_total(ledger: Ledg
     for total in (40, 50):
         ledger.raise_total("twice", Fraction(total), "more releases", ANN)
     assert ledger.account("twice").total == HEALTH.total
-    for number, total in zip(reversed(statement_of(ledger, "twice").waiting), (50, 50), strict=True):
+    for number, total in zip(reversed(Statement.of(ledger, "twice").waiting), (50, 50), strict=True):
         ledger.countersign(number, BEN)
         assert ledger.account("twice").total == reopened(ledger).account("twice").total == total
 
@@ -381,7 +381,7 @@ def test_what_an_adoption_carries_over_is_spent_and_never_drawn_again(ledger: Le
     again = replace(week(9), source=ADMISSIONS)
     with ledger_refuses("charge_lost"):
         ledger.charge(again)
-    assert statement_of(ledger, "health").spent == Fraction(1, 2) + 25 + Fraction(1, 4)
+    assert Statement.of(ledger, "health").spent == Fraction(1, 2) + 25 + Fraction(1, 4)
     with ledger_refuses("overspend"):
         ledger.charge(replace(again, revision=2, reason="lost"))
     ledger.require([("an audit of the lost ledger", 9, "f" * 64)])
@@ -393,7 +393,7 @@ def test_of_a_period_that_two_copies_charged_ours_stands_and_both_are_spent(ledg
     ledger.adopt("two copies went on", [lost()], {}, ANN)
     assert [charge.hash for charge in ledger.standing().charges] == [ours.hash]
     assert ledger.charge(replace(week(9), source=ADMISSIONS)) == ours
-    assert statement_of(reopened(ledger), "health").spent == ours.epsilon + lost().epsilon
+    assert Statement.of(reopened(ledger), "health").spent == ours.epsilon + lost().epsilon
 
 
 def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledger) -> None:
@@ -447,7 +447,7 @@ def test_one_person_with_two_keys_in_turn_gives_one_signature(ledger: Ledger) ->
     new, newer = (Operator("ann", Ed25519PrivateKey.generate()) for _ in range(2))
     ledger.rotate_key("ann", new.public, "yearly", ANN)
     ledger.rotate_key("ann", newer.public, "yearly", new)
-    (number,) = statement_of(ledger, "twice").waiting
+    (number,) = Statement.of(ledger, "twice").waiting
     with ledger_refuses("signed_already", match="ann"):
         ledger.countersign(number, newer)
     reopened(ledger).countersign(number, BEN)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.estimates import failed_rows
-from dphist_pipeline.estimates.failed_rows import most_failed
+from dphist_pipeline.estimates import _failed_rows
+from dphist_pipeline.estimates._failed_rows import most_failed
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.estimates.row_quality import Row, failures, standing_out
+from dphist_pipeline.estimates.row_quality import QualityTable, Row, standing_out
 
 DOMAIN = Domain(
     (
@@ -68,7 +68,7 @@ def test_what_is_seen_stays_below_the_bound_as_often_as_is_stated(
     observe: Callable[[np.random.Generator], tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Units have eight rows or five, of which three are kept; noise moves the counts and the 40 rows dropped."""
-    monkeypatch.setattr(failed_rows, "MISSED", Fraction(1, 5))
+    monkeypatch.setattr(_failed_rows, "MISSED", Fraction(1, 5))
     source, missed, tops = np.random.default_rng(3), 0, list[float]()
     for _ in range(400):
         kept, seen = observe(source)
@@ -85,7 +85,7 @@ WEEK = [number("unparsed", "ward", 10_878.0), number("undeclared", "ward", 0.0)]
 
 def failed(rows: list[Any], **tops: float) -> tuple[list[Row], str]:
     named: dict[str | None, float] = {**tops}
-    return failures([row | {"noise_scale": 2_000.0} for row in rows], named)
+    return QualityTable([row | {"noise_scale": 2_000.0} for row in rows]).failures(named)
 
 
 def test_a_line_of_missing_values_does_not_reach_beyond_what_the_counts_allow() -> None:

@@ -22,7 +22,7 @@ from dphist_pipeline.ledger.entries import exact_text, read_exact
 from dphist_pipeline.ledger.errors import AlreadyCharged, FileExists, LedgerError
 from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 # Accounts
 
@@ -120,7 +120,7 @@ def test_an_account_with_odd_terms_is_refused(ledger: Ledger, bad: dict[str, Any
 def test_an_unknown_account_comes_with_a_suggestion_and_the_command(ledger: Ledger) -> None:
     for ask in (
         lambda: ledger.account("helth"),
-        lambda: statement_of(ledger, "helth"),
+        lambda: Statement.of(ledger, "helth"),
         lambda: ledger.raise_total("helth", Fraction(40), "r"),
         lambda: ledger.check(replace(WEEKLY, account="helth")),
         lambda: ledger.charge(replace(WEEKLY, account="helth")),
@@ -145,7 +145,7 @@ def test_a_charge_is_found_again_as_it_was_made(ledger: Ledger) -> None:
 def test_the_same_charge_again_joins_and_spends_nothing(ledger: Ledger) -> None:
     first = ledger.charge(WEEKLY)
     assert ledger.charge(WEEKLY) == first
-    assert statement_of(ledger, "health").spent == Fraction(1, 2)
+    assert Statement.of(ledger, "health").spent == Fraction(1, 2)
     assert ledger.verify() == 3
 
 
@@ -179,7 +179,7 @@ def test_a_revision_is_charged_again_and_both_are_kept(ledger: Ledger) -> None:
     first = ledger.charge(WEEKLY)
     second = ledger.charge(replace(WEEKLY, revision=2, digest="digest-2", reason="late records"))
     assert ledger.charges("weekly", "2026-03-02") == [first, second]
-    assert statement_of(ledger, "health").spent == 1
+    assert Statement.of(ledger, "health").spent == 1
     assert ledger.charge(WEEKLY) == first
 
 
@@ -208,7 +208,7 @@ def test_three_thirds_are_exactly_one_and_no_more(ledger: Ledger) -> None:
     ledger.open_account(replace(HEALTH, name="thirds", total=Fraction(1)))
     for day in (1, 2, 3):
         ledger.charge(week(day, account="thirds", epsilon=Fraction(1, 3)))
-    assert statement_of(ledger, "thirds").left == 0
+    assert Statement.of(ledger, "thirds").left == 0
     with ledger_refuses("overspend"):
         ledger.charge(week(4, account="thirds", epsilon=Fraction(1, 1_000_000)))
 
@@ -234,10 +234,10 @@ def test_an_overspend_says_what_was_asked_what_is_left_who_spent_it_and_the_mend
         assert "2026-03-04" in message and "2026-03-03" not in message
         assert "and 3 more (9)" in message
         assert "dphist ledger raise health --total 26.25 --reason" in message
-    assert statement_of(ledger, "health").spent == 24
+    assert Statement.of(ledger, "health").spent == 24
     ledger.raise_total("health", Fraction("26.25"), "as the message says")
     ledger.charge(week(20, epsilon=Fraction("2.25")))
-    assert statement_of(ledger, "health").left == 0
+    assert Statement.of(ledger, "health").left == 0
 
 
 def test_the_smallest_lack_is_a_lack(ledger: Ledger) -> None:
@@ -250,7 +250,7 @@ def test_accounts_do_not_pay_for_each_other(ledger: Ledger) -> None:
     ledger.open_account(replace(HEALTH, name="labour", total=Fraction(1)))
     ledger.charge(week(1, epsilon=Fraction(26)))
     ledger.charge(week(2, account="labour", epsilon=Fraction(1)))
-    assert [statement_of(ledger, name).left for name in ("health", "labour")] == [0, 0]
+    assert [Statement.of(ledger, name).left for name in ("health", "labour")] == [0, 0]
 
 
 def test_a_check_adds_no_entry(ledger: Ledger, path: Path) -> None:
@@ -307,10 +307,10 @@ def test_a_yearly_account_begins_afresh_each_january(ledger: Ledger, monkeypatch
         with ledger_refuses("overspend", match=f"0 left of 1 in {year}.*1 January") as refusal:
             ledger.charge(replace(WEEKLY, account="yearly", period=f"{year}-03-01"))
         assert len(refusal.value.spenders) == 2
-    standing = statement_of(ledger, "yearly")
+    standing = Statement.of(ledger, "yearly")
     assert (standing.year, standing.spent, standing.spent_ever, standing.left) == (2032, 1, 2, 0)
     set_clock(monkeypatch, 2033)
-    assert statement_of(ledger, "yearly").left == 1
+    assert Statement.of(ledger, "yearly").left == 1
     assert ledger.verify() == 7
 
 
@@ -337,7 +337,7 @@ def test_a_clock_set_back_renews_nothing(ledger: Ledger, monkeypatch: pytest.Mon
             ask(late)
     set_clock(monkeypatch, 2032)
     ledger.charge(late)
-    assert statement_of(ledger, "yearly").spent == Fraction(3, 2)
+    assert Statement.of(ledger, "yearly").spent == Fraction(3, 2)
     assert ledger.verify() == 6
 
 
@@ -353,7 +353,7 @@ def test_an_entry_of_a_later_year_renews_nothing_and_an_adoption_mends_it(
     with ledger_refuses("clock_behind"):
         ledger.charge(again)
     ledger.adopt("the clock was wrong", [], {}, Operator("ann", Ed25519PrivateKey.generate()))
-    standing = statement_of(ledger, "yearly")
+    standing = Statement.of(ledger, "yearly")
     assert (standing.year, standing.left) == (int(charge.charged_at[:4]), 0)
     ledger.verify()
 

@@ -25,7 +25,8 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
-from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
+from dphist_pipeline.publishing.statements import Statement, noted
+from dphist_pipeline.releasing._charges_of_release import unpublished
 
 __all__ = ["ledger", "path", "url"]
 
@@ -91,7 +92,7 @@ def test_sums_and_states_are_those_of_a_ledger_that_was_judged_whole(ledger: Led
         again = Ledger.open(ledger.url, ledger.id)
         with ledger_refuses("overspend", match="period 2026-03-04"):
             again.check(week(30, epsilon=HEALTH.total))
-        assert statement_of(again, "health") == statement_of(ledger, "health")
+        assert Statement.of(again, "health") == Statement.of(ledger, "health")
         assert again.charge(week(2)) == ledger.charge(week(2))
         with ledger_refuses("published_differs"):
             again.record_published(again.charge(week(2)), "others")
@@ -146,7 +147,7 @@ def test_an_edit_behind_the_note_is_found_at_the_next_opening(ledger: Ledger, ed
 def test_an_edit_while_a_program_runs_misleads_nobody(ledger: Ledger) -> None:
     used(ledger)
     again = Ledger.open(ledger.url, ledger.id)
-    left = statement_of(again, "health").left
+    left = Statement.of(again, "health").left
     raw(ledger.url, EDITS["epsilon"], "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 5")
     with ledger_refuses("overspend"):
         again.charge(week(20, epsilon=left + Fraction(1, 9)))
@@ -164,7 +165,7 @@ def test_who_can_write_the_note_too_is_found_out_by_verify(ledger: Ledger, short
     (note,) = short.iterdir()
     note.write_text(f"{taken} {rows.digest}\n")
     again = Ledger.open(ledger.url, ledger.id)
-    assert statement_of(again, "health").spent == Fraction(1, 2) * 3 + Fraction(1, 9)
+    assert Statement.of(again, "health").spent == Fraction(1, 2) * 3 + Fraction(1, 9)
     with ledger_refuses("ledger_altered", match="entry 3"):
         again.verify()
 
@@ -194,7 +195,7 @@ def test_with_a_note_that_cannot_be_trusted_every_entry_is_judged(
     DAMAGES[damage](note)
     again = Ledger.open(ledger.url, ledger.id)
     assert judged == [*range(1, 11)]
-    assert statement_of(again, "health") == statement_of(ledger, "health")
+    assert Statement.of(again, "health") == Statement.of(ledger, "health")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -272,7 +273,7 @@ def test_several_processes_open_and_charge_at_once(path: Path, judged: list[int]
     assert sorted(numbers) == [*range(3, 15)]
     assert Ledger.open(made.url, made.id).verify() == 14
     judged.clear()
-    assert statement_of(Ledger.open(made.url, made.id), "health").spent == 6
+    assert Statement.of(Ledger.open(made.url, made.id), "health").spent == 6
     assert judged == []
 
 
@@ -310,7 +311,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
         lambda of: of.head(),
         lambda of: of.charges("weekly", "2026-03-02"),
         lambda of: of.standing(),
-        lambda of: [statement_of(of, name) for name in ("health", "both")],
+        lambda of: [Statement.of(of, name) for name in ("health", "both")],
         lambda of: of.decisions("health"),
         lambda of: (
             of.operators(),

@@ -23,7 +23,7 @@ from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 # Ledgers that are not as they were
 
@@ -233,7 +233,7 @@ def test_a_body_of_another_kind_is_found(used: Ledger, path: Path, value: str) -
 
 
 def test_an_edit_between_opening_and_charging_misleads_no_charge_and_is_found(used: Ledger, path: Path) -> None:
-    left = statement_of(used, "health").left
+    left = Statement.of(used, "health").left
     everything = week(16, epsilon=left)
     raw(path, "UPDATE ledger_entry SET body = replace(body, '1/2', '1/9') WHERE number = 6")
     for ask in (used.check, used.charge):

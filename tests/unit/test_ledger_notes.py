@@ -12,7 +12,8 @@ from ledger_scenario import WEEKLY, ledger, path, url, url_of
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.publishing.statements import noted, statement_of, unpublished
+from dphist_pipeline.publishing.statements import Statement, noted
+from dphist_pipeline.releasing._charges_of_release import unpublished
 
 __all__ = ["ledger", "path", "url"]
 
@@ -109,7 +110,7 @@ def test_a_ledger_that_says_both_is_found_altered(
 
 def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Charge) -> None:
     def states() -> list[str]:
-        statement = statement_of(ledger, charge.account)
+        statement = Statement.of(ledger, charge.account)
         return [statement.states[made.number] for made in statement.charges]
 
     assert states() == ["waits"]
@@ -119,11 +120,11 @@ def test_a_statement_says_what_became_of_every_charge(ledger: Ledger, charge: Ch
     assert states() == ["published"]
     ledger.note(charge, "withdrawn", "wrong codes")
     assert states() == ["withdrawn"]
-    said = statement_of(ledger, charge.account).notes[charge.number]
+    said = Statement.of(ledger, charge.account).notes[charge.number]
     assert [(note.kind, note.text) for note in said] == [("approved", "Ada"), ("withdrawn", "wrong codes")]
 
 
 def test_a_statement_says_what_was_rejected_and_what_is_not_out_yet(ledger: Ledger, charge: Charge) -> None:
     ledger.note(charge, "rejected", "wrong codes")
     later = ledger.charge(replace(WEEKLY, period="2026-03-09", held=False))
-    assert statement_of(ledger, charge.account).states == {charge.number: "rejected", later.number: "unpublished"}
+    assert Statement.of(ledger, charge.account).states == {charge.number: "rejected", later.number: "unpublished"}

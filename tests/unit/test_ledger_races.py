@@ -23,7 +23,7 @@ from dphist_pipeline.ledger import ledger as ledger_module
 from dphist_pipeline.ledger.database import SqliteFile
 from dphist_pipeline.ledger.errors import FileExists, LedgerError
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 # Races
 
@@ -57,7 +57,7 @@ def test_twenty_processes_on_one_key_make_one_charge(ledger: Ledger, url: str) -
     charges = race(url, ledger.id, [WEEKLY] * 20)
     assert len(set(charges)) == 1 and charges[0] is not None
     assert ledger.verify() == 4
-    assert statement_of(ledger, "health").spent == Fraction(1, 2)
+    assert Statement.of(ledger, "health").spent == Fraction(1, 2)
 
 
 def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, url: str) -> None:
@@ -65,7 +65,7 @@ def test_twenty_keys_with_room_for_ten_make_exactly_ten_charges(ledger: Ledger, 
     charges = race(url, ledger.id, [week(day, account="ten") for day in range(1, 21)])
     assert len({charge for charge in charges if charge}) == 10
     assert charges.count(None) == 10
-    assert statement_of(ledger, "ten").left == 0
+    assert Statement.of(ledger, "ten").left == 0
     assert ledger.verify() == 23
 
 
@@ -208,7 +208,7 @@ def test_any_sequence_of_steps_does_what_a_simple_model_says(steps: list[tuple[A
         for step in steps:
             step_in_both(ledger, model, step)
         assert {account.name: account.total for account in ledger.accounts()} == model.totals
-        assert {name: statement_of(ledger, name).spent for name in model.totals} == {
+        assert {name: Statement.of(ledger, name).spent for name in model.totals} == {
             name: model.spent(name) for name in model.totals
         }
         ledger.verify()

@@ -14,7 +14,7 @@ import pytest
 from office import AGE, WARD
 
 from dphist_pipeline.answering import _views
-from dphist_pipeline.answering.catalogue import list_publications
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.integrations.dagster._shown import table_schema
@@ -58,7 +58,7 @@ def opened(public: Path, scratch: Path) -> duckdb.DuckDBPyConnection:
     latest_cells.write_latest_cells(public, scratch)
     write_croissant(public, scratch)
     connection = duckdb.connect()
-    create_tables(connection, list_publications(public), macros={one.partition("(")[0] for one in QUESTIONS})
+    create_tables(connection, Catalogue(public).publications(), macros={one.partition("(")[0] for one in QUESTIONS})
     return connection
 
 

@@ -11,7 +11,7 @@ import pytest
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.estimates.laws import tail_of_sum
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, contrast_sizes
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.trees.haar import inverse_haar
@@ -43,7 +43,7 @@ def exact(scale: Fraction, weights: list[tuple[int, int]]) -> np.ndarray:
 def test_no_sum_goes_farther_than_its_bound_and_the_bound_is_near(
     scale: Fraction, weights: list[tuple[int, int]]
 ) -> None:
-    tail = tail_of_sum(scale, weights)
+    tail = noise_law(scale).tail_of_sum(weights)
     assert tail is not None
     most = weights[0][0]
     outside = exact(scale, weights)[: 8 * most * math.ceil(scale) + 1]
@@ -54,14 +54,14 @@ def test_no_sum_goes_farther_than_its_bound_and_the_bound_is_near(
 
 
 def test_the_tail_of_one_draw_is_exact_between_whole_numbers() -> None:
-    tail = tail_of_sum(Fraction(3), [(1.0, 1)])
+    tail = noise_law(Fraction(3)).tail_of_sum([(1.0, 1)])
     outside = exact(Fraction(3), [(1, 1)])
     assert tail is not None
     np.testing.assert_allclose(tail.factor * np.exp(-tail.rate * np.arange(1, 20)), outside[:19], rtol=1e-6)
 
 
 def test_without_a_single_heaviest_draw_there_is_no_bound() -> None:
-    assert tail_of_sum(Fraction(2), [(1.0, 2), (0.5, 1)]) is None
+    assert noise_law(Fraction(2)).tail_of_sum([(1.0, 2), (0.5, 1)]) is None
 
 
 @pytest.mark.parametrize("cells", [1, 2, 5, 8, 100])
@@ -72,7 +72,7 @@ def test_the_tail_of_privelet_is_that_of_its_inverse_transform(cells: int) -> No
     numbers = 1 + sum(contrast_sizes(cells))
     in_cell = np.abs([inverse_haar(row, (cells,))[0] for row in np.eye(numbers)])
     weights, numbers = np.unique(in_cell[in_cell > 0], return_counts=True)
-    expected = tail_of_sum(unbiased.scale, list(zip(weights.tolist(), numbers.tolist(), strict=True)))
+    expected = noise_law(unbiased.scale).tail_of_sum(list(zip(weights.tolist(), numbers.tolist(), strict=True)))
     assert unbiased.tail == expected or (expected is not None and unbiased.tail is not None)
     if expected is not None and unbiased.tail is not None:
         assert (unbiased.tail.rate, unbiased.tail.factor) == pytest.approx((expected.rate, expected.factor))

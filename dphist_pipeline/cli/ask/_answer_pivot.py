@@ -35,12 +35,12 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     Raises:
         QuestionRefused: another question was asked, too, or see `pivots.pivot`.
     """
-    from dphist_pipeline.answering.pivots import pivot
+    from dphist_pipeline.answering.pivots import Pivot
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     if asked.question != "by":
         raise QuestionRefused("", "--pivot takes --by, as in --by county --pivot ward")
-    return pivot(publication, names_of(asked.by), asked.pivot, box)
+    return Pivot.of(publication, names_of(asked.by), asked.pivot, box)
 
 
 def print_pivot(
@@ -70,7 +70,7 @@ def print_pivot(
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
     print_which(publication)
     reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
-    from dphist_pipeline.answering.quality_tables import shift_of_shares
+    from dphist_pipeline.answering.quality_tables import PublishedQuality
     from dphist_pipeline.estimates.reliability import RELIABILITY
 
     for word in (word for word in MARKS if word in reliability):
@@ -84,7 +84,7 @@ def print_pivot(
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
     if limit is not None and any(words_for(limit) in text for text in told):
         out.print(commands_hide(limit))
-    if shift := shift_of_shares(publication.folder, publication.audit):
+    if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
         out.print(escape(shift))
 
 
@@ -96,6 +96,6 @@ def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
 def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
     if answer is None:
         return ""
-    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
 
-    return f"{told_number(answer, decimals, limit)}{mark_of(answer, 'estimate')}"
+    return f"{ToldNumber.of(answer, decimals, limit)}{mark_of(answer, 'estimate')}"

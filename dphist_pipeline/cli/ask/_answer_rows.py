@@ -273,14 +273,14 @@ def print_rows(
         other: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import RELIABILITY
-    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     are_counts = not asked.population and asked.question in COUNTS
     # The figures of a difference, a share, a mean or a rate are no counts.
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
-    told = [told_number(row, None, limit) if "unbiased" in row else None for row in rows]
+    told = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
         {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
         for row, one in zip(rows, told, strict=True)
@@ -334,7 +334,7 @@ def print_rows(
     if limit is not None and any(one is not None and one.hides for one in told):
         said.append(commands_hide(limit))
     if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
-        said += _cap_untold(publication.audit)
+        said += _cap_untold(publication)
     said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
     for one in said:
         out.print(escape(in_options(one)))
@@ -378,14 +378,15 @@ def told_once(sentence: str) -> str:
     return f"{seen}, the bound cut {cut} {first} and {other_cut} in {second}; {rest}"
 
 
-def _cap_untold(audit: Mapping[str, Any]) -> list[str]:
+def _cap_untold(publication: Publication) -> list[str]:
     """That the bound kept rows out of counts of several periods, where no macro tells how many."""
     from dphist_pipeline.estimates import notes
-    from dphist_pipeline.publishing.published_files import QUALITY
+    from dphist_pipeline.publishing.published_files import PublishedFolder
 
+    audit = publication.audit
     if audit.get("privacy_unit") == "row" or audit.get("model") == "local":
         return []
-    if QUALITY in audit["files"]:
+    if PublishedFolder(publication.folder).quality.exists():
         return [
             f"Biased by the cap; of each period, dphist quality {audit['release']} tells how many rows the bound cut."
         ]
@@ -503,20 +504,19 @@ def _in_digits(
 ) -> dict[str, str]:
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.domain import BinnedAxis, CalendarAxis
-    from dphist_pipeline.estimates.chosen_cells import written_end
     from dphist_pipeline.publishing.formatting import in_decimals
-    from dphist_pipeline.publishing.told_numbers import decimals_justified
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
 
     axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
     is_known = is_count or row.get("ci_lower") is not None
-    places = decimals_justified(row) if decimals is None and is_known else decimals
+    places = ToldNumber.decimals_justified(row) if decimals is None and is_known else decimals
     found = {}
     for column in IN_UNITS:
         value = row.get(column)
         if value is None:
             continue
         if isinstance(axis, BinnedAxis) and (isinstance(axis, CalendarAxis) or column.startswith("bin_")):
-            found[column] = written_end(axis, value)
+            found[column] = axis.written(value)
         else:
             found[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
     return found

@@ -206,12 +206,12 @@ def answer(
 
 def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
     """Prints the count in a box, with its interval and what to know of it."""
-    from dphist_pipeline.publishing.told_numbers import told_number
+    from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    told = told_number(vars(found), decimals, limit_of(audit))
+    told = ToldNumber.of(vars(found), decimals, limit_of(audit))
     out.print(f"[bold]{told.figure(told.value)}[/] {counted}, estimated over {cells}: {which}")
     if told.limit is not None and told.hides:
         out.print(f"  {commands_hide(told.limit)}")

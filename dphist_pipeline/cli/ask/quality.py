@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,15 +43,14 @@ def quality(
     that a share of their epsilon paid for, and a 95 % interval.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.answering.quality_tables import in_other, published_cuts, published_most, read_quality
+    from dphist_pipeline.answering.quality_tables import PublishedQuality
     from dphist_pipeline.domain import with_words
-    from dphist_pipeline.estimates.row_quality import sentences, standing_out, tells
     from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(public_folder(store), release, period, family=True)
-    audit, rows = read_quality(folder)
-    found, most = published_cuts(folder, audit, rows), published_most(folder, audit, rows)
-    says = sentences(audit, rows, found)
+    quality = PublishedQuality.read(folder)
+    audit, rows, found, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
+    says = quality.table.sentences(audit, found)
     if as_json:
         named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
         print_json({**named, "says": says, "rows": rows})
@@ -63,14 +61,12 @@ def quality(
         out.print(f"  {escape(sentence)}")
     left_out = []
     for name, title in TITLES.items():
-        numbers = [row for row in rows if row["statistic"] == name]
-        if tells(numbers, sum(row["estimate"] for row in numbers)):
-            tops = [most.get(None, math.inf) if in_other(row) else math.inf for row in numbers]
-            standing = standing_out(numbers, len(numbers), f"numbers of {title}", name, tops, told.limit)
-            _print_numbers(title, *standing, told)
-        else:
+        standing = quality.table.numbers(name, f"numbers of {title}", most, told.limit)
+        if standing is None:
             left_out.append(title)
-    _print_failures(rows, most, told)
+        else:
+            _print_numbers(title, *standing, told)
+    _print_failures(quality.table.failures(most, told.limit), most, told)
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in found.items():
         if axis is not None:
@@ -82,11 +78,11 @@ def quality(
         out.print(commands_hide(told.limit))
 
 
-def _print_failures(rows: Sequence[Mapping[str, Any]], most: Mapping[str | None, float], told: _Told) -> None:
+def _print_failures(
+    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], told: _Told
+) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
-    from dphist_pipeline.estimates.row_quality import failures
-
-    failed, others = failures(rows, most, told.limit)
+    failed, others = standing
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
@@ -149,7 +145,7 @@ class _Told:
 
     def _texts(self, numbers: Sequence[float], interval: Mapping[str, Any]) -> list[str]:
         from dphist_pipeline.publishing.formatting import in_decimals
-        from dphist_pipeline.publishing.told_numbers import decimals_justified
+        from dphist_pipeline.publishing.told_numbers import ToldNumber
 
-        places = decimals_justified(interval) if self.decimals is None else self.decimals
+        places = ToldNumber.decimals_justified(interval) if self.decimals is None else self.decimals
         return [in_decimals(number, places) for number in numbers]

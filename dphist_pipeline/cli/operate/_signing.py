@@ -21,7 +21,7 @@ from dphist_pipeline.cli.terminal import (
     told_before_release,
 )
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
@@ -70,7 +70,7 @@ def show_and_sign(
         return
     for decision in made:
         print_allowed(decision, as_json)
-    print_statement(statement_of(ledger, decisions.spec.account), as_json)
+    print_statement(Statement.of(ledger, decisions.spec.account), as_json)
     _print_left_out(decisions)
     named = shlex.quote(str(path))
     print_lines(["Next:", *(f"  {one}" for one in (f"dphist check {named}", *next_of_period(decisions.spec, named)))])

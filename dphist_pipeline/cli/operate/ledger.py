@@ -26,7 +26,7 @@ from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
@@ -163,7 +163,7 @@ def open_account(
     reading = read.reading(ledger, account, privacy_unit)
     with deciding(opened, ledger) as operator:
         ledger.open_account(made, operator, reading, read.also_of or [])
-    print_statement(statement_of(ledger, account), as_json)
+    print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
         out.print(f"  dphist ledger allow {escape(account)} --source FILES")
@@ -292,7 +292,7 @@ def raise_total(
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
-    print_statement(statement_of(ledger, account), as_json)
+    print_statement(Statement.of(ledger, account), as_json)
 
 
 @ledger_app.command()
@@ -304,7 +304,7 @@ def show(
     """Shows what accounts hold and may read, and what was spent on which release."""
     ledger = Store.open(store_folder(store)).ledger()
     statements = [
-        statement_of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
+        Statement.of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
     if as_json:
         print_json([statement_facts(statement) for statement in statements])

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
@@ -34,7 +34,7 @@ def publish(
     Where something else waits as well, period and revision must be named; the
     refusal lists what waits.
     """
-    from dphist_pipeline.answering.past_periods import compare_publication
+    from dphist_pipeline.answering.past_periods import Compared
     from dphist_pipeline.releasing.release import publish_approved
 
     checked = load_spec(spec, store)
@@ -45,8 +45,8 @@ def publish(
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
         return
-    statement = statement_of(opened.ledger(), checked.account)
-    says, copied_to = compare_publication(made.path).says, opened.public_address
+    statement = Statement.of(opened.ledger(), checked.account)
+    says, copied_to = Compared.of_publication(made.path).says, opened.public_address
     print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=copied_to, says=says)
 
 

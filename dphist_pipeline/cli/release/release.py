@@ -10,7 +10,7 @@ import typer
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.early_processes import started_early
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 
 
 def release(
@@ -54,7 +54,7 @@ def _release(
     from rich.markup import escape
 
     from dphist_pipeline.answering.doubts import doubt_of_publication
-    from dphist_pipeline.answering.past_periods import compare_publication
+    from dphist_pipeline.answering.past_periods import Compared
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import allowing, release
@@ -77,7 +77,7 @@ def _release(
         return
     warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
     older = "" if made.replayed else _older_card(made.path, made.audit)
-    statement, compared = statement_of(opened.ledger(), checked.account), compare_publication(made.path)
+    statement, compared = Statement.of(opened.ledger(), checked.account), Compared.of_publication(made.path)
     if as_json:
         doubt = doubt_of_publication(made.path, made.audit)
         warnings = [one for one in (warning, changed, older, doubt) if one]

@@ -102,6 +102,23 @@ class NoiseLaw(ABC):
     def moments(self) -> tuple[Reals, Reals]:
         """The values of t that Chernoff's inequality tries, and log M(t) of a draw, shape (values,) each."""
 
+    @abstractmethod
+    def tail_of_sum(self, weights: Sequence[tuple[float, int]]) -> Tail | None:
+        """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight; else None.
+
+        Args:
+            weights: absolute weight and number of draws that have it.
+        """
+
+    @abstractmethod
+    def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
+        """A bound on a weighted sum of draws, also where several draws have the largest weight.
+
+        Args:
+            weights: absolute weight and number of draws that have it.
+            aim: the probability for which the bound is chosen.
+        """
+
     def half_width_of_sum(self, draws: int, level: Fraction = LEVEL) -> int:
         """Half the width of the interval for a sum of independent draws, in records, as in the catalogue's table.
 

@@ -70,6 +70,36 @@ class DiscreteLaplace(NoiseLaw):
         rates: Reals = TRIALS * float(1 / self.scale)
         return rates, -np.log(1 - 2 * self.variance * np.sinh(rates / 2) ** 2)
 
+    def tail_of_sum(self, weights: Sequence[tuple[float, int]]) -> Tail | None:
+        """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight.
+
+        Let w be that weight, D its draw, q = exp(-1/scale), and R the sum of the others. For every x, whole or not,
+        P(D > x) <= exp(-x/scale) / (1 + q): equality at whole x >= 0, and the right side is above 1 - P(D >= -x) below
+        0. R is independent, so P(w·D + R > c) = E[P(D > (c - R)/w)] <= exp(-rate·c) · E[exp(rate·R)] / (1 + q) with
+        rate = 1/(scale·w), and the expected value is the product of the moment generating functions. The factor is
+        twice that, for both sides.
+
+        Args:
+            weights: absolute weight and number of draws that have it.
+
+        Returns:
+            None if several draws have the largest weight, since the expected value is infinite then.
+        """
+        (most, number), *others = sorted(weights, reverse=True)
+        if number != 1 or (others and others[0][0] > (1 - 1e-9) * most):
+            return None
+        q, rate = self.q, 1 / (float(self.scale) * most)
+        log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in others)
+        return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
+
+    def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
+        """A bound on a weighted sum of draws, also where several draws have the largest weight.
+
+        Args:
+            weights: absolute weight and number of draws that have it.
+        """
+        return Scales.bound_of_draws([(self.scale, weight, number) for weight, number in weights], aim)
+
 
 @lru_cache(maxsize=4096, typed=True)  # by a whole number's or fraction's law, never by that of an equal float
 def noise_law(scale: Fraction) -> NoiseLaw:
@@ -81,67 +111,9 @@ def noise_law(scale: Fraction) -> NoiseLaw:
     return DiscreteLaplace(scale)
 
 
-def variance(scale: Fraction) -> float:
-    """Variance of one draw, in records squared.
-
-    Args:
-        scale: of the noise, in records.
-    """
-    return noise_law(scale).variance
-
-
 # Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.
-LEAST_VARIANCE_OF_SHARES = variance(Fraction(1))
+LEAST_VARIANCE_OF_SHARES = noise_law(Fraction(1)).variance
 NOISE = marked("discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it")
-
-
-def tail_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]]) -> Tail | None:
-    """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight.
-
-    Let w be that weight, D its draw, q = exp(-1/scale), and R the sum of the others. For every x, whole or not,
-    P(D > x) <= exp(-x/scale) / (1 + q): equality at whole x >= 0, and the right side is above 1 - P(D >= -x) below 0.
-    R is independent, so P(w·D + R > c) = E[P(D > (c - R)/w)] <= exp(-rate·c) · E[exp(rate·R)] / (1 + q) with
-    rate = 1/(scale·w), and the expected value is the product of the moment generating functions. The factor is twice
-    that, for both sides.
-
-    Args:
-        scale: of each draw.
-        weights: absolute weight and number of draws that have it.
-
-    Returns:
-        None if several draws have the largest weight, since the expected value is infinite then.
-    """
-    (most, number), *others = sorted(weights, reverse=True)
-    if number != 1 or (others and others[0][0] > (1 - 1e-9) * most):
-        return None
-    q, rate = DiscreteLaplace(scale).q, 1 / (float(scale) * most)
-    log = math.fsum(count * _log_moment(q, rate * weight) for weight, count in others)
-    return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
-
-
-def bound_of_sum(scale: Fraction, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
-    """A bound on a weighted sum of draws of one scale, also where several draws have the largest weight.
-
-    Args:
-        scale: of each draw.
-        weights: absolute weight and number of draws that have it.
-    """
-    return bound_of_draws([(scale, weight, number) for weight, number in weights], aim)
-
-
-def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e-6) -> Tail:
-    """A bound on a weighted sum of draws, each with its own scale.
-
-    Chernoff's: P(|S| > c) <= 2 · exp(-rate·c) · E[exp(rate·S)] for every rate below each 1/(scale · weight). Of 99
-    such rates, the one is taken that gives the smallest c at the probability `aim`.
-
-    Args:
-        draws: scale, absolute weight, and number of draws that have both.
-        aim: the probability for which the rate is chosen.
-    """
-    scales, weights, counts = zip(*draws, strict=True)
-    law, places = Scales.of(scales), np.arange(len(scales))
-    return bound_of_weights(law, places, np.array(weights), np.array(counts, dtype=np.float64), aim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,34 +141,45 @@ class Scales:
         scale, q = [float(law.scale) for law in laws], [law.q for law in laws]
         return cls(np.array(scale), np.array(q), np.array([law.variance for law in laws]))
 
+    @staticmethod
+    def bound_of_draws(draws: Sequence[tuple[Fraction, float, int]], aim: float = 1e-6) -> Tail:
+        """A bound on a weighted sum of draws, each with its own scale.
 
-def bound_of_weights(law: Scales, places: NDArray[np.int64], weights: Reals, counts: Reals, aim: float = 1e-6) -> Tail:
-    """As `bound_of_draws`, for many draws.
+        Chernoff's: P(|S| > c) <= 2 · exp(-rate·c) · E[exp(rate·S)] for every rate below each 1/(scale · weight). Of 99
+        such rates, the one is taken that gives the smallest c at the probability `aim`.
 
-    Args:
-        law: of all scales.
-        places: which scale draws have, shape (kinds of draws,).
-        weights: absolute weight, likewise.
-        counts: number of draws that have both, likewise.
-    """
-    q, most = law.q[places], float((law.scale[places] * weights).max())
-    return _chernoff(most, lambda rate: float(counts @ _log_moment(q, rate * weights)), aim)
+        Args:
+            draws: scale, absolute weight, and number of draws that have both.
+            aim: the probability for which the rate is chosen.
+        """
+        scales, weights, counts = zip(*draws, strict=True)
+        places = np.arange(len(scales))
+        return Scales.of(scales).bound_of_weights(places, np.array(weights), np.array(counts, dtype=np.float64), aim)
 
+    def bound_of_weights(self, places: NDArray[np.int64], weights: Reals, counts: Reals, aim: float = 1e-6) -> Tail:
+        """As `bound_of_draws`, for many draws.
 
-def bound_of_variance(total: float, law: Scales, weights: Reals, aim: float = 1e-6) -> Tail:
-    """A bound on a weighted sum of draws of which only the variance is known, and the largest weight at each scale.
+        Args:
+            places: which scale draws have, shape (kinds of draws,).
+            weights: absolute weight, likewise.
+            counts: number of draws that have both, likewise.
+        """
+        q, most = self.q[places], float((self.scale[places] * weights).max())
+        return _chernoff(most, lambda rate: float(counts @ _log_moment(q, rate * weights)), aim)
 
-    The logarithm f of the moment generating function of a draw of variance v is convex in the square of its argument
-    and 0 at 0. So a draw of weight w <= W has f(w·t) <= w²·f(W·t)/W², and the sum over all draws is at most the
-    variance of the sum times the largest f(W·t) / (v·W²).
+    def bound_of_variance(self, total: float, weights: Reals, aim: float = 1e-6) -> Tail:
+        """A bound on a weighted sum of draws of which only the variance is known, and the largest weight at each scale.
 
-    Args:
-        total: variance of the sum, in records squared.
-        law: of all scales.
-        weights: the largest absolute weight of a draw of each scale, above 0.
-    """
-    squares, most = law.variance * weights**2, float((law.scale * weights).max())
-    return _chernoff(most, lambda rate: total * float((_log_moment(law.q, rate * weights) / squares).max()), aim)
+        The logarithm f of the moment generating function of a draw of variance v is convex in the square of its
+        argument and 0 at 0. So a draw of weight w <= W has f(w·t) <= w²·f(W·t)/W², and the sum over all draws is at
+        most the variance of the sum times the largest f(W·t) / (v·W²).
+
+        Args:
+            total: variance of the sum, in records squared.
+            weights: the largest absolute weight of a draw of each scale, above 0.
+        """
+        squares, most = self.variance * weights**2, float((self.scale * weights).max())
+        return _chernoff(most, lambda rate: total * float((_log_moment(self.q, rate * weights) / squares).max()), aim)
 
 
 def _chernoff(most: float, log_moment: Callable[[float], float], aim: float) -> Tail:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dphist_pipeline.answering.cells_beyond_chance import cells_above_zero
-from dphist_pipeline.answering.past_periods import compare_publication
+from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.releasing.releases import Release
 
 VALUES_LIKE_PAST = "values_like_past"
@@ -18,7 +18,7 @@ TEXT = (
 
 def values_like_past(made: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    found = compare_publication(made.path)
+    found = Compared.of_publication(made.path)
     numbers: dict[str, Any] = {"compared_with": ", ".join(found.periods), "changed": len(found.changes)}
     return not found.says, numbers, found.says if found.periods else "no period before is published"
 

@@ -36,7 +36,7 @@ from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
-from dphist_pipeline.publishing.statements import statement_of
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import allowing, release
 from dphist_pipeline.releasing.public_copy import NotCopied
 from dphist_pipeline.releasing.release import nothing_charged
@@ -268,7 +268,7 @@ def _published(
         not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
     else:
         not_copied = ""
-    statement = statement_of(attempt.ledger, spec.account)
+    statement = Statement.of(attempt.ledger, spec.account)
     return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
 
 

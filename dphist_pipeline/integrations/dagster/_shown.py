@@ -15,14 +15,14 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
-from dphist_pipeline.answering.quality_tables import say_of_rows
+from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.publishing.told_numbers import told_number
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -119,7 +119,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     found = {
-        "total": told_number(vars(total)).value,
+        "total": ToldNumber.of(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,
@@ -149,7 +149,7 @@ def published_metadata(
     link = dg.MetadataValue.url if address else dg.MetadataValue.text
     # Below the store: a path from the root would make the table wider than the page, which then cuts off `essence`.
     place = address or "/".join(("public", *made.path.parts[-3:]))
-    rows = " ".join(say_of_rows(made.path, audit))
+    rows = " ".join(PublishedQuality(made.path, audit).sentences())
     lineage = _lineage(audit, deps)
     return {
         "essence": dg.MetadataValue.md(_essence(made, numbers)),

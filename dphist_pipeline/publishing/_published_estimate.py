@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.publishing.published_files import SUMS, TABLES_OF_FAMILY, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -47,7 +47,7 @@ def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
     Args:
         folder: of a publication whose files were checked.
     """
-    places = {name: folder / TABLES_OF_FAMILY / name for name in audit["tables"]}
+    places = {name: PublishedFolder(folder).table(name) for name in audit["tables"]}
     tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}
     return FamilyEstimate(tables, _charges(audit))
 
@@ -58,9 +58,10 @@ def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:
 
 
 def _sums(folder: Path) -> NestedSums | None:
-    if not (folder / SUMS).exists():
+    file = PublishedFolder(folder).sums
+    if not file.exists():
         return None
-    rows = pq.ParquetFile(folder / SUMS).read()
+    rows = pq.ParquetFile(file).read()
     column = {name: rows[name].to_numpy() for name in ("noisy_sum", "cells", "first_group", "last_group")}
     parents = rows["parent"].fill_null(-1).to_numpy()
     sums = column["noisy_sum"], column["cells"], parents, column["first_group"], column["last_group"]

@@ -484,6 +484,7 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     ran, shown = at_terminal(office, ["7", *WHOLE], "new", "loans.csv")
     assert (ran.code, ran.err) == (0, "") and "'7' is no column of the list" in shown
     assert "These rows fall to `other`" in shown and "kind: every text but Novel, Film" in shown
+    assert "every later card of the account says that you looked." in shown
     assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     opening = "dphist ledger open --for loans.yaml --total 26.5 --renews yearly"

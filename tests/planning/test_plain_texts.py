@@ -70,6 +70,13 @@ def test_words_of_a_spec_end_no_cell_no_code_and_no_line(office: Office) -> None
     assert "Visits \\| &lt;b>of&lt;/b>" in text and "`x`" not in text
 
 
+def test_a_lawyer_reads_that_an_operator_may_look_at_exact_numbers(office: Office) -> None:
+    office.write_spec()
+    text = " ".join(office.run("explain", "spec.yaml", "--for", "legal").out.split())
+    assert "an operator may look at exact numbers of the records (`dphist look`)" in text
+    assert "every later card of the account says so. What that operator decides by them is covered by no ε." in text
+
+
 def test_where_every_row_is_a_unit_no_bound_and_no_unit_are_spoken_of(office: Office) -> None:
     office.write_spec(epsilon="1/2", privacy_unit="row", max_rows_per_unit=...)
     text = office.run("explain", "spec.yaml", "--for", "legal").out

@@ -41,6 +41,7 @@ def test_every_reader_gets_the_numbers_of_the_spec(office: Office, reader: str) 
     ran = office.run("explain", "spec.yaml", "--for", reader)
     text = " ".join(ran.out.split())
     assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 2.72 times" in text
+    assert "This limit is one of the true count, and allows for both errors." in text
     # Everybody is told both, each with its question.
     assert "no suppression" in text and "at most 1.65 times" in text
     if reader == "press":

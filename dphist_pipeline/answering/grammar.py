@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, timedelta
+from itertools import takewhile
 from typing import Any
 
 from dphist_pipeline.errors import Refused
@@ -26,6 +27,9 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<day>\d{4}-\d{2}-\d{2})(?!\w)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)|'(?P<text>(?:[^']|'')*)'"
     r"|(?P<sign>>=|<=|==|!=|<>|[=<>\[\](),]))",
 )
+
+_IN_DOUBLE_QUOTES = re.compile(r'\s*"([^"]*)"?')
+_WITHOUT_QUOTES = ("word", "number", "day")
 
 
 def where_refused(problem: str) -> Refused:
@@ -148,7 +152,16 @@ class _Parser:
         if kind not in ("text", "word", "number", "day"):
             raise where_refused("a category is expected, as in 'surgery'")
         self._next += 1
+        if kind in _WITHOUT_QUOTES:
+            words = [text, *takewhile(lambda word: word.lower() not in ("and", "or"), self._words())]
+            if len(words) > 1:
+                raise where_refused(_in_single_quotes(" ".join(words)))
         return text
+
+    def _words(self) -> Iterator[str]:
+        """The words and numbers that come next, without quotes."""
+        coming = takewhile(lambda token: token[0] in _WITHOUT_QUOTES, self._tokens[self._next :])
+        return (text for _, text in coming)
 
     def _number_or_day(self) -> float | str:
         return self._take("day") if self._peek()[0] == "day" else float(self._take("number"))
@@ -181,16 +194,27 @@ class _Parser:
         return self._tokens[self._next]
 
     def _read(self) -> Iterator[tuple[str, str]]:
-        position, text = 0, self._where.rstrip()
+        position, text, before = 0, self._where.rstrip(), ""
         while position < len(text):
             match = _TOKEN.match(text, position)
+            quoted = _IN_DOUBLE_QUOTES.match(text, position)
+            if quoted is not None and before.lower() in ("", "and", "or"):
+                raise where_refused(f"write the axis {quoted[1][:60]!r} without quotes")
+            if quoted is not None:
+                raise where_refused(_in_single_quotes(quoted[1], ", and not in double ones"))
             if match is None:
                 raise where_refused(f"{text[position:].strip()[:60]!r} is not understood")
             kind = str(match.lastgroup)
-            value = match[kind]
+            before = value = match[kind]
             yield kind, value.replace("''", "'") if kind == "text" else value
             position = match.end()
         yield "end", ""
+
+
+def _in_single_quotes(category: str, more: str = "") -> str:
+    """How to write a category of several words."""
+    doubled = category[:60].replace("'", "''")
+    return f"write '{doubled}' in single quotes{more}"
 
 
 def _are_categories(wanted: Condition) -> bool:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from shutil import which
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from dphist_pipeline.ledger.entries import Note
     from dphist_pipeline.publishing.statements import Statement
     from dphist_pipeline.releasing.release_spec import ReleaseSpec
+
+SECONDS_WITHOUT_LINES = 2.0  # whatever ends within them needs no list of its steps
 
 # Lines are never cut or wrapped, so that paths and commands can be copied.
 out = Console(highlight=False, soft_wrap=True)
@@ -49,7 +53,10 @@ def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
 def told_before_release(spec: ReleaseSpec) -> str:
     """Why to look before a first release, and which period the commands of `next_of_period` name."""
     other = "" if spec.period == "none" else " The period is the latest finished one; name another by its first day."
-    return f"`look` shows an operator whether dates and values are read as meant, before anything is paid.{other}"
+    return (
+        "`look` shows an operator whether dates and values are read as meant, before anything is paid; every later "
+        f"card of the account says that you looked.{other}"
+    )
 
 
 def promise(spec: ReleaseSpec) -> str:
@@ -86,22 +93,29 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Shows a progress bar on standard error.
+def progress_bar(total: int, quiet: bool, lines: bool = False) -> Iterator[Callable[[str], None]]:
+    """Shows a progress bar on standard error, if that is a terminal.
 
     Args:
         quiet: True to show nothing.
+        lines: also one line for each step, where they take more than some seconds: what is done, and what is begun.
     """
     from rich.progress import Progress
 
-    with Progress(console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
-        task = bar.add_task("", total=total)
-        begun = 0
+    hidden = quiet or not err.is_terminal
+    with Progress(console=err, transient=True, disable=hidden) as bar:
+        task, began = bar.add_task("", total=total), monotonic()
+        begun, waiting = 0, list[str]()
 
         def step(name: str) -> None:
             nonlocal begun
             bar.update(task, completed=begun, description=escape(name))
             begun += 1
+            waiting.append(name)
+            if lines and not hidden and monotonic() - began > SECONDS_WITHOUT_LINES:
+                for one in waiting:
+                    bar.console.print(f"  [dim]·[/] {escape(one)}")
+                waiting.clear()
 
         yield step
 
@@ -152,8 +166,12 @@ def print_release(
     name = "_".join([audit["release"], *list(audit.get("tables", {}))[:1]])
     asked = ["dphist", "answer", name, *day, *store]
     query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {name}"]
+    cells = ["dphist", "export", name, "--to", "csv", *day, *store]
     out.print(f"\nAsk it:       {escape(shlex.join(asked))}")
-    out.print(f"With DuckDB:  {escape(shlex.join(query))}")
+    if which("duckdb") is not None:
+        out.print(f"With DuckDB:  {escape(shlex.join(query))}")
+    else:
+        out.print(f"Every cell:   {escape(shlex.join(cells))}")
 
 
 def _from_here(path: Path) -> str:

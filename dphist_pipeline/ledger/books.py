@@ -180,7 +180,7 @@ class Books:
         """
         limits.refuse_bad_request(request)
         if request.account not in self.accounts:
-            raise errors.UnknownAccount(request.account, self.accounts, request.privacy_unit, request.neighbours)
+            raise errors.UnknownAccount(request.account, self.accounts)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
         there = self.revisions(request.release, request.period)

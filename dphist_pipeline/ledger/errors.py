@@ -208,19 +208,15 @@ class AnswerDrawnElsewhere(LedgerError):
 
 
 class UnknownAccount(LedgerError):
-    """An account that was never opened; `unit` and `neighbours` are the terms to open it with, where they are known."""
+    """An account that was never opened."""
 
-    def __init__(self, name: str, known: Iterable[str], unit: str = "COLUMN", neighbours: str = "add_remove") -> None:
+    def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name, self.known = name, tuple(sorted(known))
         hint = did_you_mean(name, self.known) if self.known else "No account is open yet."
         super().__init__(
-            problem=f"The ledger holds no account '{name}'. {hint} To open it: `dphist ledger open {name} "
-            f"--privacy-unit {quote(unit)} --neighbours {neighbours} --total EPSILON --source FILES`."
+            problem=f"The ledger holds no account '{name}'. {hint} To open it as a spec says, and let it read the "
+            f"source: `dphist ledger open {quote(name)} --for SPEC --total EPSILON`."
         )
-
-    def on_terms(self, unit: str, neighbours: str) -> UnknownAccount:
-        """The same error, where the terms to open the account with are known."""
-        return UnknownAccount(self.name, self.known, unit, neighbours)
 
 
 class AlreadyCharged(LedgerError):

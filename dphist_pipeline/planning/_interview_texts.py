@@ -138,6 +138,30 @@ WHY_EPSILON = (
 )
 
 
+def rows_asked(per: str) -> str:
+    """The question for the rows of a period, by which a quality table is bought or not."""
+    return f"About how many rows does {'the table' if per == 'release' else f'a {per}'} hold? `unknown` if nobody knows"
+
+
+def why_rows(needed: int, tells: str, per: str) -> tuple[str, ...]:
+    """Why it is asked how many rows a period holds.
+
+    Args:
+        needed: rows below which the quality table tells nothing.
+        tells: what it tells.
+    """
+    return (
+        f"A part of epsilon can buy a table that tells {tells}. With fewer than {needed:,} rows a {per} it cannot tell "
+        "that, and all of epsilon goes to the counts.",
+        "Rule of thumb: as reports or plans say it; about is enough, and no file says the number.",
+    )
+
+
+def without_quality(needed: int, per: str) -> str:
+    """What it means that no quality table is bought."""
+    return f"No `quality` is written: its table needs {needed:,} rows a {per}. All of epsilon goes to the counts."
+
+
 def why_bands(first: str) -> tuple[str, ...]:
     """Why it is asked whether bands are text in the file."""
     return (

@@ -33,7 +33,7 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
     if needed is None:
         return ""
     fewer = f"where a {per} holds fewer than {needed:,} rows, and little below {2 * needed:,}"
-    return f"tells nothing of {_what(spec)} {fewer}"
+    return f"tells nothing of {bought_for(spec)} {fewer}"
 
 
 def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
@@ -50,7 +50,8 @@ def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
     field = f"`quality: {{share: {bought.quality.share}, rows: {bought.quality.rows}}}`"
     needed = rows_for_quality(bought)
     return [
-        f"{field} would tell {_what(bought)} where a {per} holds {needed:,} rows or more; with fewer, do without it."
+        f"{field} would tell {bought_for(bought)} where a {per} holds {needed:,} rows or more; with fewer, do without "
+        "it."
     ]
 
 
@@ -74,12 +75,12 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
     mend = f"{' and '.join(ways)}, or {leave}" if share <= MOST_SHARE else leave
     if not expected:
         return [
-            f"Keep `quality` if a {per} holds {needed:,} rows or more. With fewer its table cannot tell {_what(spec)}, "
-            f"though {rows:,} are enough for the average cell: for so many, {mend}."
+            f"Keep `quality` if a {per} holds {needed:,} rows or more. With fewer its table cannot tell "
+            f"{bought_for(spec)}, though {rows:,} are enough for the average cell: for so many, {mend}."
         ]
     return [
         f"The share of `quality` buys nothing where a {per} holds {rows:,} rows: below {needed:,} its table cannot "
-        f"tell {_what(spec)}. {mend[0].upper()}{mend[1:]}."
+        f"tell {bought_for(spec)}. {mend[0].upper()}{mend[1:]}."
     ]
 
 
@@ -95,5 +96,6 @@ def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
     return warned or ([f"At the spec's epsilon the quality table {said}."] if said else [])
 
 
-def _what(spec: ReleaseSpec) -> str:
+def bought_for(spec: ReleaseSpec) -> str:
+    """What the quality table of a spec is bought for, in words."""
     return "where rows fell" if "cut" not in half_widths(spec) else "what the bound cuts"

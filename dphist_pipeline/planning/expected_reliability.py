@@ -74,8 +74,10 @@ def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
     last, most = max(least.items(), key=lambda table: table[1])
     if len(least) == 1:
         return (
-            f"a cell is poor below {told['poor_below'][last]:,} rows, good from {told['good_from'][last]:,}; the "
-            f"average cell is poor where a {per} holds fewer than {most:,} rows; {UNEVEN}"
+            f"a cell is poor below {told['poor_below'][last]:,} rows (its noise is more than a quarter of them; from "
+            "how many on it is told from an empty one is another limit: dphist explain), good from "
+            f"{told['good_from'][last]:,}; the average cell is poor where a {per} holds fewer than {most:,} rows; "
+            f"{UNEVEN}"
         )
     return (
         f"the average cell of half of the tables or more is poor where a {per} holds fewer than {middle:,} rows, that "

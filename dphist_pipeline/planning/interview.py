@@ -26,6 +26,7 @@ from dphist_pipeline.planning._drafted_texts import comment_text, name_field, so
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
+from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quality, small_share
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.planning.unit_names import label_of, names_person, unit_doubt
@@ -38,7 +39,7 @@ from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import EVERY_ROW
 from dphist_pipeline.tidying import STEPS
 
-NONE, LEFT_OUT, EXACT, TIDY, BACK = "none", "-", "exact", "tidy", "back"
+NONE, LEFT_OUT, EXACT, TIDY, BACK, UNKNOWN = "none", "-", "exact", "tidy", "back", "unknown"
 YES, NO = "yes", "no"
 LIKELY_AXES = 3  # as the rule of thumb beside the question
 WEEKLY_EPSILON = "0.1"  # a year of weeks takes 53 times as much
@@ -46,7 +47,7 @@ USUAL_CAP, USUAL_EPSILON, USUAL_ROWS_SEEN = 3, "0.5", 10
 TRIED_CAPS, TRIED_EPSILONS = (1, 3, 10), ("0.1", "0.5", "1", "2")
 QUALITY_SHARE = Fraction(1, 20)
 MOST_PROBLEMS = 3
-LONGEST_CAP = 9  # digits
+LONGEST_CAP, LONGEST_ROWS = 9, 15  # digits
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 LENGTHS = ("week", "month", "quarter", "year")
 # An axis is known by the question.
@@ -146,6 +147,7 @@ def _questions(talk: _Interview, mechanism: str) -> Generator[Question, str, Dec
     yield from talk.ask_cap()
     yield from talk.ask_account()
     yield from talk.ask_epsilon()
+    yield from talk.ask_rows()
     yield from talk.ask_spellings()
     yield from talk.ask_words()
     return talk.decided()
@@ -317,11 +319,20 @@ class _Interview:
         likely = outcome_of([column for column in self.roles.others if column.name in self._axis_columns])
         default = likely if likely in names else NONE
 
+        numbers = [self._number_of(one) for axis in self._axes for one in self.usable if one.name == axis["column"]]
+        numbered = dict(zip(numbers, names, strict=True))
+        listed = "   ".join(f"{number} {name}" for number, name in numbered.items())
+
         def read(answer: str) -> Answers:
-            by = [] if answer == NONE else _listed(answer)
+            by = [] if answer == NONE else [numbered.get(part, part) for part in _listed(answer)]
+            for part in by:
+                if part not in names:
+                    raise ValueError(
+                        f"{comment_text(part)} is no axis of the list; give its number or its name: {listed}"
+                    )
             return {"quality": {"share": str(QUALITY_SHARE), "rows": USUAL_ROWS_SEEN, "by": by}}
 
-        asked = Question(texts.OUTCOME, (f"axes: {', '.join(names)}", *texts.WHY_OUTCOME), default)
+        asked = Question(texts.OUTCOME, (f"axes: {listed}", *texts.WHY_OUTCOME), default)
         yield from self._ask(asked, read)
 
     def ask_mechanism(self, written: str) -> Talk:
@@ -383,6 +394,30 @@ class _Interview:
         asks = f"How much epsilon{self._each or ' for the table'}?"
         default = WEEKLY_EPSILON if self.answers["period"] == "week" else USUAL_EPSILON
         yield from self._ask(Question(asks, because, default), read)
+
+    def ask_rows(self) -> Talk:
+        """Whether a quality table is bought, by the rule of `check`: of few rows it tells nothing."""
+        per = "release" if self.answers["period"] == NONE else str(self.answers["period"])
+        spec = self._spec({})
+        assert spec.quality is not None
+        needed, kept = rows_for_quality(spec), [True]
+
+        def read(answer: str) -> Answers:
+            if answer == UNKNOWN:
+                # An outcome was named to be told of; `check` says from how many rows on it is.
+                kept[:] = [bool(spec.quality and spec.quality.by)]
+            elif not answer.isascii() or not answer.isdigit() or len(answer) > LONGEST_ROWS:
+                raise ValueError(f"is a whole number, or `{UNKNOWN}`")
+            else:
+                kept[:] = [not small_share(spec, int(answer), per, expected=True)]
+            return {}
+
+        yield from self._ask(
+            Question(texts.rows_asked(per), texts.why_rows(needed or 0, bought_for(spec), per), UNKNOWN), read
+        )
+        if not kept[0]:
+            del self.answers["quality"]
+            self.said.append(texts.without_quality(needed or 0, per))
 
     def ask_spellings(self) -> Talk:
         for place, axis in enumerate(self._axes):
@@ -534,7 +569,8 @@ class _Interview:
 
 def told(spec: ReleaseSpec) -> str:
     """How near a cell is told, in a few words."""
-    return f"a cell is told within ± {_within(spec.epsilon, spec.sensitivity):,} (95 %, by plain noise)"
+    within = noise_law(spec.sensitivity / spec.mechanism_epsilon).half_width_of_sum(1)
+    return f"a cell is told within ± {within:,} (95 %, by plain noise)"
 
 
 def _within(epsilon: Fraction, sensitivity: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 
@@ -113,6 +114,25 @@ def test_whatever_else_is_refused_with_an_example(where: str) -> None:
         parse_where(where)
     str(refused.value).encode()  # can be printed, whatever was typed
     assert "\x00" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "mend"),
+    [
+        ("ward = Old Town", "write 'Old Town' in single quotes."),
+        ("ward = Old Town West and age >= 3", "write 'Old Town West' in single quotes."),
+        ("ward = a or ward = 4 b", "write '4 b' in single quotes."),
+        ('ward = "Old Town"', "write 'Old Town' in single quotes, and not in double ones."),
+        ('ward in ("l\'an", b)', "write 'l''an' in single quotes"),
+        ("(ward = Old Town)", "write 'Old Town' in single quotes"),
+        ("ward in (a, Old Town)", "write 'Old Town' in single quotes"),
+        ('age >= 3 and "ward" = a', "write the axis 'ward' without quotes"),
+        ('ward = "Old', "write 'Old' in single quotes"),
+    ],
+)
+def test_a_category_without_its_quotes_is_refused_with_them(where: str, mend: str) -> None:
+    with pytest.raises(Refused, check=coded("where_refused"), match=f"--where: {re.escape(mend)}"):
+        parse_where(where)
 
 
 def test_a_refusal_says_where_it_stopped() -> None:

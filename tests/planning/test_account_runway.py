@@ -146,5 +146,5 @@ def test_no_store_and_no_account_are_said(office: Office) -> None:
 def test_an_account_that_is_not_open_comes_with_the_command_for_this_spec(office: Office) -> None:
     office.opened()
     spec = spec_of(office, account="helth", privacy_unit="Patient No", neighbours="substitute")
-    terms = "dphist ledger open helth --privacy-unit 'Patient No' --neighbours substitute --total EPSILON"
-    assert "Did you mean 'health'?" in AccountRunway.of(spec, None).says and terms in AccountRunway.of(spec, None).says
+    opening = "dphist ledger open helth --for SPEC --total EPSILON"  # the spec says how its source is read
+    assert "Did you mean 'health'?" in (says := AccountRunway.of(spec, None).says) and opening in says

@@ -37,6 +37,8 @@ def test_what_check_and_forecast_say_of_poor_cells_is_what_is_published(office: 
     assert told["poor_below"] == {"wards": math.ceil(4 * error)} and told["good_from"] == {
         "wards": math.ceil(10 * error)
     }
+    limits = "rows (its noise is more than a quarter of them; from how many on it is told from an empty one is another"
+    assert f"a cell is poor below {math.ceil(4 * error)} {limits}" in office.run("check", "spec.yaml").out
     assert (21 * rows < told["average_cell_poor_below"]["wards"]) == poor
     words = " ".join(office.run("check", "spec.yaml").out.split())
     assert (

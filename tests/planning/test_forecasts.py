@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,8 +19,10 @@ import pytest
 from office import Office
 from planned import LINE
 from refusing import check_changes_nothing
+from rich.console import Console
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.cli import terminal
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
@@ -45,6 +49,20 @@ def forecaster(shape: tuple[int, ...], sensitivity: int = 1, repeat: int = 1, re
 def rmse(ran: Any, mechanism: str, shape: str = "any") -> dict[str, float]:
     found: dict[str, float] = next(one for one in ran.json["expected"] if one["mechanism"] == mechanism)["rmse"][shape]
     return found
+
+
+def test_a_forecast_that_takes_long_says_at_a_terminal_what_it_does(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line a mechanism, on standard error; a quick one, or one without a terminal, says nothing of its steps."""
+    office.write_spec()
+    words = ["forecast", "spec.yaml", "--epsilon", "1", "--mechanism", "geometric", "--mechanism", "boost"]
+    for seconds, force, lines in ((60.0, True, []), (0.0, False, []), (0.0, True, ["geometric", "boost"])):
+        shown = io.StringIO()
+        monkeypatch.setattr(terminal, "SECONDS_WITHOUT_LINES", seconds)
+        monkeypatch.setattr(terminal, "err", Console(file=shown, force_terminal=force, color_system=None, width=200))
+        assert office.run(*words).code == 0
+        assert re.findall(r"· (\w+), epsilon 1", shown.getvalue()) == lines
 
 
 def test_plain_noise_is_forecast_by_its_law(office: Office) -> None:

@@ -24,6 +24,7 @@ from dphist_pipeline.cli.prepare.new import _with_advice
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
+from dphist_pipeline.planning.expected_quality import rows_for_quality, small_share
 from dphist_pipeline.planning.interview import Decided, Question, interview
 from dphist_pipeline.planning.unit_names import names_event, names_person, unit_doubt
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -33,10 +34,22 @@ LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
 COMMAND = "from dphist_pipeline.cli.app import main; main()"
 ANSWERS = ["1", "2", "week", "iso", "3, 4", "ages", "Novel, Film", "none", "cells", "3", "library", "0.5"]
 LAST = {
+    "About how many rows": "1000000",
     **{"Does the file itself write": "yes", "Which other spellings": "exact", "What is the table called": ""},
     **{"What are the rows called": "", "What do readers call": "", "In which language": ""},  # unit and axes
 }
-WHOLE = [*ANSWERS, "exact", "", "", "", "", "", ""]  # spellings, title, rows, unit, both axes, language
+WORDS = {"Which_other": "exact", "What_is_the": "", "What_are": "", "What_do_readers": "", "In_which_language": ""}
+WHOLE = [
+    *ANSWERS,
+    "1000000",
+    "exact",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+]  # rows of a period, spellings, title, rows, unit, both axes, language
 USUAL = ["", "", "", "iso", "", "", "Novel, Film", "", "", "", "", ""]
 
 
@@ -145,7 +158,7 @@ def test_only_the_name_of_a_person_s_column_is_a_default_for_who_is_protected() 
     [("patient_no", "patient"), ("PersonID", "person"), ("library_card_number", "library card"), ("id", "id")],
 )
 def test_what_readers_call_a_unit_is_proposed_from_the_name_of_its_column(column: str, label: str) -> None:
-    answers = [column, *ANSWERS[1:], "exact", "", "", "", "", "", ""]
+    answers = [column, *ANSWERS[1:], "", "exact", "", "", "", "", "", ""]
     decided, questions = asked(answers, LOANS.replace("card", column), last=False)
     assert questions[-4].default == label and decided is not None
     assert decided.spec.unit_label == ("" if label == column else label)
@@ -215,7 +228,8 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         (6, "Novel, Novel", "values[1]: 'Novel' repeats values[0]"),
         (6, "Novel, other", "holds 'other'"),
         (6, "2026-01-01 2027-01-02 month", "stop: "),
-        (7, "ward", "quality.by[0]: names no axis"),
+        (7, "ward", "ward is no axis of the list; give its number or its name: 3 age   4 kind"),
+        (7, "1", "'1' is no axis of the list; give its number"),
         (8, "everybody", "is one of cells, ranges, boxes"),
         (9, "0", "max_rows_per_unit: "),
         (9, "many", "is a whole number from 1"),
@@ -264,7 +278,7 @@ def test_bands_of_numbers_become_the_bins_that_were_meant() -> None:
     asks = questions[-1]
     assert asks.asks == "Does the file itself write '0-17' in age? yes or no" and asks.default == ""
     assert "a number, such as 12, falls to `other`" in asks.because[0]
-    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", "", ""], last=False)
+    decided, _ = asked([*bands, "no", *ANSWERS[7:], "", "", "", "", "", ""], last=False)
     assert decided is not None and decided.spec.domain.shape == (5,)
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     (axis,) = attributes("loans.yaml")["axes"]
@@ -367,6 +381,33 @@ def test_a_likely_outcome_is_the_default_and_buys_how_far_its_shares_move() -> N
     assert decided.spec.quality.by == ("readmitted",)
 
 
+def test_an_outcome_is_named_by_the_number_of_its_column() -> None:
+    by_number, questions = asked([*ANSWERS[:7], "4", *ANSWERS[8:]])
+    assert questions[7].because[0] == "axes: 3 age   4 kind"
+    assert by_number is not None and by_number.spec.quality is not None and by_number.spec.quality.by == ("kind",)
+
+
+@pytest.mark.parametrize("unit", ["card", "row"])
+def test_a_quality_table_is_bought_only_for_rows_of_which_it_tells(office: Office, unit: str) -> None:
+    """By the rule of `check`, which advised against the table that `new` had written for so few rows."""
+    known = [*ANSWERS[1:7], *ANSWERS[8:9], *ANSWERS[10:]] if unit == "row" else ANSWERS[1:]
+    first, questions = asked([unit, *known, "many", "1000000"], last=False, **WORDS)
+    rows = questions[1 + len(known)]
+    assert rows.asks.startswith("About how many rows does a week hold?") and rows.default == "unknown"
+    assert questions[2 + len(known)].problem == "is a whole number, or `unknown`"
+    assert first is not None and first.spec.quality is not None
+    needed = rows_for_quality(first.spec)
+    assert needed is not None and f"With fewer than {needed:,} rows a week" in rows.because[0]
+    for number, kept in ((needed, True), (needed - 1, False), ("unknown", False)):
+        decided, questions = asked([unit, *known], About_how_many_rows=str(number))
+        assert decided is not None and (decided.spec.quality is not None) is kept
+        assert ("quality:" in decided.text) is kept
+        advised = small_share(decided.spec, needed - 1, "week", expected=True)
+        assert bool(advised) is kept
+    named, _ = asked(["card", *ANSWERS[1:7], "kind", *ANSWERS[8:]], About_how_many_rows="unknown")
+    assert named is not None and named.spec.quality is not None, "whoever names an outcome wants to be told of it"
+
+
 def test_a_spreadsheet_s_numbers_are_asked_for(office: Office) -> None:
     header = "\ufeff" + LOANS.replace(",", ";")
     for end in ("ages", "0 18 40 65 100"):
@@ -397,8 +438,8 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     ],
 )
 def test_spellings_are_asked_for_of_each_axis_of_categories(answer: str, fields: dict[str, Any]) -> None:
-    decided, questions = asked([*ANSWERS, answer, "", "", "", "", "", ""], last=False)
-    assert decided is not None and len(questions) == len(ANSWERS) + 7
+    decided, questions = asked([*ANSWERS, "", answer, "", "", "", "", "", ""], last=False)
+    assert decided is not None and len(questions) == len(ANSWERS) + 8
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     kind = {"column": "kind", "values": ["Novel", "Film"], "other": True, **fields}
     assert attributes("loans.yaml")["axes"][1] == kind
@@ -410,7 +451,7 @@ def test_words_for_readers_are_asked_last_and_stand_in_no_digest() -> None:
     assert [one.default for one in questions[-6:]] == ["Loans", "records", "card", "age", "kind", "en"]
     assert plain.spec.unit_label == "" and "unit_label" not in plain.text
     words = ("Ausleihen nach Alter", "Ausleihen", "Leser", "Alter der Leser", "")
-    answers = [*ANSWERS, "Comics=Novel, Comics=Film, x=y", "exact", *words, "ru", "de"]
+    answers = [*ANSWERS, "1000000", "Comics=Novel, Comics=Film, x=y", "exact", *words, "ru", "de"]
     told, questions = asked(answers, last=False)
     assert told is not None and (told.spec.title, told.spec.language) == ("Ausleihen nach Alter", "de")
     assert told.spec.digest == plain.spec.digest and plain.spec.language is None
@@ -484,6 +525,7 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     ran, shown = at_terminal(office, ["7", *WHOLE], "new", "loans.csv")
     assert (ran.code, ran.err) == (0, "") and "'7' is no column of the list" in shown
     assert "These rows fall to `other`" in shown and "kind: every text but Novel, Film" in shown
+    assert "every later card of the account says that you looked." in shown
     assert "✓ Wrote loans.yaml, which `dphist check` accepts" in shown and "a year of weeks 26.5" in shown
     commands = [line.strip() for line in shown.splitlines() if line.startswith("  dphist ")]
     opening = "dphist ledger open --for loans.yaml --total 26.5 --renews yearly"

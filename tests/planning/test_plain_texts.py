@@ -41,6 +41,7 @@ def test_every_reader_gets_the_numbers_of_the_spec(office: Office, reader: str) 
     ran = office.run("explain", "spec.yaml", "--for", reader)
     text = " ".join(ran.out.split())
     assert ran.code == 0 and "One cell below 37 is not reliably told" in text and "at most 2.72 times" in text
+    assert "This limit is one of the true count, and allows for both errors." in text
     # Everybody is told both, each with its question.
     assert "no suppression" in text and "at most 1.65 times" in text
     if reader == "press":
@@ -68,6 +69,13 @@ def test_words_of_a_spec_end_no_cell_no_code_and_no_line(office: Office) -> None
     office.write_spec(title="Visits | <b>of</b> # all `x`")
     text = office.run("explain", "spec.yaml", "--for", "legal").out
     assert "Visits \\| &lt;b>of&lt;/b>" in text and "`x`" not in text
+
+
+def test_a_lawyer_reads_that_an_operator_may_look_at_exact_numbers(office: Office) -> None:
+    office.write_spec()
+    text = " ".join(office.run("explain", "spec.yaml", "--for", "legal").out.split())
+    assert "an operator may look at exact numbers of the records (`dphist look`)" in text
+    assert "every later card of the account says so. What that operator decides by them is covered by no ε." in text
 
 
 def test_where_every_row_is_a_unit_no_bound_and_no_unit_are_spoken_of(office: Office) -> None:

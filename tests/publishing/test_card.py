@@ -69,6 +69,7 @@ def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
         "at most 1.65 times as large",
         "no less than 37 % and no more than 63 %",
         "Calibrating noise to sensitivity",
+        "This limit is one of published counts. Limits of true counts are others, and mostly higher",
         "ab" * 32,
         "5" * 64,
         "7" * 64,

@@ -155,6 +155,13 @@ def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(offi
 def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened()
     monkeypatch.chdir(office.folder)
+    programs = office.folder / "programs"
+    monkeypatch.setenv("PATH", str(programs))
+    asked, cells = office.released().out.splitlines()[-2:]
+    assert cells == "Every cell:   dphist export wards --to csv"  # no program `duckdb` is here
+    assert office.run(*cells.split()[3:]).code == 0
+    programs.mkdir()
+    (programs / "duckdb").touch(mode=0o755)
     asked, query = office.released().out.splitlines()[-2:]
     assert asked == "Ask it:       dphist answer wards"
     assert query == "With DuckDB:  duckdb -readonly store/public/catalog.duckdb -c 'FROM wards'"
@@ -162,6 +169,12 @@ def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch:
     asked = office.released("--store", str(office.store)).out.splitlines()[-2]
     assert asked == f"Ask it:       dphist answer wards --store {office.store.relative_to('/')}"
     assert office.run(*asked.split()[3:]).code == 0
+
+
+def test_an_answer_counts_in_the_words_of_the_publication(office: Office) -> None:
+    office.opened().write_spec(counted="call-outs [red]")
+    office.released()
+    assert " call-outs [red], estimated over " in office.run("answer", "wards").out
 
 
 def test_the_period_that_was_published_is_the_one_to_ask(office: Office) -> None:

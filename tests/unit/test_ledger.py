@@ -127,7 +127,7 @@ def test_an_unknown_account_comes_with_a_suggestion_and_the_command(ledger: Ledg
     ):
         with pytest.raises(UnknownAccount, match=r"Did you mean 'health'.*dphist ledger open helth"):
             ask()
-    with pytest.raises(UnknownAccount, match="--privacy-unit patient_id --neighbours add_remove --total"):
+    with pytest.raises(UnknownAccount, match="dphist ledger open helth --for SPEC --total EPSILON"):
         ledger.check(replace(WEEKLY, account="helth"))
 
 

@@ -222,6 +222,8 @@ def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(offic
     changed = 'changed since an operator signed for it: `axes[0].tidy` was its default and is ["trim"]'
     signed(office, *OPEN)
     office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim"]}]})
+    assert [one for one in office.run("check", "spec.yaml", "--json").json["warnings"] if changed in one]
+    assert changed in office.run("check", "spec.yaml", "--explain").out
     held = office.release("--period", "2026-03-02")  # it has no periods, so nothing is charged
     assert held.code != 0 and changed in held.err
     assert "nothing was entered" in office.run(*ALLOW).out
@@ -230,7 +232,7 @@ def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(offic
     told = office.release("--json").json
     assert told["warnings"] and 'is ["trim"]' in told["warnings"][0]
     office.write_attributes_alone(**{**LOANS, "axes": [{**KIND, "tidy": ["trim", "lower"]}]})
-    assert "changed since an operator" not in office.release().err
+    assert "changed since an operator" not in office.release().err + office.run("check", "spec.yaml").out
 
 
 def test_a_later_signature_takes_the_place_of_an_earlier_one(office: Office) -> None:

@@ -212,7 +212,7 @@ def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: 
     counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
     told = ToldNumber.of(vars(found), decimals, limit_of(audit))
-    out.print(f"[bold]{told.figure(told.value)}[/] {counted}, estimated over {cells}: {which}")
+    out.print(f"[bold]{told.figure(told.value)}[/] {escape(counted)}, estimated over {cells}: {which}")
     if told.limit is not None and told.hides:
         out.print(f"  {commands_hide(told.limit)}")
     elif found.basis != "noise_only":
@@ -240,9 +240,11 @@ def _two_periods(written: str) -> tuple[str, str]:
 
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
-    """The unit of the estimate, and of the number that the interval holds; only rows are bounded."""
+    """What readers call the unit of the estimate, and the number that the interval holds; only rows are bounded."""
+    from dphist_pipeline.publishing.formatting import visible
+
     if audit.get("model") != "local":
-        return "records", "true (bounded) count"
+        return visible(audit.get("counted") or "records"), "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ from rich.markup import escape
 from dphist_pipeline.about_publisher import faults
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
-from dphist_pipeline.errors import first_of
+from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
+from dphist_pipeline.releasing.allowing import changed_since_signed, compare_columns, load_spec, refuse_taken_view
 from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 
 MOST_NAMED = 10
@@ -63,7 +66,7 @@ def check(
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt]), *faults(store_folder(store) / "public")]
+    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(store_folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -137,6 +140,13 @@ def check(
         ]
     )
     print_lines(remarks)
+
+
+def _changed(spec: ReleaseSpec, store: Path | None) -> str:
+    """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
+    with suppress(DphistError):
+        return changed_since_signed(spec, Store.open(store_folder(store)))
+    return ""
 
 
 def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:

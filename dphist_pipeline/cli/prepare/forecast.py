@@ -120,7 +120,7 @@ def forecast(
         workloads=workload or [],
         whole=every,
     )
-    with progress_bar(study.steps, as_json) as step:
+    with progress_bar(study.steps, as_json, lines=True) as step:
         found = study.run(step)
     if as_json:
         print_json(found.facts() | ({"serves": asdict(serving)} if serving else {}))

@@ -37,6 +37,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.estimates.row_quality import Cut
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
@@ -394,7 +395,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted.
+    may be counted; `cut` what part of the rows that were looked at is not, and whether it may be less.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -408,11 +409,14 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "cells": one.cells,
         "below": limit_of(audit),
         "rows_of_each": int(audit.get("max_rows_per_unit") or 1),
+        "cut": None,
         "levels": levels,
         "lines": lines,
         "sums": sums,
     }
     estimate, unbiased, groups = _numbers(connection, one)
+    counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
+    told["cut"] = _share_cut(connection, of, counted, limit_of(audit))
     body, head = json.dumps(told, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
     columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
     whole = sum(map(len, columns.values()))
@@ -437,6 +441,24 @@ def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[N
     of = {"period": one.period, "revision": one.revision}
     columns: dict[str, Any] = connection.execute(asked, of).fetchnumpy()  # masked where null
     return [np.ma.filled(np.ma.asarray(one, dtype=np.float64), math.nan) for one in columns.values()]
+
+
+def _share_cut(
+    connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any], counted: float, limit: int | None
+) -> tuple[float, bool] | None:
+    """The share of rows that the cap cut, by the numbers that a card tells; None where it tells none."""
+    asked = f"""
+        SELECT estimate, ci_lower, ci_upper FROM {_PLACES.table("dph_quality_rows")}
+        WHERE {_THIS} AND statistic = 'cut' AND axis IS NULL
+    """
+    for estimate, lower, upper in connection.execute(asked, of).fetchall():
+        cut = Cut(None, counted, estimate, lower, upper)
+        most = counted + cut.possible[1]
+        if cut.tells and cut.about >= (limit or 0) and most > 0:
+            return (
+                (cut.share, False) if lower > 0 and cut.share is not None else (min(1.0, cut.possible[1] / most), True)
+            )
+    return None
 
 
 def _sums(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> list[Any]:

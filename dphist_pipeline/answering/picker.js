@@ -16,12 +16,14 @@ const dphPicker = (() => {
 
   const spoken = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang; // the day before the month
   const dayForm = new Intl.DateTimeFormat(spoken, { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  // French has an ordinal for the first day of a month alone.
+  const ofFirst = (text) => (spoken === "fr" ? text.replace(/(^|[^0-9])1(?=\s?[\p{L}–])/gu, "$11er") : text);
   const atNoon = (day) => new Date(`${day}T12:00:00Z`);
 
   // Days in words, from the first one to the one before `after`; in one month and year, these stand once.
   function daysBetween(first, after) {
     const last = new Date(atNoon(after).getTime() - 86400000);
-    return last <= atNoon(first) ? dayForm.format(atNoon(first)) : dayForm.formatRange(atNoon(first), last);
+    return last <= atNoon(first) ? ofFirst(dayForm.format(atNoon(first))) : ofFirst(dayForm.formatRange(atNoon(first), last));
   }
 
   const capital = (text) => text.charAt(0).toLocaleUpperCase(spoken) + text.slice(1);
@@ -190,8 +192,7 @@ const dphPicker = (() => {
   }
 
   // The numbers of the tiles that a question needs.
-  function neededTiles(table, tiling, box) {
-    const along = positionsIn(table, box);
+  function neededTiles(table, tiling, along) {
     let tiles = [0];
     table.axes.forEach((axis, number) => {
       const parts = new Set(endsAlong(axis, along.get(axis.name), tiling[0][number]).map(([, part]) => part));
@@ -274,6 +275,33 @@ const dphPicker = (() => {
     );
   }
 
+  function productsAlong(one, two, width, lines) {
+    if (width > 0) {
+      const nodes = new Map();
+      for (const at of two) nodes.set(Math.floor(at / width), (nodes.get(Math.floor(at / width)) || 0) + 1);
+      return one.reduce((sum, at) => sum + (nodes.get(Math.floor(at / width)) || 0), 0);
+    }
+    const nodes = lines.find(([number]) => number === width)[1], inTwo = new Set(two);
+    return compensated(
+      nodes.map((weights, node) => {
+        const sum = (positions) => compensated(positions.map((at) => weights[at]));
+        return node ? -sum(one) * sum(two) : compensated(one.filter((at) => inTwo.has(at)).map((at) => weights[at] ** 2));
+      })
+    );
+  }
+
+  // The covariance of the noise of two sums; null where it is not of linear estimates.
+  function covariance(cells, one, two, common) {
+    const { noise_variance: variance, step } = cells.law;
+    if (known(step) || !known(variance)) return null;
+    if (!cells.levels.length) return variance * [...common.values()].reduce((all, positions) => all * positions.length, 1);
+    return exactSum(
+      cells.levels.map(([coefficient, widths]) =>
+        coefficient * widths.reduce((all, [axis, width]) => all * productsAlong(one.get(axis), two.get(axis), width, cells.lines), 1)
+      )
+    );
+  }
+
   function reportVariance(law, atoms, count) {
     if (!known(law.step)) return null;
     const some = Math.max(0, count);
@@ -281,8 +309,8 @@ const dphPicker = (() => {
   }
 
   // The row of one publication before it has an interval; null if no cell lies in the box.
-  function summed(table, cells, box, tiling) {
-    const along = positionsIn(table, box), many = [...along.values()].reduce((all, positions) => all * positions.length, 1);
+  function summed(table, cells, along, tiling) {
+    const many = [...along.values()].reduce((all, positions) => all * positions.length, 1);
     if (!many) return null;
     let numbers = [0], atoms = 0;
     for (const axis of table.axes) {
@@ -293,7 +321,7 @@ const dphPicker = (() => {
     const pick = tiling ? (name) => sumOfTiles(table, tiling, along, cells.tiles, name)
       : (name) => (cells[name] === null ? null : exactSum(numbers.map((number) => cells[name][number])));
     const unbiased = pick("unbiased"), law = cells.law;
-    const row = { ...law, below: cells.below, rows_of_each: cells.rows_of_each, cells: many, estimate: pick("estimate") ?? 0, all: cells.cells };
+    const row = { ...law, cut: cells.cut, below: cells.below, rows_of_each: cells.rows_of_each, cells: many, estimate: pick("estimate") ?? 0, all: cells.cells };
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
@@ -341,7 +369,7 @@ const dphPicker = (() => {
     const answer = {
       estimate: row.estimate, unbiased: isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
-      basis: "noise_only", note: null, reliability: null, below: row.below, rows_of_each: row.rows_of_each,
+      basis: "noise_only", note: null, reliability: null, below: row.below, rows_of_each: row.rows_of_each, cut: cutOf([row]),
     };
     if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
     answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
@@ -352,6 +380,14 @@ const dphPicker = (() => {
     answer.reliability =
       ends[0] <= 0 || error > fair * answer.unbiased ? "poor" : error > good * answer.unbiased ? "fair" : "good";
     return answer;
+  }
+
+  // The share of rows that the cap cut, of what was looked at, and whether it may be less; of several periods the largest.
+  function cutOf(rows) {
+    const cuts = rows.map((row) => row.cut);
+    if (!cuts.every(known)) return null;
+    const [share] = cuts.reduce((most, one) => (one[0] > most[0] ? one : most));
+    return { share, isMost: rows.length > 1 || cuts[0][1], isOverPeriods: rows.length > 1 };
   }
 
   const different = (values) => new Set(values.filter(known)).size;
@@ -395,7 +431,7 @@ const dphPicker = (() => {
       ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
       basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
       note: notes.join("; ") || null, reliability: null, below: Math.max(...rows.map((one) => one.below ?? 0)) || null,
-      rows_of_each: Math.max(...rows.map((one) => one.rows_of_each)),
+      rows_of_each: Math.max(...rows.map((one) => one.rows_of_each)), cut: cutOf(rows),
     };
   }
 
@@ -433,8 +469,40 @@ const dphPicker = (() => {
       ci_lower: lower, ci_upper: upper, with_chance: [lowerWithChance, upperWithChance],
       basis: !known(halfApart) ? "noise_only" : isLinear(one) || isLinear(two) ? "linear" : "unbiased",
       note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
-      reliability: null, below: null, rows_of_each: Math.max(one.rows_of_each, two.rows_of_each),
+      reliability: null, below: null, rows_of_each: Math.max(one.rows_of_each, two.rows_of_each), cut: cutOf([one, two]),
       cautious: hasBoth && known(half) ? cautiousEnds([one, two], unbiased) : [null, null],
+    };
+  }
+
+  // The answer of dph_difference for two boxes of one period: the first less the second one, by noise alone and with chance. Cells
+  // that lie in both cancel out.
+  function differenceOf([one, two, both], cells, [first, second, common]) {
+    const isReport = known(one.step), isNested = !isReport && known(one.linear_variance), crossed = (...pair) => covariance(cells, ...pair);
+    const squares = [crossed(first, first, first), crossed(first, second, common), crossed(second, second, second)];
+    const variance = squares.every(known) ? Math.max(0, squares[0] - 2 * squares[1] + squares[2]) : null;
+    const draws = known(variance) ? variance / one.noise_variance / (isNested ? 4 : 1) : null, isSame = known(draws) && draws < 1e-9;
+    let half = null;
+    if (isReport) half = reachOf(one).two + reachOf(two).two;
+    else if (one.has_bars && isSame) half = 0;
+    else if (one.has_bars && isNested) {
+      const deviations = lastUpTo(release.linear_widths, one.noise_scale, draws * (1 + 1e-9), 1);
+      half = known(deviations) ? deviations * Math.sqrt(variance) : null;
+    } else if (one.has_bars) half = (halfWidths(one.noise_scale, draws - 1e-6) || { one: null }).one;
+    const commonCells = both ? both.cells : 0, commonSum = both ? both.unbiased : 0, texts = release.notes;
+    const alone = [one, two].map((row) => (row.cells > commonCells ? Math.max(0, row.unbiased - commonSum) : null));
+    const chance = alone.reduce((sum, some) => sum + (some === null ? 0 : some + 1), 0);
+    const estimate = one.estimate - two.estimate, unbiased = known(one.unbiased) && known(two.unbiased) ? one.unbiased - two.unbiased : null;
+    const widened = (factor, ofChance) => (!known(half) || isSame ? half : Math.sqrt(half ** 2 + factor ** 2 * ofChance));
+    const ends = (reached) => (known(reached) && known(unbiased) ? [unbiased - reached, unbiased + reached] : [null, null]);
+    const [lower, upper] = ends(half), error = variance ?? one.linear_variance + two.linear_variance;
+    const people = one.rows_of_each * (alone.reduce((sum, some) => sum + (some ?? 0), 0) + release.chance.least);
+    return {
+      estimate, unbiased, cells: one.cells + two.cells, noise_error: one.has_bars ? Math.sqrt(error) : null,
+      ci_lower: lower, ci_upper: upper, with_chance: ends(widened(release.normal[0], chance)),
+      basis: !known(half) ? "noise_only" : isNested || isReport ? "linear" : "unbiased",
+      note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
+      reliability: null, below: null, rows_of_each: one.rows_of_each, cut: cutOf([one]),
+      cautious: ends(widened(release.chance.sure, people)),
     };
   }
 
@@ -509,7 +577,7 @@ const dphPicker = (() => {
     });
   }
 
-  async function load(table, [period, , , , mark, , , , tiling], box) {
+  async function load(table, [period, , , , mark, , , , tiling], asked) {
     const key = keyOf(table.name, period), there = loaded.get(key);
     let cells = there;
     if (!there || there.mark !== mark || !there.isOpened) {
@@ -517,7 +585,7 @@ const dphPicker = (() => {
       loaded.set(key, cells);
     }
     if (!tiling) return cells;
-    const missing = neededTiles(table, tiling, box).filter((number) => !cells.tiles.has(number));
+    const missing = tilesOf(table, tiling, asked).filter((number) => !cells.tiles.has(number));
     await Promise.all(missing.map(async (number) => {
       const of = keyOf(table.name, period, number);
       const tile = await run(fileOf(table, period, number), mark, () => loaded.get(of), (found) => openedTile(table, tiling[0], number, found));
@@ -545,15 +613,25 @@ const dphPicker = (() => {
 
   class Refused extends Error {}
 
-  // The bytes that a question to a period loads, at most.
-  function weightOf(table, period, box) {
+  const tilesOf = (table, tiling, asked) => [...new Set(asked.flatMap((along) => neededTiles(table, tiling, along)))];
+
+  // The bytes that a question to a period loads, at most; `asked` are the positions of all that is summed.
+  function weightOf(table, period, asked) {
     const [parts, all, largest] = period[8] || [];
-    return period[5] + (parts ? Math.min(all, neededTiles(table, period[8], box).length * largest) : 0);
+    return period[5] + (parts ? Math.min(all, tilesOf(table, period[8], asked).length * largest) : 0);
+  }
+
+  // The positions of boxes; of two also those that lie in both.
+  function positionsOfAll(table, boxes) {
+    const asked = boxes.map((box) => positionsIn(table, box));
+    if (asked.length < 2) return asked;
+    const common = [...asked[0]].map(([name, positions]) => [name, positions.filter((at) => asked[1].get(name).includes(at))]);
+    return [...asked, new Map(common)];
   }
 
   // The table of the family that tells the least noise where these axes and levels have conditions.
-  function bestTable(table, period, box) {
-    const names = JSON.stringify([...box.keys()].sort());
+  function bestTable(table, period, boxes) {
+    const names = JSON.stringify([...new Set(boxes.flatMap((box) => [...box.keys()]))].sort());
     const better = table.better[period[7]].find(([one]) => JSON.stringify(one) === names);
     return better ? release.tables.find((one) => one.name === better[1]) : table;
   }
@@ -572,27 +650,37 @@ const dphPicker = (() => {
     return `FROM r.dph_compare(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions}, with_chance := true);`;
   }
 
-  // The sum of a box over all periods from the first to the last, and of each period; or its change from the first to the last.
-  async function ask(name, box, first, last, isChange = false) {
-    const table = release.tables.find((one) => one.name === name);
-    const periods = table.periods.filter(([key]) => (isChange ? key === first || key === last : key >= first && key <= last));
-    const call = isChange ? compareCall(table, box, first, last) : callFor(table, box, first, last, periods.length === 1);
+  function differenceCall(table, box, other, period) {
+    const [name, conditions] = argumentsFor(table, box), [, others] = argumentsFor(table, other);
+    return `FROM r.dph_difference(${name}, ${conditions}, ${others}${period === "all" ? "" : `, period := ${quoted(period)}`}, with_chance := true);`;
+  }
+
+  // The sum of a box over all periods from the first to the last, and of each period; or its change from the first to the last; or,
+  // in the last period, that sum less the sum of another box.
+  async function ask(name, box, first, last, isChange = false, other = null) {
+    const table = release.tables.find((one) => one.name === name), boxes = other ? [box, other] : [box];
+    const isAsked = ([key]) => (other ? key === last : isChange ? key === first || key === last : key >= first && key <= last);
+    const periods = table.periods.filter(isAsked);
+    const call = other ? differenceCall(table, box, other, last) : isChange ? compareCall(table, box, first, last) : callFor(table, box, first, last, periods.length === 1);
     const unanswered = (why) => ({ call, why });
     if (table.cells > release.most.cells) return unanswered(said("this table has %(number)s cells", { number: shown(table.cells, 0) }));
     if (table.axes === null) return unanswered(said("the axes of this table have too many values"));
     if (periods.length > release.most.files) return unanswered(said("these are %(number)s periods", { number: shown(periods.length, 0) }));
     const parts = periods.map((period) => {
-      const best = bestTable(table, period, box);
+      const best = bestTable(table, period, boxes);
       return [best, best && best.periods.find(([key]) => key === period[0])];
     });
     const hasFile = ([best, period]) => best && best.axes !== null && period && period[5] !== null;
     if (!parts.every(hasFile)) return unanswered(said("another table of this family tells less noise, and is too large"));
     if (!parts.every(([, period]) => period[6])) return unanswered(said("the axes were others in one of these periods"));
-    const bytes = parts.reduce((sum, [best, period]) => sum + weightOf(best, period, box), weight);
+    const asked = parts.map(([best]) => positionsOfAll(best, boxes));
+    const bytes = parts.reduce((sum, [best, period], at) => sum + weightOf(best, period, asked[at]), weight);
     if (bytes > release.most.loaded) return unanswered(said("%(number)s megabytes would be loaded", { number: shown(bytes / 1e6, 1) }));
-    const cells = await Promise.all(parts.map(([best, period]) => load(best, period, box)));
-    const rows = cells.map((one, at) => summed(parts[at][0], one, box, parts[at][1][8]));
-    if (rows.some((row) => row === null)) throw new Refused(said("No cell has all that you chose."));
+    const cells = await Promise.all(parts.map(([best, period], at) => load(best, period, asked[at])));
+    const sumAt = (at, along) => summed(parts[at][0], cells[at], along, parts[at][1][8]);
+    const rows = other ? asked[0].map((along) => sumAt(0, along)) : cells.map((_, at) => sumAt(at, asked[at][0]));
+    if (rows.some((row, at) => row === null && !(other && at === 2))) throw new Refused(said("No cell has all that you chose."));
+    if (other) return { call, sum: differenceOf(rows, cells[0], asked[0]), periods: [], choices: rows.slice(0, 2).map(answerOf) };
     const answers = rows.map(answerOf);
     const sum = isChange ? changeOf(rows) : rows.length === 1 ? answers[0] : answerOver(rows, periods);
     return { call, sum, periods: rows.length === 1 ? [] : periods.map((period, at) => [period, answers[at]]) };
@@ -608,7 +696,7 @@ const dphPicker = (() => {
 
   const daysOf = ([key, first, after]) => {
     if (first) return daysBetween(first, after);
-    return key === "all" ? said("all records") : dayForm.format(atNoon(key));
+    return key === "all" ? said("all records") : ofFirst(dayForm.format(atNoon(key)));
   };
 
   function select(label, options, chosen, id) {
@@ -633,8 +721,8 @@ const dphPicker = (() => {
   function endsOf(axis) {
     const bins = axis.labels.slice(0, axis.other ? -1 : undefined), dayBefore = (day) => new Date(atNoon(day).getTime() - 86400000);
     const isDays = [...axis.lower, ...axis.upper].some((end) => typeof end === "string");
-    const from = (at) => (isDays ? axis.lower[at] && dayForm.format(atNoon(axis.lower[at])) : axis.spans.from[at]);
-    const to = (at) => (isDays ? axis.upper[at] && dayForm.format(dayBefore(axis.upper[at])) : axis.spans.to[at]);
+    const from = (at) => (isDays ? axis.lower[at] && ofFirst(dayForm.format(atNoon(axis.lower[at]))) : axis.spans.from[at]);
+    const to = (at) => (isDays ? axis.upper[at] && ofFirst(dayForm.format(dayBefore(axis.upper[at]))) : axis.spans.to[at]);
     if (!isDays && !axis.spans) return [bins, bins];
     return [bins.map((_, at) => from(at) ?? said("no lower limit")), bins.map((_, at) => to(at) ?? said("no upper limit"))];
   }
@@ -713,57 +801,62 @@ const dphPicker = (() => {
     }];
   }
 
-  function fieldsOf(table) {
+  function fieldsOf(table, prefix = "axis") {
     const fields = [];
     (table.axes || []).forEach((axis, number) => {
       if (axis.binned) {
-        fields.push(rangeField(axis, `axis-${number}`));
+        fields.push(rangeField(axis, `${prefix}-${number}`));
         return;
       }
-      fields.push(choiceField(axis.name, axis.called, axis.values, axis.labels, `axis-${number}`));
+      fields.push(choiceField(axis.name, axis.called, axis.values, axis.labels, `${prefix}-${number}`));
       axis.levels.forEach(([name, values], level) => {
         const groups = [...new Set(values)];
-        fields.push(choiceField(name, name, groups, groups.map((one) => one ?? said("other")), `axis-${number}-${level}`));
+        fields.push(choiceField(name, name, groups, groups.map((one) => one ?? said("other")), `${prefix}-${number}-${level}`));
       });
     });
     return fields;
   }
 
-  // The periods of a question, and whether they are to be added up or compared.
-  function periodField(table) {
-    const periods = table.periods, last = periods.length - 1;
-    if (periods.length === 1) return [[], () => [periods[0], periods[0], false]];
+  // The question: its kind and its periods. The function gives the first and the last period, and the kind: sum, change or choices.
+  function periodField(table, whenKind) {
+    const periods = table.periods, last = periods.length - 1, isOne = last === 0;
     const words = periods.map(daysOf);
     const [fromLabel, from] = select("", words, last, "period-from"), [toLabel, to] = select("", words, last, "period-to");
-    const compare = element("input", { type: "radio", name: "question", id: "question-change" });
-    const sum = element("input", { type: "radio", name: "question", id: "question-sum", checked: true });
+    const radio = (id, checked = false) => element("input", { type: "radio", name: "question", id: `question-${id}`, checked });
+    const sum = radio("sum", true), compare = radio("change"), choices = radio("choices");
     const tick = (input, text) => element("label", {}, input, element("span", {}, text));
     const kind = element("fieldset", {}, element("legend", {}, said("What do you want to know?")),
-      tick(sum, said("a sum, of one or more periods")), tick(compare, said("whether two periods differ, and by how much")));
-    const wrong = complaint();
+      tick(sum, isOne ? said("a sum") : said("a sum, of one or more periods")),
+      ...(isOne ? [] : [tick(compare, said("whether two periods differ, and by how much"))]),
+      ...((table.axes || []).length ? [tick(choices, said("whether two choices differ, and by how much"))] : []));
+    const wrong = complaint(), kindNow = () => (choices.checked ? "choices" : compare.checked ? "change" : "sum");
     function check() {
       const isChange = compare.checked, space = Number(to.value) - Number(from.value);
-      wrong.textContent = isChange && space === 0 ? said("Choose two different periods.")
-        : isChange && space < 0 ? said("The later period lies before the earlier one. Choose another.")
-          : space < 0 ? said("The last period lies before the first one. Choose another.") : "";
+      wrong.textContent = choices.checked ? ""
+        : isChange && space === 0 ? said("Choose two different periods.")
+          : isChange && space < 0 ? said("The later period lies before the earlier one. Choose another.")
+            : space < 0 ? said("The last period lies before the first one. Choose another.") : "";
     }
     function relabel() {
       const isChange = compare.checked;
+      fromLabel.hidden = choices.checked;
       fromLabel.firstChild.textContent = isChange ? said("earlier") : said("first");
-      toLabel.firstChild.textContent = isChange ? said("later") : said("last");
+      toLabel.firstChild.textContent = choices.checked ? "" : isChange ? said("later") : said("last");
+      to.ariaLabel = choices.checked ? said("Period") : null;
       check();
+      whenKind(kindNow());
     }
     let isChosen = false; // whether the reader chose a period; until then a comparison begins with the newest two
     for (const one of [from, to]) one.addEventListener("change", () => { isChosen = true; check(); });
-    for (const one of [sum, compare]) one.addEventListener("change", () => {
+    for (const one of [sum, compare, choices]) one.addEventListener("change", () => {
       if (!isChosen) from.value = String(compare.checked ? last - 1 : last);
       relabel();
     });
     relabel();
     const field = element("fieldset", {}, element("legend", {}, said("Period")), element("div", { className: "pair" }, fromLabel, toLabel), wrong);
-    return [[kind, field], () => {
+    return [isOne ? (kind.contains(choices) ? [kind] : []) : [kind, field], () => {
       if (wrong.textContent) throw new Refused(wrong.textContent);
-      return [periods[Number(from.value)], periods[Number(to.value)], compare.checked];
+      return [periods[choices.checked ? Number(to.value) : Number(from.value)], periods[Number(to.value)], kindNow()];
     }];
   }
 
@@ -780,6 +873,10 @@ const dphPicker = (() => {
     if (unit && isOverPeriods) add(said("Periods"), said("%(counted)s, not people: the same %(unit)s may be in several of these periods", { counted, unit }));
     const revised = periods.filter((period) => period[3] > 1).map((period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] }));
     if (revised.length) add(said("Revised"), revised.slice(0, FEW).join("; ") + (revised.length > FEW ? said(" and %(number)s more", { number: revised.length - FEW }) : ""));
+    if (answer.cut) {
+      const share = said(answer.cut.isMost ? "up to %(share)s" : "%(share)s", { share: `${shown(100 * answer.cut.share, 1)}\u00a0%` });
+      add(said("Cut by the cap"), said(answer.cut.isOverPeriods ? "%(share)s of the rows that were looked at in a period" : "%(share)s of the rows that were looked at", { share }));
+    }
     add(said("Cells"), said("%(number)s: the parts of the published table that were added up", { number: shown(answer.cells, 0) }));
   }
 
@@ -795,17 +892,20 @@ const dphPicker = (() => {
     return facts;
   }
 
-  function periodTable(periods) {
-    const rows = periods.map(([period, answer]) => element("tr", {},
-      element("th", { scope: "row" }, daysOf(period)), element("td", { className: "n" }, told(answer).number),
+  // A row for each period, or for each of two choices.
+  function answerTable(answers, head, label) {
+    const rows = answers.map(([words, answer]) => element("tr", {},
+      element("th", { scope: "row" }, words), element("td", { className: "n" }, told(answer).number),
       element("td", {}, answer.reliability ? said(answer.reliability) : "–")));
-    const heads = [said("Period"), said("Sum, 95 %%").replace(" %", "\u00a0%"), said("Reliability")].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
+    const heads = [head, said("Sum, 95 %%").replace(" %", "\u00a0%"), said("Reliability")].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
     const around = element("div", { className: "scroll", tabIndex: 0 }, table);
     around.setAttribute("role", "region");
-    around.setAttribute("aria-label", said("Table of the chosen periods"));
+    around.setAttribute("aria-label", label);
     return around;
   }
+
+  const periodTable = (periods) => answerTable(periods.map(([period, answer]) => [daysOf(period), answer]), said("Period"), said("Table of the chosen periods"));
 
   function callText(call, label = said("The same question in SQL")) {
     const text = element("pre", { tabIndex: 0 }, element("code", {}, `ATTACH 'catalog.duckdb' AS r (READ_ONLY);\n${call}`));
@@ -814,10 +914,11 @@ const dphPicker = (() => {
     return text;
   }
 
+  const choiceInWords = (conditions) => (conditions.length ? conditions.map((one) => `${one.called} ${one.words}`).join("; ") : said("all"));
+
   // What was asked, in words that stand by themselves.
-  function inWords(table, conditions, when) {
-    const all = conditions.length ? conditions.map((one) => `${one.called} ${one.words}`) : [said("all")];
-    return `${capital(table.counted)}${said("%(what)s: %(rest)s", { what: "", rest: all.join("; ") })}; ${when}`;
+  function inWords(table, choice, when) {
+    return `${capital(table.counted)}${said("%(what)s: %(rest)s", { what: "", rest: choice })}; ${when}`;
   }
 
   function whenOf(table, first, last, isChange) {
@@ -829,8 +930,8 @@ const dphPicker = (() => {
   }
 
   // The change in words: whether noise, or noise and chance, can explain it.
-  function changeParts(found, table) {
-    const [[, one], [, two]] = found.periods, change = found.sum, hidden = [one, two].find((answer) => told(answer).isHidden);
+  function changeParts(found, table, periods) {
+    const [one, two] = found.choices || found.periods.map(([, answer]) => answer), change = found.sum, hidden = [one, two].find((answer) => told(answer).isHidden);
     if (hidden) return [element("p", { className: "answer", tabIndex: -1 }, said("No change is told beside a figure below %(limit)s.", { limit: hidden.below }))];
     if (!known(change.ci_lower)) return [element("p", { className: "answer", tabIndex: -1 }, signed(change, change.estimate)), element("p", {}, change.note)];
     const [low, high] = change.cautious, isOut = (from, to) => from > 0 || to < 0, sign = (value) => signed(change, value);
@@ -847,10 +948,13 @@ const dphPicker = (() => {
       number: sign(change.unbiased), low: sign(change.ci_lower), high: sign(change.ci_upper),
     }).replaceAll(" %", "\u00a0%"));
     add(said("Noise"), said("was added on purpose, to protect people"));
-    add(said("Chance"), change.rows_of_each > 1
+    if (found.choices) add(said("Chance"), change.rows_of_each > 1
+      ? said("such counts vary by themselves; this allows for people who come independently of each other, each with up to %(number)s rows in a period", { number: shown(change.rows_of_each, 0) })
+      : said("such counts vary by themselves; this allows for people who come independently of each other"));
+    else add(said("Chance"), change.rows_of_each > 1
       ? said("such counts vary by themselves from one period to the next; this allows for people who come independently of each other, each with up to %(number)s rows in a period", { number: shown(change.rows_of_each, 0) })
       : said("such counts vary by themselves from one period to the next; this allows for people who come independently of each other"));
-    addSource(add, table, found.periods.map(([period]) => period), change, false);
+    addSource(add, table, periods, change, false);
     if (change.note) add(said("Note"), change.note);
     return [element("p", { className: "answer", tabIndex: -1 }, element("strong", { className: "verdict" }, kept(verdict)), " ", element("span", { className: "number" }, kept(number))), facts];
   }
@@ -877,7 +981,7 @@ const dphPicker = (() => {
     return button;
   }
 
-  function result(found, words, isChange, table, periods) {
+  function result(found, words, kind, table, periods, choices) {
     const about = element("p", { className: "asked" }, words);
     if (!found.sum) {
       const why = element("p", { tabIndex: -1 }, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
@@ -886,9 +990,10 @@ const dphPicker = (() => {
     const sql = element("details", {}, element("summary", {}, said("The same question in SQL")), callText(found.call));
     const notice = page.notice ? [element("p", {}, element("strong", {}, element("bdi", {}, page.notice)))] : [];
     const alone = element("p", { className: "kind" }, said("Do not add up the intervals of two answers: ask for the sum."));
-    if (isChange) {
-      const [answer, ...rest] = changeParts(found, table);
-      return [answer, about, ...notice, ...rest, periodTable(found.periods), alone, copyButton(answer.textContent, words), sql];
+    if (kind !== "sum") {
+      const [answer, ...rest] = changeParts(found, table, periods);
+      const each = found.choices ? answerTable(found.choices.map((one, at) => [choices[at], one]), said("Choice"), said("Table of both choices")) : periodTable(found.periods);
+      return [answer, about, ...notice, ...rest, each, alone, copyButton(answer.textContent, words), sql];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const answer = element("p", { className: "answer", tabIndex: -1 }, numbers.sentence);
@@ -904,7 +1009,18 @@ const dphPicker = (() => {
 
   // The form of one table; the first field, if there are several tables, chooses another.
   function build(form, output, table) {
-    const [periods, chosenPeriods] = periodField(table), fields = fieldsOf(table), before = [];
+    const fields = fieldsOf(table), otherFields = fieldsOf(table, "other"), before = [];
+    const group = (id, of, text) => {
+      const heading = element("p", { className: "which", id: `${id}-heading` }, text);
+      const made = element("div", { id }, heading, element("div", { className: "axes" }, ...of.map(([field]) => field)));
+      made.setAttribute("role", "group");
+      made.setAttribute("aria-labelledby", heading.id);
+      return made;
+    };
+    const axes = group("choice", fields, said("First choice")), others = group("other-choice", otherFields, said("Second choice"));
+    const [periods, chosenPeriods] = periodField(table, (kind) => {
+      others.hidden = axes.firstChild.hidden = kind !== "choices";
+    });
     if (release.tables.length > 1) {
       const names = release.tables.map((one) => one.table || one.name), at = release.tables.indexOf(table);
       const [label, tables] = select(said("Table"), names, at, "table");
@@ -916,7 +1032,6 @@ const dphPicker = (() => {
       });
       before.push(element("div", { className: "pair" }, label));
     }
-    const axes = element("div", { className: "axes" }, ...fields.map(([field]) => field));
     const button = element("button", { type: "submit" }, said("Show the answer"));
     const anew = element("button", { type: "button", className: "anew" }, said("Start over"));
     anew.onclick = () => {
@@ -927,7 +1042,7 @@ const dphPicker = (() => {
       build(form, output, release.tables[0]);
       form.querySelector("select,input").focus();
     };
-    form.replaceChildren(...before, ...periods, axes, element("div", { className: "buttons" }, button, anew));
+    form.replaceChildren(...before, ...periods, axes, others, element("div", { className: "buttons" }, button, anew));
     form.oninput = (event) => {
       if (!output.firstChild || event.target.type === "search" || output.classList.contains("stale")) return;
       output.classList.add("stale");
@@ -939,11 +1054,16 @@ const dphPicker = (() => {
       output.setAttribute("aria-busy", "true");
       let shownNow;
       try {
-        const conditions = fields.map(([, read]) => read()).filter((one) => one !== null);
-        const [first, last, isChange] = chosenPeriods(), box = new Map(conditions.map((one) => [one.name, one.condition]));
-        const words = inWords(table, conditions, whenOf(table, first, last, isChange));
-        const chosen = table.periods.slice(table.periods.indexOf(first), table.periods.indexOf(last) + 1);
-        shownNow = result(await ask(table.name, box, first[0], last[0], isChange), words, isChange, table, chosen);
+        const conditionsOf = (asked) => asked.map(([, read]) => read()).filter((one) => one !== null);
+        const conditions = conditionsOf(fields), [first, last, kind] = chosenPeriods(), isChoices = kind === "choices";
+        const sides = [conditions, ...(isChoices ? [conditionsOf(otherFields)] : [])], choices = sides.map(choiceInWords);
+        const boxes = sides.map((conditions) => new Map(conditions.map((one) => [one.name, one.condition])));
+        if (isChoices && JSON.stringify([...boxes[0]]) === JSON.stringify([...boxes[1]])) throw new Refused(said("Both choices are the same. Choose another in one of them."));
+        const when = whenOf(table, first, last, kind === "change");
+        const choice = isChoices ? said("%(later)s compared with %(earlier)s", { later: choices[0], earlier: choices[1] }) : choices[0];
+        const words = inWords(table, choice, when);
+        const chosen = kind === "change" ? [first, last] : table.periods.slice(table.periods.indexOf(first), table.periods.indexOf(last) + 1);
+        shownNow = result(await ask(table.name, boxes[0], first[0], last[0], kind === "change", boxes[1]), words, kind, table, chosen, choices);
       } catch (error) {
         shownNow = [element("p", { tabIndex: -1 }, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
       }
@@ -971,7 +1091,7 @@ const dphPicker = (() => {
     tile(head, content) {
       loaded.set(keyOf(head.release, head.period, head.tile), { ...content, mark: head.made_from.slice(0, 12) });
     },
-    ask: (name, conditions, first, last, isChange) => ask(name, new Map(conditions), first, last, isChange),
+    ask: (name, conditions, first, last, isChange, others) => ask(name, new Map(conditions), first, last, isChange, others && new Map(others)),
     told,
   };
 })();

@@ -79,6 +79,7 @@ def _page(
         **{"mechanism": what, "fields": fields},
         charges=card.charges_in_words(audit),
         axes=[card.axis_facts(axis, audit) for axis in _axes_of(family)],
+        is_large=True,
         sql={
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),

@@ -14,6 +14,7 @@ from picker_scenario import WEEKS, days_of
 from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _downloads
+from dphist_pipeline.publishing import card as cards_of
 from dphist_pipeline.publishing.index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
@@ -85,6 +86,20 @@ def test_large_tables_and_families_have_none(public: Path, monkeypatch: pytest.M
     publish_family(public, axes, tables, "levels", WEEKS[0])
     made_anew(public)
     assert not [*public.glob("*/downloads")]
+
+
+def test_cards_of_large_tables_and_families_say_where_files_come_from(public: Path) -> None:
+    assert cards_of._MOST_DOWNLOADED == _downloads.MOST_CELLS
+    publish_family(public, *FAMILIES["levels"])
+    axes = [{"column": "x", "start": 0, "stop": _downloads.MOST_CELLS + 1, "width": 1}]
+    by_hand.publish(public, by_hand.estimate(axes), axes, "large", "all")
+    by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "small", "all")
+    told = {
+        name: next(public.glob(f"{name}/period=*/revision=1/card.html")).read_text()
+        for name in ("family", "large", "small")
+    }
+    assert "dphist export large --period all --to csv" in told["large"] and "dphist export family_" in told["family"]
+    assert "dphist export" not in told["small"] and "#files" in told["large"] and "#files" not in told["small"]
 
 
 def test_a_download_that_cannot_be_made_stops_no_publication(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:

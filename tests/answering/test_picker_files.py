@@ -8,6 +8,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,9 +242,9 @@ def test_estimates_that_mostly_are_the_unbiased_ones_are_told_by_their_places() 
 
 def test_tiles_hold_what_lies_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picker_columns, "LEAST_SPLIT", 0)
-    monkeypatch.setattr(picker_columns, "BYTES_OF_TILE", 500)
+    monkeypatch.setattr(picker_columns, "BYTES_OF_TILE", 5000)
     values = np.random.default_rng(3).laplace(40, 30, (15, 40)) / 3
-    made = picker_columns.split(values.shape, values.ravel(), values.ravel() + 1, 2000)
+    made = picker_columns.split(values.shape, values.ravel(), values.ravel() + 1, 20_000)
     assert made is not None
     (rows, columns), tiles = made
     assert (rows, columns) == (1, 4) and len(tiles) == 4
@@ -253,12 +254,31 @@ def test_tiles_hold_what_lies_before_them(monkeypatch: pytest.MonkeyPatch) -> No
         whole, rest = (_numbers_of(part) if part else np.zeros(15) for part in tile["before"]["estimate"])
         assert np.array_equal(whole, np.trunc(whole)) and np.all((rest >= 0) & (rest < 40 / 2**20))
         assert whole / 2**20 + rest == pytest.approx(values[:, : number * 10].sum(axis=1), rel=1e-15)
-    assert picker_columns.split(values.shape, values.ravel() * 1e9, values.ravel(), 2000) is None
-    assert picker_columns.split((600,), values.ravel(), np.where(values < 9, math.nan, values).ravel(), 2000) is None
+    assert picker_columns.split(values.shape, values.ravel() * 1e9, values.ravel(), 20_000) is None
+    assert picker_columns.split((600,), values.ravel(), np.where(values < 9, math.nan, values).ravel(), 20_000) is None
 
 
 def _numbers_of(read: Any) -> Any:
     return np.frombuffer(base64.b64decode(read), "<f8") if isinstance(read, str) else np.array(read)
+
+
+@pytest.mark.parametrize(
+    ("cut", "total", "limit", "told"),
+    [(40, 360, None, (0.1, False)), (5, 360, None, None), (40, 360, 50, None), (40, -30, None, None)],
+)
+def test_cells_tell_the_share_of_rows_that_the_cap_cut(
+    public: Path, cut: float, total: float, limit: int | None, told: tuple[float, bool] | None
+) -> None:
+    rows = replace(by_hand.QUALITY[1], values=np.array([float(cut)]))
+    made = replace(by_hand.estimate([WARD], np.array([total, 0.0, 0.0]), off=0.0), quality=(by_hand.QUALITY[0], rows))
+    rule = {} if limit is None else {"show_below": limit}
+    by_hand.publish(public, made, [WARD], "weekly", WEEKS[0], **days_of(WEEKS[0]), **rule)
+    made_anew(public)
+    found = cells_of(public)["cut"]
+    if cut == 5:
+        assert found[1] is True and 0.05 < found[0] < 0.1
+    else:
+        assert found == (told and list(told))
 
 
 def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ pytestmark = pytest.mark.outside  # `make outside` runs it
 Open = Callable[..., Any]
 ASK = """async (asked) => {
     const found = [];
-    for (const [name, box, first, last, isChange] of asked) {
+    for (const [name, box, first, last, isChange, other] of asked) {
         try {
-            const made = await dphPicker.ask(name, box, first, last, isChange);
+            const made = await dphPicker.ask(name, box, first, last, isChange, other);
             found.push({...made, shown: made.sum && dphPicker.told(made.sum)});
         } catch (error) { found.push({refused: error.message}); }
     }
@@ -157,6 +158,48 @@ def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, publi
             assert_told(found["sum"], None, row)
             ends = [with_chance["ci_lower"], with_chance["ci_upper"]]
             assert found["sum"]["with_chance"] == [pytest.approx(end, rel=1e-12, abs=1e-9) for end in ends]
+            told += 1
+    assert told > len(asked) / 2
+    page.close()
+
+
+CHOICES = [("public", one) for one in ("hostile", "levels", "crossed", "reports", "ahp")]
+CHOICES += [("in_tiles", one) for one in ("weekly", "days", "small")]
+
+
+@pytest.mark.parametrize(("folder", "release"), CHOICES)
+def test_the_difference_of_two_choices_is_that_of_the_macro(
+    opened: Open, folder: str, release: str, request: pytest.FixtureRequest
+) -> None:
+    public: Path = request.getfixturevalue(folder)
+    page, some, asked = opened(public / release), questions(public, release, 3), []
+    for (name, box, first, _), (other_name, other, _, _) in pairwise(some):
+        if name == other_name:
+            asked.append([name, box, first, first, False, other])
+    answers, told = page.evaluate(ASK, asked), 0
+    with attached(public / "catalog.duckdb") as connection:
+        for (name, box, period, _, _, other), found in zip(asked, answers, strict=True):
+            if "refused" in found:
+                continue
+            of = ", ".join("'" + text.replace("'", "''") + "'" for text in (_json(dict(box)), _json(dict(other))))
+            rows = [
+                rows_of(
+                    connection,
+                    f"FROM r.dph_difference('r.{name}', {of}, with_chance := {chance}) WHERE period = ?",
+                    period,
+                )
+                for chance in ("false", "true")
+            ]
+            ((row,), (with_chance,)) = rows
+            assert rows_of(connection, found["call"].removesuffix(";")) == [with_chance]
+            assert_told(found["sum"], None, row)
+            ends = [with_chance["ci_lower"], with_chance["ci_upper"]]
+            assert found["sum"]["with_chance"] == [
+                None if end is None else pytest.approx(end, rel=1e-12, abs=1e-9) for end in ends
+            ]
+            sums = rows_of(connection, f"FROM r.dph_box('r.{name}', ?)", _json(dict(box)))
+            if set(dict(other)) <= set(dict(box)):  # the table that answers both is that of the first
+                assert_told(found["choices"][0], None, next(one for one in sums if one["period"] == period))
             told += 1
     assert told > len(asked) / 2
     page.close()
@@ -363,7 +406,7 @@ def test_no_choice_moves_another_and_start_over_resets_all(opened: Open, tmp_pat
     assert (end.input_value(), page.locator("#period-from").input_value()) == ("1", "2")
     crossed = "age: “to” lies below “from”. Choose another end."
     late = "The last period lies before the first one. Choose another."
-    assert page.locator("#picker .wrong").all_inner_texts() == [late, crossed]
+    assert page.locator("#picker > :not([hidden]) .wrong").all_inner_texts() == [late, crossed]
     page.locator("#picker button[type=submit]").click()
     page.locator("#picked > p").wait_for()
     assert page.locator("#picked").inner_text() == crossed

@@ -6,20 +6,23 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import by_hand
 import numpy as np
 import pypdf
 import pytest
 from by_hand import AGE, HEIGHT, WARD
 from carded import card, noisy
 from carded_reports import SAMPLED, made
+from derived_files import made_anew
 from requiring import missing
 
-from dphist_pipeline.publishing.published_pages import marked_withdrawn
+from dphist_pipeline.publishing.published_pages import mark_superseded, marked_withdrawn
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -226,3 +229,19 @@ def test_a_card_of_thirty_cells_is_three_sheets_that_say_which_card_they_are(chr
     assert "▶" not in "".join(sheets) and "The numbers of this picture" not in "".join(sheets)
     tables = [sheet.partition("(in brackets")[2] for sheet in sheets if "(in brackets" in sheet]
     assert len(tables) == 1 and all(f"{start} to" in tables[0] for start in range(0, 100, 20))
+
+
+def test_a_superseded_card_is_three_sheets_too(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "public/weekly/period=2026-02-16/revision=1/card.html"
+    for revision in (1, 2):
+        wards = {**by_hand.WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
+        axes: list[dict[str, Any]] = [{**YEARS, "width": 20, "other": False}, wards]
+        told = by_hand.estimate(axes, np.round(np.random.default_rng(revision).gamma(1, 1500, domain_of(axes).shape)))
+        told = replace(told, quality=by_hand.QUALITY)
+        facts = {"max_rows_per_unit": 3, "reason": "the demo shows a revision; its records are the same, its noise new"}
+        by_hand.publish(tmp_path / "public", told, axes, "weekly", "2026-02-16", revision, pictures=True, **facts)
+    mark_superseded(made_anew(tmp_path / "public"), tmp_path / "scratch")
+    assert "Superseded by revision 2" in page.read_text()
+    sheets = printed(chromium, page, tmp_path)
+    assert len(sheets) <= 3 and "For the record" in sheets[-1]
+    assert "Files beside this page" not in "".join(sheets)

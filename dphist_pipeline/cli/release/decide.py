@@ -100,7 +100,8 @@ def withdraw(
         out.print(f"  marked in {escape(opened.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
     if period != "all":
-        out.print("  The card of the period after it may compare with it: `dphist store pages` renders that one anew.")
+        anew = f"`dphist store pages {escape(release)}` renders that one anew, for nothing."
+        out.print(f"  The card of the period after it may compare with it: {anew}")
 
 
 def print_waiting(waiting: AwaitsApproval, as_json: bool) -> None:

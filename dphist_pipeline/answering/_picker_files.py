@@ -6,17 +6,16 @@ refuses to fetch from files, so every file is a script that hands its content to
     picker/script.js                        that script
     picker/release.js                       axes, periods, widths; written last, and first in it what it was made from
     picker/[TABLE/]period=PERIOD/cells.js   the cells of a period, and the law of their noise
+    picker/[TABLE/]period=PERIOD/cells-N.js a tile of the cells of a large table, whose `cells.js` has none of them
 
 Files of other releases are not opened. A file whose period no longer stands is emptied, so that copies are, too.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,13 +30,14 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
+from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.answering.catalogue import attach_catalogue
 from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import LEAST, SURE
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
-from dphist_pipeline.estimates.reliability import LEGEND, MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import labels_of
@@ -48,11 +48,10 @@ from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import OTHER, domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 4  # of all these files
+FORM = 5  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
-LEAST_COMPRESSED = 1000  # numbers in a column
 MOST_SPANS = 400  # bins of an axis whose ranges have words of their own
 MOST_WORDS = 400_000  # bytes about the axes of a table, and about better tables of a family
 _HEAD = 4096  # bytes, in which a file says what it was made from
@@ -92,6 +91,10 @@ class _Publication:
     def place(self) -> str:
         """The path of its file below the folder of the picker."""
         return "/".join(filter(None, [self.table, f"period={self.period}", CELLS]))
+
+    def tile(self, number: int) -> str:
+        """Likewise, of one of its tiles."""
+        return f"{self.place.removesuffix('.js')}-{number}.js"
 
     @property
     def made_from(self) -> str:
@@ -178,11 +181,17 @@ def _digest(told: object) -> str:
 
 def _made_from(file: Path) -> str:
     """What the first line of a file says that it was made from; empty without one."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+    return str(_head(file).get("made_from", ""))
+
+
+def _head(file: Path) -> dict[str, Any]:
+    """The object in the first line of a file; empty without one."""
+    with suppress(OSError, ValueError, RecursionError):
         with file.open("rb") as opened:
             line = opened.read(_HEAD).split(b"\n", 1)[0].decode()
-        return str(json.loads(line.partition("(")[2].rstrip(","))["made_from"])
-    return ""
+        found = json.loads(line.partition("(")[2].rstrip(","))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 @cache
@@ -203,12 +212,19 @@ def _write_release(
     about: About,
     scratch: Path,
 ) -> None:
-    folder, wanted = release / FOLDER, {one.place: one for one in publications if one.cells <= MOST_CELLS}
-    for place, one in wanted.items():
-        if _made_from(folder / place) != one.made_from:
-            _put(folder / place, _cells_text(connection, release, one), scratch)
+    folder, wanted = release / FOLDER, set()
+    for one in publications:
+        if one.cells > MOST_CELLS:
+            continue
+        file = folder / one.place
+        if _made_from(file) != one.made_from:
+            *tiles, cells = _cells_texts(connection, release, one)
+            for number, text in enumerate(tiles):
+                _put(folder / one.tile(number), text, scratch)
+            _put(file, cells, scratch)  # last: it says that all are there
+        wanted |= {one.place, *map(one.tile, range(math.prod(_tiles_at(file).get("parts", [0]))))}
     empty = _call("cells", {}, "{}")
-    for file in sorted(folder.rglob(CELLS)):
+    for file in sorted(folder.rglob("cells*.js")):
         if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
             _put(file, empty, scratch)
     _put(folder / SCRIPT, _script(), scratch)
@@ -239,8 +255,8 @@ def _release_text(
         "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
         "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
         "chance": {"sure": SURE, "least": LEAST},
-        "reliable": {"good": MOST_GOOD, "fair": MOST_FAIR},
-        "legend": {word: meaning for word, meaning in LEGEND.items() if word},
+        "reliable": {"good": RELIABILITY.good, "fair": RELIABILITY.fair},
+        "legend": {word: meaning for word, meaning in RELIABILITY.legend.items() if word},
         "notes": _TEXTS,
     }
     head = {"form": FORM, "made_from": mark, "release": release.name}
@@ -279,7 +295,9 @@ def _table(
         file = release / FOLDER / one.place
         size = file.stat().st_size if one.cells <= MOST_CELLS else None
         facts = [one.period, *one.days, one.revision, one.made_from[:12], size, one.grid == newest.grid]
-        periods.append([*facts, places.setdefault(names, len(places))])
+        tiles = _tiles_at(file) if size is not None else {}
+        split_into = [[tiles["parts"], tiles["bytes"], tiles["most"]]] if tiles else []
+        periods.append([*facts, places.setdefault(names, len(places)), *split_into])
     return {
         "name": newest.release,
         "table": newest.table,
@@ -367,8 +385,14 @@ def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | Non
     return [day_of(end).isoformat() if days and end is not None else end for end in written]
 
 
-def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> str:
-    """The file of one publication: its law first, then its cells in declared order.
+def _tiles_at(file: Path) -> Mapping[str, Any]:
+    """What the file of a period says of its tiles: parts of each axis, bytes of all and of the largest; or nothing."""
+    told = _head(file).get("tiles")
+    return told if isinstance(told, dict) else {}
+
+
+def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> list[str]:
+    """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
     may be counted.
@@ -390,13 +414,19 @@ def _cells_text(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publ
         "sums": sums,
     }
     estimate, unbiased, groups = _numbers(connection, one)
-    columns = {
-        "estimate": _beside(estimate, unbiased),
-        "unbiased": _column(unbiased),
-        "groups": _column(groups) if sums else "null",
-    }
-    body = json.dumps(told, separators=(",", ":"))[:-1]
-    return _call("cells", {"form": FORM, "made_from": one.made_from, **of}, f"{body},{_members(columns)}}}")
+    body, head = json.dumps(told, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
+    columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
+    whole = sum(map(len, columns.values()))
+    # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
+    tiled = None if sums else split([axis.size for axis in domain_of(audit["axes"]).axes], estimate, unbiased, whole)
+    if tiled is not None:
+        parts, tiles = tiled
+        texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]
+        sizes = [len(text.encode()) for text in texts]
+        tiled_as = {"parts": parts, "bytes": sum(sizes), "most": max(sizes)}
+        return [*texts, _call("cells", head | {"tiles": tiled_as}, f"{body}}}")]
+    columns["groups"] = column(groups) if sums else "null"
+    return [_call("cells", head, f"{body},{members(columns)}}}")]
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
@@ -419,10 +449,6 @@ def _sums(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> list[
     return connection.execute(asked, of).fetchall()
 
 
-def _members(columns: Mapping[str, str]) -> str:
-    return ",".join(f'"{name}":{text}' for name, text in columns.items())
-
-
 def _levels(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> tuple[list[list[Any]], list[list[Any]]]:
     """The nodes in which cells share noise: coefficient and width by axis; and the weighted lines that they name."""
     asked = f"SELECT level, axis, width, coefficient FROM {_PLACES.table('dph_covariance')} WHERE {_THIS} ORDER BY ALL"
@@ -438,29 +464,3 @@ def _levels(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> tup
             nodes.setdefault(node, []).append(weight)
         lines.append([width, list(nodes.values())])
     return list(levels.values()), lines
-
-
-def _beside(estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> str:
-    """Estimates as a script has them: places and numbers of those that are not the unbiased ones, or all."""
-    (places,) = np.nonzero(estimate != unbiased)
-    different = f'{{"at":{json.dumps(places.tolist(), separators=(",", ":"))},"are":{_column(estimate[places])}}}'
-    return min(different, _column(estimate), key=len)
-
-
-def _column(values: NDArray[np.float64]) -> str:
-    """Numbers as a script has them: a list, or doubles in base 64, compressed or not: the shortest; null if all are."""
-    if np.isnan(values).all():
-        return "null" if values.size else "[]"
-    whole = np.isfinite(values) & (values == np.trunc(values))
-    numbers = [
-        "null" if value != value else str(int(value)) if is_whole else repr(value)
-        for value, is_whole in zip(values.tolist(), whole.tolist(), strict=True)
-    ]
-    listed = f"[{','.join(numbers)}]"
-    doubles = values.astype("<f8")
-    forms = [listed, f'"{base64.b64encode(doubles.tobytes()).decode()}"']
-    if values.size >= LEAST_COMPRESSED:
-        # First bytes of doubles are much alike, last ones are not.
-        apart = doubles.view(np.uint8).reshape(-1, 8).T.tobytes()
-        forms.append(f'"~{base64.b64encode(zlib.compress(apart, 9)).decode()}"')
-    return min(forms, key=len)

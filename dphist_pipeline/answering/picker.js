@@ -159,6 +159,96 @@ const dphPicker = (() => {
   }
 
   const everyPosition = (axis) => [...Array(axis.size).keys()];
+  const positionsIn = (table, box) => new Map(table.axes.map((axis) => [axis.name, wantedAlong(axis, box) || everyPosition(axis)]));
+
+  // -- tiles of large tables -------------------------------------------------------------------------------------------------
+
+  // The ends of the runs of positions along an axis: a sum over a run is what lies before its end less what lies before its start.
+  // Each end has its sign, the part of the axis in which it is looked up, and its place there; no end at the first position.
+  function endsAlong(axis, positions, parts) {
+    const side = Math.ceil(axis.size / parts), ends = [];
+    const end = (sign, after, part) => ends.push([sign, part, after - part * side - (part ? 0 : 1)]);
+    positions.forEach((at, number) => {
+      const part = Math.floor(at / side), isFirst = number === 0 || positions[number - 1] !== at - 1;
+      if (isFirst) ends.start = at;
+      if (positions[number + 1] === at + 1) return;
+      end(1, at + 1, part);
+      // What lies before a tile stands in the tile, too: a run within one tile needs no other.
+      if (ends.start > 0) end(-1, ends.start, ends.start >= part * side ? part : Math.floor((ends.start - 1) / side));
+    });
+    return ends;
+  }
+
+  // The corners of the cells at these positions: sign, number of a tile, and the places in it along all axes.
+  function cornersOf(table, [parts], along) {
+    let corners = [[1, 0, []]];
+    table.axes.forEach((axis, number) => {
+      const ends = endsAlong(axis, along.get(axis.name), parts[number]);
+      corners = corners.flatMap(([sign, tile, places]) => ends.map(([other, part, place]) => [sign * other, tile * parts[number] + part, [...places, place]]));
+    });
+    return corners;
+  }
+
+  // The numbers of the tiles that a question needs.
+  function neededTiles(table, tiling, box) {
+    const along = positionsIn(table, box);
+    let tiles = [0];
+    table.axes.forEach((axis, number) => {
+      const parts = new Set(endsAlong(axis, along.get(axis.name), tiling[0][number]).map(([, part]) => part));
+      tiles = tiles.flatMap((tile) => [...parts].map((part) => tile * tiling[0][number] + part));
+    });
+    return tiles;
+  }
+
+  // What lies before each place of a tile, from its cells and the sums at its front: whole 2^-20ths, and what remains.
+  function accumulated(values, [wholes, rests], sides, fronts) {
+    const size = sides.reduce((all, side) => all * side, 1), whole = new Float64Array(size), rest = new Float64Array(size), at = sides.map(() => 0);
+    let cell = 0, front = 0;
+    for (let place = 0; place < size; place += 1) {
+      if (fronts.some((has, axis) => has && at[axis] === 0)) {
+        whole[place] = wholes ? wholes[front] : 0;
+        rest[place] = rests ? rests[front] : 0;
+        front += 1;
+      } else {
+        whole[place] = Math.floor(values[cell] * 1048576);
+        rest[place] = values[cell] - whole[place] / 1048576;
+        cell += 1;
+      }
+      for (let axis = sides.length - 1; axis >= 0; axis -= 1) {
+        at[axis] += 1;
+        if (at[axis] < sides[axis]) break;
+        at[axis] = 0;
+      }
+    }
+    let stride = 1;
+    for (let axis = sides.length - 1; axis >= 0; axis -= 1) {
+      for (let place = stride; place < size; place += 1) {
+        if (Math.floor(place / stride) % sides[axis] === 0) continue;
+        whole[place] += whole[place - stride];
+        rest[place] += rest[place - stride];
+      }
+      stride *= sides[axis];
+    }
+    return { whole, rest, sides };
+  }
+
+  // The sum of a column over these positions; null for a column without numbers.
+  function sumOfTiles(table, tiling, along, tiles, name) {
+    let whole = 0n, some = 0;
+    const rests = [];
+    for (const [sign, number, places] of cornersOf(table, tiling, along)) {
+      const column = tiles.get(number)[name];
+      if (column === null) return null;
+      const at = places.reduce((sum, place, axis) => sum * column.sides[axis] + place, 0);
+      if (Math.abs(some) > 2 ** 51) {
+        whole += BigInt(some);
+        some = 0;
+      }
+      some += sign * column.whole[at];
+      rests.push(sign * column.rest[at]);
+    }
+    return Number(whole + BigInt(some)) / 1048576 + compensated(rests);
+  }
 
   function squaresAlong(positions, width, lines) {
     if (width > 0) {
@@ -191,19 +281,19 @@ const dphPicker = (() => {
   }
 
   // The row of one publication before it has an interval; null if no cell lies in the box.
-  function summed(table, cells, box) {
-    const along = new Map();
+  function summed(table, cells, box, tiling) {
+    const along = positionsIn(table, box), many = [...along.values()].reduce((all, positions) => all * positions.length, 1);
+    if (!many) return null;
     let numbers = [0], atoms = 0;
     for (const axis of table.axes) {
-      const positions = wantedAlong(axis, box) || everyPosition(axis);
-      along.set(axis.name, positions);
-      numbers = numbers.flatMap((number) => positions.map((at) => number + at * axis.stride));
+      const positions = along.get(axis.name);
+      if (!tiling) numbers = numbers.flatMap((number) => positions.map((at) => number + at * axis.stride));
       for (const at of axis.atoms ? positions : []) atoms += axis.atoms[at];
     }
-    if (!numbers.length) return null;
-    const pick = (values) => (values === null ? null : exactSum(numbers.map((number) => values[number])));
-    const unbiased = pick(cells.unbiased), law = cells.law;
-    const row = { ...law, below: cells.below, rows_of_each: cells.rows_of_each, cells: numbers.length, estimate: pick(cells.estimate) ?? 0, all: cells.cells };
+    const pick = tiling ? (name) => sumOfTiles(table, tiling, along, cells.tiles, name)
+      : (name) => (cells[name] === null ? null : exactSum(numbers.map((number) => cells[name][number])));
+    const unbiased = pick("unbiased"), law = cells.law;
+    const row = { ...law, below: cells.below, rows_of_each: cells.rows_of_each, cells: many, estimate: pick("estimate") ?? 0, all: cells.cells };
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
@@ -350,11 +440,11 @@ const dphPicker = (() => {
 
   // -- files -----------------------------------------------------------------------------------------------------------------
 
-  // A list, or doubles in base 64; behind ~ the first bytes of all doubles stand before the second ones, and are compressed.
+  // A list, or doubles in base 64; behind ~ they are compressed, in base 85, the first bytes of all before the second ones.
   async function unpacked(column) {
     if (typeof column !== "string") return column;
-    const isSmall = column.startsWith("~"), text = atob(isSmall ? column.slice(1) : column);
-    let bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    const isSmall = column.startsWith("~");
+    let bytes = isSmall ? bytesOf(column) : Uint8Array.from(atob(column), (letter) => letter.charCodeAt(0));
     if (isSmall) {
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
       const apart = new Uint8Array(await new Response(stream).arrayBuffer()), many = apart.length / 8;
@@ -365,7 +455,26 @@ const dphPicker = (() => {
     return Array.from({ length: bytes.length / 8 }, (_, at) => view.getFloat64(8 * at, true));
   }
 
+  const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+  const digitOf = new Uint8Array(128);
+  [...DIGITS].forEach((letter, value) => { digitOf[letter.charCodeAt(0)] = value; });
+
+  // Four bytes for five digits to the base of 85, and fewer for the last ones; the first letter is a mark.
+  function bytesOf(text) {
+    const many = text.length - 1, bytes = new Uint8Array(4 * Math.ceil(many / 5));
+    for (let from = 0, to = 0; from < many; from += 5, to += 4) {
+      let word = 0;
+      for (let at = from; at < from + 5; at += 1) word = word * 85 + (at < many ? digitOf[text.charCodeAt(at + 1)] : 84);
+      bytes[to] = word >>> 24;
+      bytes[to + 1] = word >>> 16;
+      bytes[to + 2] = word >>> 8;
+      bytes[to + 3] = word;
+    }
+    return bytes.subarray(0, bytes.length - ((5 - (many % 5)) % 5));
+  }
+
   async function opened(cells) {
+    if (cells.estimate === undefined) return { ...cells, tiles: new Map(), isOpened: true };
     const unbiased = await unpacked(cells.unbiased), estimate = await besides(cells.estimate, unbiased);
     return { ...cells, unbiased, estimate, groups: await unpacked(cells.groups), isOpened: true };
   }
@@ -380,28 +489,67 @@ const dphPicker = (() => {
     return found;
   }
 
-  const keyOf = (name, period) => JSON.stringify([name, period]);
-  const fileOf = (table, period) => `${place}${table.table ? `${table.table}/` : ""}period=${period}/cells.js`;
+  const keyOf = (...parts) => JSON.stringify(parts);
+  const fileOf = (table, period, tile) => `${place}${table.table ? `${table.table}/` : ""}period=${period}/cells${tile === undefined ? "" : `-${tile}`}.js`;
 
-  function load(table, [period, , , , mark]) {
-    const there = loaded.get(keyOf(table.name, period));
-    if (there && there.mark === mark && there.isOpened) return Promise.resolve(there);
+  // Runs a file beside this one, and gives what it handed over: `taken` finds it, and `made` opens it.
+  function run(address, mark, taken, made) {
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
       const fail = () => reject(new Refused(said("The numbers have changed since this page was opened. Load the page again.")));
-      script.src = `${fileOf(table, period)}?${mark}`;
+      script.src = `${address}?${mark}`;
       script.onload = () => {
-        const cells = loaded.get(keyOf(table.name, period));
+        const found = taken();
         script.remove();
-        if (!cells || cells.mark !== mark) fail();
-        else opened(cells).then((made) => { loaded.set(keyOf(table.name, period), made); resolve(made); }, reject);
+        if (!found || found.mark !== mark) fail();
+        else made(found).then(resolve, reject);
       };
       script.onerror = () => reject(new Refused(said("A file of this page is missing. Copy the whole folder of the release, with all that lies in it.")));
       document.head.append(script);
     });
   }
 
+  async function load(table, [period, , , , mark, , , , tiling], box) {
+    const key = keyOf(table.name, period), there = loaded.get(key);
+    let cells = there;
+    if (!there || there.mark !== mark || !there.isOpened) {
+      cells = await run(fileOf(table, period), mark, () => loaded.get(key), opened);
+      loaded.set(key, cells);
+    }
+    if (!tiling) return cells;
+    const missing = neededTiles(table, tiling, box).filter((number) => !cells.tiles.has(number));
+    await Promise.all(missing.map(async (number) => {
+      const of = keyOf(table.name, period, number);
+      const tile = await run(fileOf(table, period, number), mark, () => loaded.get(of), (found) => openedTile(table, tiling[0], number, found));
+      loaded.delete(of);
+      cells.tiles.set(number, tile);
+    }));
+    return cells;
+  }
+
+  // What lies before each place of a tile, for both columns.
+  async function openedTile(table, parts, number, tile) {
+    const at = [], sides = [];
+    let rest = number;
+    for (let axis = parts.length - 1; axis >= 0; axis -= 1) {
+      const { size } = table.axes[axis], side = Math.ceil(size / parts[axis]);
+      at.unshift(rest % parts[axis]);
+      sides.unshift(Math.min(side, size - at[0] * side) + (at[0] ? 1 : 0));
+      rest = Math.floor(rest / parts[axis]);
+    }
+    const made = async (values, before) => values && accumulated(values, await Promise.all(before.map(unpacked)), sides, at.map((one) => one > 0));
+    const values = await unpacked(tile.unbiased), unbiased = await made(values, tile.before.unbiased);
+    const estimate = tile.before.estimate ? await made(await besides(tile.estimate, values), tile.before.estimate) : unbiased;
+    return { unbiased, estimate };
+  }
+
   class Refused extends Error {}
+
+  // The bytes that a question to a period loads, at most.
+  function weightOf(table, period, box) {
+    const [parts, all, largest] = period[8] || [];
+    return period[5] + (parts ? Math.min(all, neededTiles(table, period[8], box).length * largest) : 0);
+  }
 
   // The table of the family that tells the least noise where these axes and levels have conditions.
   function bestTable(table, period, box) {
@@ -440,10 +588,10 @@ const dphPicker = (() => {
     const hasFile = ([best, period]) => best && best.axes !== null && period && period[5] !== null;
     if (!parts.every(hasFile)) return unanswered(said("another table of this family tells less noise, and is too large"));
     if (!parts.every(([, period]) => period[6])) return unanswered(said("the axes were others in one of these periods"));
-    const bytes = parts.reduce((sum, [, period]) => sum + period[5], weight);
+    const bytes = parts.reduce((sum, [best, period]) => sum + weightOf(best, period, box), weight);
     if (bytes > release.most.loaded) return unanswered(said("%(number)s megabytes would be loaded", { number: shown(bytes / 1e6, 1) }));
-    const cells = await Promise.all(parts.map(([best, period]) => load(best, period)));
-    const rows = cells.map((one, at) => summed(parts[at][0], one, box));
+    const cells = await Promise.all(parts.map(([best, period]) => load(best, period, box)));
+    const rows = cells.map((one, at) => summed(parts[at][0], one, box, parts[at][1][8]));
     if (rows.some((row) => row === null)) throw new Refused(said("No cell has all that you chose."));
     const answers = rows.map(answerOf);
     const sum = isChange ? changeOf(rows) : rows.length === 1 ? answers[0] : answerOver(rows, periods);
@@ -819,6 +967,9 @@ const dphPicker = (() => {
     cells(head, content) {
       if (!head.made_from) return;
       loaded.set(keyOf(head.release, head.period), { ...content, mark: head.made_from.slice(0, 12) });
+    },
+    tile(head, content) {
+      loaded.set(keyOf(head.release, head.period, head.tile), { ...content, mark: head.made_from.slice(0, 12) });
     },
     ask: (name, conditions, first, last, isChange) => ask(name, new Map(conditions), first, last, isChange),
     told,

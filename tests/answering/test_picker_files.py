@@ -20,6 +20,7 @@ from families_by_hand import publish_family
 from picker_scenario import WEEKS, content_of, days_of
 from test_best_tables import FAMILIES
 
+from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.publishing.index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
@@ -215,7 +216,7 @@ def test_a_bucket_takes_every_file_and_no_other_name(public: Path) -> None:
 @pytest.mark.parametrize("number", [1.0, -3.0, 0.1, 1e300, 5e-324])
 def test_numbers_keep_every_bit(number: float) -> None:
     values = np.array([number, math.nan, -number] * 9)
-    text = picker_files._column(values)
+    text = picker_columns.column(values)
     decoded: Callable[[str], Any] = lambda one: np.frombuffer(base64.b64decode(one), "<f8")  # noqa: E731
     read = json.loads(text)
     found = decoded(read) if isinstance(read, str) else np.array(read, dtype=np.float64)
@@ -225,17 +226,55 @@ def test_numbers_keep_every_bit(number: float) -> None:
 def test_a_table_of_a_hundred_thousand_fractions_loads_less_than_two_megabytes() -> None:
     draws = np.random.default_rng(1)
     columns = [draws.laplace(0, 20, 100_000) / 3 + draws.gamma(0.5, 100, 100_000) for _ in range(2)]
-    texts = [picker_files._column(column) for column in columns]
+    texts = [picker_columns.column(column) for column in columns]
     assert sum(map(len, texts)) < picker_files.MOST_LOADED - 60_000  # of the script, the axes and the widths
-    apart = np.frombuffer(zlib.decompress(base64.b64decode(json.loads(texts[0]).removeprefix("~"))), np.uint8)
+    apart = np.frombuffer(zlib.decompress(base64.b85decode(json.loads(texts[0]).removeprefix("~"))), np.uint8)
     assert apart.reshape(8, -1).T.tobytes() == columns[0].tobytes()
 
 
 def test_estimates_that_mostly_are_the_unbiased_ones_are_told_by_their_places() -> None:
     unbiased = np.arange(40.0) + 0.25
     estimate = np.where(unbiased < 2, 0.0, unbiased)
-    assert json.loads(picker_files._beside(estimate, unbiased)) == {"at": [0, 1], "are": [0, 0]}
-    assert json.loads(picker_files._beside(unbiased, unbiased)) == {"at": [], "are": []}
+    assert json.loads(picker_columns.beside(estimate, unbiased)) == {"at": [0, 1], "are": [0, 0]}
+    assert json.loads(picker_columns.beside(unbiased, unbiased)) == {"at": [], "are": []}
+
+
+def test_tiles_hold_what_lies_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picker_columns, "LEAST_SPLIT", 0)
+    monkeypatch.setattr(picker_columns, "BYTES_OF_TILE", 500)
+    values = np.random.default_rng(3).laplace(40, 30, (15, 40)) / 3
+    made = picker_columns.split(values.shape, values.ravel(), values.ravel() + 1, 2000)
+    assert made is not None
+    (rows, columns), tiles = made
+    assert (rows, columns) == (1, 4) and len(tiles) == 4
+    for number, text in enumerate(tiles):
+        tile = json.loads(text)
+        assert np.array_equal(_numbers_of(tile["estimate"]), values[:, number * 10 : number * 10 + 10].ravel())
+        whole, rest = (_numbers_of(part) if part else np.zeros(15) for part in tile["before"]["estimate"])
+        assert np.array_equal(whole, np.trunc(whole)) and np.all((rest >= 0) & (rest < 40 / 2**20))
+        assert whole / 2**20 + rest == pytest.approx(values[:, : number * 10].sum(axis=1), rel=1e-15)
+    assert picker_columns.split(values.shape, values.ravel() * 1e9, values.ravel(), 2000) is None
+    assert picker_columns.split((600,), values.ravel(), np.where(values < 9, math.nan, values).ravel(), 2000) is None
+
+
+def _numbers_of(read: Any) -> Any:
+    return np.frombuffer(base64.b64decode(read), "<f8") if isinstance(read, str) else np.array(read)
+
+
+def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LEAST_SPLIT": 0, "BYTES_OF_TILE": 1, "SHORTEST_SIDE": 1, "MOST_HEAVIER": 1000}.items():
+        monkeypatch.setattr(picker_columns, name, value)
+    published, of_period = publish(public), public / f"weekly/picker/period={WEEKS[0]}"
+    made_anew(public)
+    files = [of_period / name for name in ("cells-0.js", "cells-1.js", "cells.js")]
+    assert sorted(of_period.iterdir()) == files and set(files) <= {public / path for path, _ in derived_files(public)}
+    (table,) = content_of(public, "weekly")["tables"]
+    sizes = [file.stat().st_size for file in files]
+    assert table["periods"][0][5] == sizes[2] and table["periods"][0][8] == [[2], sum(sizes[:2]), max(sizes[:2])]
+    assert all(is_path(file.relative_to(public).as_posix()) for file in files)
+    mark_withdrawn(published, NOTE, public.parent / "scratch")
+    made_anew(public)
+    assert {file.read_text() for file in files} == {"dphPicker.cells({},\n{});\n"}
 
 
 def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public: Path) -> None:

@@ -21,6 +21,7 @@ from by_hand import AGE, WARD
 from derived_files import made_anew
 from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
+from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.estimates.chance_of_persons import cautious_half_width
 from dphist_pipeline.publishing.formatting import shown_number
@@ -42,6 +43,16 @@ ASK = """async (asked) => {
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return every_kind(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def in_tiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with tiles of a few cells in every table that can have some."""
+    with pytest.MonkeyPatch.context() as patch:
+        few = {"LEAST_SPLIT": 0, "BYTES_OF_TILE": 60, "SHORTEST_SIDE": 1, "MOST_HEAVIER": 1000}
+        for name, value in few.items():
+            patch.setattr(picker_columns, name, value)
+        return every_kind(tmp_path_factory.mktemp("tiles"))
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +102,17 @@ KINDS += ["structure_first", "p_hpartition", "kd_hierarchy", "sreb_gca", "dphr",
 
 @pytest.mark.parametrize("release", KINDS)
 def test_the_picker_tells_what_the_macros_tell(opened: Open, public: Path, release: str) -> None:
+    assert_tells_as_macros(opened, public, release)
+
+
+@pytest.mark.parametrize("release", ["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days", "ahp"])
+def test_tiles_tell_what_the_macros_tell(opened: Open, in_tiles: Path, release: str) -> None:
+    tiles = list((in_tiles / release / "picker").rglob("cells-*.js"))
+    assert bool(tiles) == (release != "ahp"), "noisy sums of groups need every cell"
+    assert_tells_as_macros(opened, in_tiles, release)
+
+
+def assert_tells_as_macros(opened: Open, public: Path, release: str) -> None:
     page, asked = opened(public / release), questions(public, release, ASKED)
     answers, told = page.evaluate(ASK, asked), 0
     with attached(public / "catalog.duckdb") as connection:
@@ -254,23 +276,26 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     page.close()
 
 
-def test_a_table_of_a_hundred_thousand_fractional_cells_is_answered(opened: Open, tmp_path: Path) -> None:
+def test_periods_of_a_hundred_thousand_fractional_cells_are_answered(opened: Open, tmp_path: Path) -> None:
     public, draws = tmp_path / "public", np.random.default_rng(2)
-    axes = [{"column": name, "start": 0, "stop": size, "width": 1} for name, size in (("x", 400), ("y", 250))]
-    values = draws.gamma(0.5, 100, (400, 250))
-    made = by_hand.estimate(axes, values + draws.laplace(0, 20, values.shape) / 3, off=0.0)
-    made = replace(made, values=made.values * 0.9 + 1)
-    by_hand.publish(public, made, axes, "large", "all")
+    axes: list[dict[str, Any]] = [{"column": "x", "start": 0, "stop": 400, "width": 1}]
+    axes += [{"column": "y", "values": [f"k{number}" for number in range(250)]}]
+    for week in WEEKS[:2]:
+        values = draws.gamma(0.5, 100, (400, 250))
+        made = by_hand.estimate(axes, values + draws.laplace(0, 20, values.shape) / 3, off=0.0)
+        by_hand.publish(public, replace(made, values=made.values * 0.9 + 1), axes, "large", week, **days_of(week))
     page = opened(made_anew(public) / "large")
-    box = [["x", [100, 300]], ["y", [7, 8]]]
-    asked = [["large", box, "all", "all"], ["large", [], "all", "all"]]
-    answers = page.evaluate(ASK, asked)
+    boxes: list[list[Any]] = [[["x", [100, 300]], ["y", ["k7"]]], [], [["y", ["k3", "k4", "k99"]]], [["x", [50, 51]]]]
     with attached(public / "catalog.duckdb") as connection:
-        for question, found in zip(asked, answers, strict=True):
-            ((row,), _) = _rows(connection, question)
-            assert_told(found["sum"], found["shown"], row)
-    loaded = sum(file.stat().st_size for file in (public / "large/picker").rglob("*.js"))
-    assert loaded < picker_files.MOST_LOADED and page.complaints == []
+        for box in boxes:
+            for last in (WEEKS[0], WEEKS[1]):
+                before = len(page.loaded)
+                (found,) = page.evaluate(ASK, [["large", box, WEEKS[0], last]])
+                (row,), _ = _rows(connection, ("large", [(name, held) for name, held in box], WEEKS[0], last))
+                assert_told(found["sum"], found["shown"], row)
+                loaded = {one.partition("?")[0].removeprefix("file://") for one in page.loaded[before:]}
+                assert sum(Path(one).stat().st_size for one in loaded) < picker_files.MOST_LOADED / 5
+    assert page.complaints == []
     page.close()
 
 

@@ -460,10 +460,18 @@ ANSWERS = (
             Mutation("WHERE is_latest ORDER BY ALL", "ORDER BY ALL", "superseded numbers are offered"),
             Mutation("            _put(file, empty, scratch)\n", "            str(file)\n", "withdrawn cells stay"),
             Mutation("[[one, reached.get(one)] for one in scales]", "scales", "wider tables never arrive"),
-            Mutation("if one.cells <= MOST_CELLS}", "}", "the cells of every large table are written"),
+            Mutation("if one.cells > MOST_CELLS:", "if not one:", "the cells of every large table are written"),
             Mutation("!= mark and (public", "!= mark or (public", "each publication writes the files of all releases"),
             Mutation("one.grid == newest.grid]", "True]", "cells of other axes are added up"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/answering/_picker_columns.py",
+        ("answering/test_picker_files.py",),
+        (
             Mutation("estimate[places]", "unbiased[places]", "smoothed estimates are lost"),
+            Mutation("upto.sum(axis=0, keepdims=True)", "upto[-1:]", "a tile begins with the sums of its neighbour"),
+            Mutation("values - units / _UNITS", "values * 0", "what remains of a 2^-20th is lost before a tile"),
         ),
     ),
     Part(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 from processor_seconds import MOST_KEPT, kept_tests, slow_tests
@@ -53,3 +54,9 @@ def is_there(name: str) -> bool:
     file, _, test = name.partition("[")[0].partition("::")
     path = TESTS.parent / file
     return path.is_file() and f"def {test}(" in path.read_text(encoding="utf-8")
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    # pytest imports them by it: with two of them a whole run would collect nothing.
+    names = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []

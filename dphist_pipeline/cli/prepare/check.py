@@ -16,7 +16,8 @@ from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing.allowing import changed_since_signed, compare_columns, load_spec, refuse_taken_view
+from dphist_pipeline.releasing import allowing
+from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
@@ -145,7 +146,7 @@ def check(
 def _changed(spec: ReleaseSpec, store: Path | None) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
-        return changed_since_signed(spec, Store.open(store_folder(store)))
+        return allowing.changed_since_signed(spec, Store.open(store_folder(store)))
     return ""
 
 

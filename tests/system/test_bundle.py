@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name, parse_wheel_filename
 from requiring import missing
 
 import bundle.__main__ as main
@@ -420,6 +422,17 @@ def test_an_archive_holds_no_path_of_the_machine_that_made_it(archive: Path) -> 
     files = [path for path in archive.rglob("*") if path.is_file() and path.suffix != ".whl"]
     assert (archive / "site" / "index.html") in files
     assert [path for path in files if str(PROJECT).encode() in path.read_bytes()] == []
+
+
+@pytest.mark.soak
+def test_who_only_asks_needs_less_than_half(archive: Path) -> None:
+    page = (PROJECT / "docs" / "how-to" / "without-network.md").read_text()
+    (left_out,) = re.findall(r"grep -v -E '(\S+)'", page)
+    lines = (archive / "requirements" / str(Target.here()) / "command-line.txt").read_text().splitlines()[1:]
+    names = [line.partition("==")[0] for line in lines if not re.match(left_out, line)]
+    files = {parse_wheel_filename(path.name)[0]: path for path in (archive / "wheels").glob("*.whl")}
+    assert len(lines) - len(names) == 7
+    assert megabytes_installed(files[canonicalize_name(name)] for name in names) * 1024**2 <= 450e6
 
 
 @pytest.mark.soak

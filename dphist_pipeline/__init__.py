@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.estimates.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease, LocalCollection
-    from dphist_pipeline.local.collection import load_collection
     from dphist_pipeline.local.publication import count_reports, publish_collection
     from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.frames import count_cube
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.releasing.releases import Release
     from dphist_pipeline.releasing.sanitizing import sanitize
     from dphist_pipeline.releasing.store import Store
+    from dphist_pipeline.spec.collection import load_collection
 
 _HOMES = {
     "DphistError": "errors",

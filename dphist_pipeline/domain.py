@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.tidying import tidied
 
+OTHER = "other"  # the name of the cell of values that no bin or category holds
+
 
 @dataclass(frozen=True)
 class BinnedAxis:
@@ -382,4 +384,4 @@ def texts_at(axis: Axis, level: str) -> list[str]:
     """
     if not isinstance(axis, CategoricalAxis) or level not in (axis.name, *axis.levels):
         return []
-    return list(axis.values if axis.name == level else axis.levels[level]) + ["other"] * axis.other
+    return list(axis.values if axis.name == level else axis.levels[level]) + [OTHER] * axis.other

@@ -10,8 +10,8 @@ import numpy as np
 
 from dphist_pipeline.answering._period_sums import TOTAL
 from dphist_pipeline.answering._sudden_changes import AxisChanges
+from dphist_pipeline.domain import OTHER
 from dphist_pipeline.shown_below import without_figures
-from dphist_pipeline.spec.axes import OTHER
 
 AS_MUCH = 0.25  # part by which two changes that belong together may differ, beside their noise
 RENAMED = "was a code renamed?"

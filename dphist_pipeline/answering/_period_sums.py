@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.domain import OTHER, Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
-from dphist_pipeline.spec.axes import OTHER, domain_of
+from dphist_pipeline.spec.axes import domain_of
 
 Reals = NDArray[np.float64]
 TOTAL = ""  # stands for an axis where all cells are summed

@@ -32,7 +32,7 @@ from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.answering.catalogue import Catalogue
-from dphist_pipeline.domain import BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.domain import OTHER, BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
@@ -45,7 +45,7 @@ from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import limit_of
-from dphist_pipeline.spec.axes import OTHER, domain_of
+from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
 FORM = 5  # of all these files

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering._period_sums import TOTAL, PeriodSums, sums_of_estimate, sums_of_publication
+from dphist_pipeline.domain import OTHER
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.estimate import AnyEstimate
-from dphist_pipeline.spec.axes import OTHER
 
 SURE = Fraction(95, 100)  # that no declared value of an axis stands out of its noise by chance
 NEARLY_ALL = 0.8  # of the total

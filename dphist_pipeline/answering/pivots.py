@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Box, Publication
-from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.estimates.chosen_cells import OTHER, QuestionRefused, end_of
+from dphist_pipeline.domain import OTHER, BinnedAxis
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
 from dphist_pipeline.publishing.picture_sums import range_in_words
 
 TOTAL = "total"

@@ -11,14 +11,14 @@ from math import prod
 from dphist_pipeline.csv_text import Encoding
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import Format, PrivacyUnit, SqlFile
+from dphist_pipeline.spec.sources import Format, PrivacyUnit, Source, SqlFile
 
 
 @dataclass(frozen=True)
 class SourcePlan:
     """Where records are, and how they are read."""
 
-    written: str  # as in the spec, for messages; what the environment gave is never shown
+    written: Source  # as in the spec, for messages; what the environment gave is never shown
     format: Format
     pattern: str  # an absolute glob of files here; of an object store, the address as written
     needed: tuple[str, ...] = ()  # absolute globs or addresses instead of `pattern`, where a period names its files

@@ -13,14 +13,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, number_of_day
+from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, number_of_day
 from dphist_pipeline.errors import Refused, did_you_mean
 
 End = float | date | str | None
 Categories = str | None | Sequence[str | None]
 Condition = tuple[End, End] | Categories | Mapping[str, Categories]
 
-OTHER = "other"
 MOST_LISTED = 20
 ANY_END = ", or ask `Release.answer` or `dphist answer --where` for the count of one box, which takes any end"
 Positions = list[NDArray[np.int64]]

@@ -5,9 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Encoding = Literal["symmetric", "optimized", "grr"]
+
+
+class Asked(NamedTuple):
+    """What a question asks a contributor for.
+
+    Attributes:
+        intervals: of one vector.
+        values: that a contributor reports.
+    """
+
+    intervals: int
+    values: int
+
+
+MOST_ASKED = Asked(intervals=10_000, values=255)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.partition import choices, merged, question_of
 from dphist_pipeline.local.reports import NAMED
+from dphist_pipeline.spec.collection import CollectionSpec, Consumer
 from dphist_pipeline.spec.fields import digits
 
 MOST_NAMED = 5

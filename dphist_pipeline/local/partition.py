@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.local.collection import CollectionSpec, Protocol
-from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.question import Part, Question
+from dphist_pipeline.spec.collection import CollectionSpec, Consumer, Protocol
 
 ENCODINGS: tuple[Encoding, ...] = ("symmetric", "optimized", "grr")  # in order of preference, where they tie
 TIE = 1e-9  # relative; larger than what machines round differently, so every machine asks the same question

@@ -18,7 +18,6 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local._late_consumers import why_unserved
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.law import estimates, law_of, projected
 from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.reports import OTHER_QUESTION, files_at, questions_named, tallied
@@ -29,7 +28,7 @@ from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.publisher import Progress, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
+from dphist_pipeline.spec.collection import CollectionSpec
 
 STEP = "reports"
 
@@ -253,7 +252,7 @@ def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason
             "nonnegative": spec.nonnegative,
         },
         "cells": consumer.intervals,
-        "axes": [BinnedAxisSpec.model_validate({"column": str(spec.value), "edges": consumer.edges}).normalised()],
+        "axes": spec.axes_of(consumer),
         "spec_digest": spec.digest,
         "question_digest": question.digest,
         "reports": {"accepted": counted.tally.reports, "values": counted.tally.vectors, "refused": counted.refused},

@@ -17,15 +17,15 @@ from typing import Any, Literal, get_args
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates.randomized_response import Encoding
+from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
+from dphist_pipeline.estimates.randomized_response import MOST_ASKED, Encoding
 
 Combine = Literal["separate", "summed"]
 
 FORMAT = 1
-LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), Fraction(50)
-MOST_INTERVALS = 10_000
+LEAST_EPSILON, MOST_EPSILON = SMALLEST_EPSILON, LARGEST_EPSILON
+MOST_INTERVALS, MOST_VALUES = MOST_ASKED
 MOST_PARTS = 1000
-MOST_VALUES = 255
 LONGEST_QUESTION = 10_000_000
 EVERY_ROUND = "all"
 

@@ -19,13 +19,13 @@ from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local._late_consumers import why_unserved
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import MALFORMED, NAMED, REFUSALS
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.spec.collection import CollectionSpec
 
 FOLDER = "dph_collections"
 QUESTION, TALLY = "question.json", "tally.json"

@@ -25,7 +25,6 @@ from dphist_pipeline.estimates.row_quality import Cut
 from dphist_pipeline.evaluation.public_counts import read_counts
 from dphist_pipeline.evaluation.score_tables import Table
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.model import l1_sensitivity
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 MOST_BOUNDS = 12
@@ -179,7 +178,7 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     found = []
     for bound in sorted(tried):
         cut, deviation = known.cut(bound)
-        noise = math.sqrt(noise_law(l1_sensitivity(bound, spec.neighbours) / spec.mechanism_epsilon).variance)
+        noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
         found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))

@@ -11,7 +11,6 @@ from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.spec import fields, sources
-from dphist_pipeline.spec.fields import OPEN, published_name
 from dphist_pipeline.spec.loading import folder_of_spec
 from dphist_pipeline.spec.mistakes import shortened, shown
 
@@ -38,7 +37,7 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
         Refused: a spec cannot name the source.
     """
     if named is None or layout is None:
-        return [field("source", OPEN, "files, as in data/*.parquet; relative to the project's folder")]
+        return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
     written = _source_path(named, output)
     try:
         sources.source(written)
@@ -56,7 +55,7 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
         if layout.encoding != UTF_8 or not layout.says_encoding:
             lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
         if layout.delimiter == ";":
-            lines.append(field("decimal_comma", OPEN, "true where numbers are written 3,5; false for 3.5"))
+            lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
 
@@ -82,11 +81,11 @@ def name_field(column: str) -> list[str]:
     """The field `name` of an axis, if the column's own name cannot be published."""
     for name in (column, fields.suggestion(column)):
         try:
-            published_name(name)
+            fields.published_name(name)
         except ValueError:
             continue
         return [] if name == column else [f"name: {name}"]
-    return [f"name: {OPEN}"]
+    return [f"name: {fields.OPEN}"]
 
 
 def listed_names(columns: Iterable[Column]) -> str:

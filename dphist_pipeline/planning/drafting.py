@@ -23,7 +23,6 @@ from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.fields import OPEN
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import ISO
@@ -196,7 +195,8 @@ def _opening(layout: Layout | None) -> list[str]:
     )
     lines = [
         f"# A draft{origin}.",
-        f"# Replace every {OPEN} (and the empty lists); until then `dphist check` refuses this file and says where.",
+        f"# Replace every {fields.OPEN} (and the empty lists); "
+        "until then `dphist check` refuses this file and says where.",
         "# Take bins, bounds and categories from public knowledge (a code book, a law, a map), never from the records:",
         "# a bound that is taken from the records reveals the value of the person at the bound.",
         "# Then: dphist check, dphist rehearse (invented records), dphist forecast (expected errors), dphist release.",
@@ -214,7 +214,7 @@ def outcome_of(others: list[Column]) -> str:
         if _OUTCOME.search(column.name):
             named = name_field(column.name)
             name = named[0].removeprefix("name: ") if named else column.name
-            return "" if name == OPEN else name
+            return "" if name == fields.OPEN else name
     return ""
 
 
@@ -226,11 +226,13 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
         "",
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
         "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
-        field("privacy_unit", "[]", OPEN),
-        field("max_rows_per_unit", OPEN, "the most rows of a person that count in a period; noise grows with it"),
-        field("neighbours", OPEN, "add_remove hides whether a person is present; substitute hides their values"),
-        field("epsilon", OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
-        field("account", OPEN, "the account that is charged; open it with `dphist ledger open`"),
+        field("privacy_unit", "[]", fields.OPEN),
+        field(
+            "max_rows_per_unit", fields.OPEN, "the most rows of a person that count in a period; noise grows with it"
+        ),
+        field("neighbours", fields.OPEN, "add_remove hides whether a person is present; substitute hides their values"),
+        field("epsilon", fields.OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
+        field("account", fields.OPEN, "the account that is charged; open it with `dphist ledger open`"),
         "  # The bound cuts people with many rows, and so moves shares of whatever makes people have many. Which axis",
         "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; at most two axes.",
         field(
@@ -294,7 +296,7 @@ def _axes(
         *(calendars if axes else []),
     ]
     if not shown:
-        return [*lines, field("axes", "[]", f"{OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
+        return [*lines, field("axes", "[]", f"{fields.OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
     lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
     if spare:
         lines += ["    # More columns that could be axes:", *(f"    # - {axis}" for axis in spare)]
@@ -302,18 +304,18 @@ def _axes(
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    fields = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
+    written = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
-        fields += ["calendar: month", f"start: {OPEN}", f"stop: {OPEN}", "other: true"]
+        written += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
     elif column.kind == "number":
-        fields += [f"{key}: {OPEN}" for key in ("start", "stop", "width")]
-        fields += ["below: true", "above: true", "other: true"]
-        fields += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
+        written += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
+        written += ["below: true", "above: true", "other: true"]
+        written += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
     elif column.kind == "boolean":
-        fields += ['values: ["false", "true"]', "other: true"]
+        written += ['values: ["false", "true"]', "other: true"]
     else:
-        fields += [f"values: {OPEN}", "other: true"]
-    return f"{{{', '.join(fields)}}}"
+        written += [f"values: {fields.OPEN}", "other: true"]
+    return f"{{{', '.join(written)}}}"
 
 
 def _period(dates: list[Column]) -> list[str]:
@@ -326,7 +328,7 @@ def _period(dates: list[Column]) -> list[str]:
     more = f"; also {listed_names(dates[1:])}" if dates[1:] else ""
     return [
         "",
-        field("period", OPEN, "week, month, quarter or year; none for a single table, without the next two"),
+        field("period", fields.OPEN, "week, month, quarter or year; none for a single table, without the next two"),
         field("period_column", yaml_text(dates[0].name), f"the time of a row{more}"),
         _format_of_dates(dates[0]),
         field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
@@ -338,7 +340,7 @@ def _format_of_dates(column: Column) -> str:
     if column.kind == "date":
         return field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
     lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
-    return f"{field('period_format', OPEN, lines)}\n  # what does not parse falls into no period"
+    return f"{field('period_format', fields.OPEN, lines)}\n  # what does not parse falls into no period"
 
 
 def _unused_columns(odd: list[str]) -> list[str]:

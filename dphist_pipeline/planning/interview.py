@@ -33,7 +33,7 @@ from dphist_pipeline.planning.unit_names import label_of, names_person, unit_dou
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.fields import OPEN, parse_epsilon
+from dphist_pipeline.spec.fields import parse_epsilon
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -167,7 +167,7 @@ class _Interview:
     def __post_init__(self) -> None:
         given = attributes_in("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
         self.answers |= {"title": "", "neighbours": "add_remove"}
-        self.answers |= {name: value for name, value in given.items() if value != OPEN}
+        self.answers |= {name: value for name, value in given.items() if value != fields.OPEN}
         self.roles = roles_of(self.layout)
         self.usable = [
             column
@@ -304,7 +304,7 @@ class _Interview:
     def _ask_name(self, column: Column) -> Talk:
         """What the published column of an axis is called, where the column's own name gives none."""
         *axes, axis = self._axes
-        if name_field(column.name) != [f"name: {OPEN}"] or "name" not in axis:
+        if name_field(column.name) != [f"name: {fields.OPEN}"] or "name" not in axis:
             return
         why = texts.why_name(comment_text(column.name))
         asked = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
@@ -522,7 +522,11 @@ class _Interview:
         named = name_field(column.name)
         name = named[0].removeprefix("name: ") if named else column.name
         plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
-        name = USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain) if name == OPEN else name
+        name = (
+            USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain)
+            if name == fields.OPEN
+            else name
+        )
         name = f"{name}_{self._number_of(column)}" if name in taken else name
         return {} if name == column.name else {"name": name}
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dphist_pipeline.domain import OTHER
 from dphist_pipeline.languages.texts import ENGLISH, gettext, language, number_text, pgettext
 from dphist_pipeline.publishing.formatting import listed
 from dphist_pipeline.shown_below import compared_in_words
 
-OTHER = "other"
 _ALSO = re.compile(r"(.*?)(?:; values of (.+) changed, too)?", re.DOTALL)
 _WENT = re.compile(
     r" (fell|rose)(?: from about ([0-9,]+) to about ([0-9,]+))?(?: \(and ([0-9]+) more of (\w+)\))?(.*)", re.DOTALL

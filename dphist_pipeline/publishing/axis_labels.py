@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis
-from dphist_pipeline.estimates.chosen_cells import OTHER
+from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.sql_files import identifier, literal

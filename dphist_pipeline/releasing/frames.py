@@ -22,7 +22,7 @@ from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
-from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm
+from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, Source
 
 Result = TypeVar("Result")
 FILE = "frame.parquet"
@@ -118,7 +118,7 @@ def count_cube(
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
     plan = CountingPlan(
-        source=SourcePlan(written="frame", format="frame", pattern="frame"),
+        source=SourcePlan(written=Source("frame"), format="frame", pattern="frame"),
         privacy_unit=asked.privacy_unit,
         max_rows_per_unit=asked.max_rows_per_unit,
         domain=asked.grid,

@@ -10,8 +10,8 @@ from typing import Annotated, Self, cast
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dphist_pipeline.domain import Axis, CategoricalAxis
+from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
-from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
 from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shortened
 from dphist_pipeline.spec.sources import Decided

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.fields import declared
 from dphist_pipeline.spec.mistakes import MistakesError
-from dphist_pipeline.spec.sources import ISO, in_store
+from dphist_pipeline.spec.sources import ISO
 
 Engine = Literal["duckdb", "spark"]
 # Fields that have their default with `engine: spark`: engines disagree on what they ask for, or it is not built.
@@ -37,7 +37,7 @@ class EngineField(UpstreamFields):
         unserved += [
             f"axes[{number}].format" for number, axis in enumerate(getattr(self, "axes", ())) if _has_format(axis)
         ]
-        if self.source_format != "parquet" or in_store(self.source):
+        if self.source_format != "parquet" or self.source.in_store:
             unserved.insert(0, "a `source` other than Parquet files in folders")
         if not unserved:
             return self

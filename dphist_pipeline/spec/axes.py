@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.domain import OTHER, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
+from dphist_pipeline.spec._binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
-from dphist_pipeline.spec.binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 
@@ -28,7 +28,6 @@ KINDS: dict[str, type[NamedAxis]] = {
     "calendar": CalendarAxisSpec,
     "categorical": CategoricalAxisSpec,
 }
-OTHER = "other"
 TWO_OTHERS = (
     "holds 'other', which is the name of the cell that `other: true` makes; leave it out, or give it another name"
 )

@@ -522,6 +522,10 @@ class DeclaredRelease(EngineField):
         """The most that one privacy unit moves all counts together, in rows."""
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
+    def sensitivity_at(self, max_rows_per_unit: int) -> int:
+        """The sensitivity under another bound on the rows of a unit."""
+        return l1_sensitivity(max_rows_per_unit, self.neighbours)
+
     @property
     def mechanism_epsilon(self) -> Fraction:
         """What the mechanism has of epsilon: all that no quality table takes."""

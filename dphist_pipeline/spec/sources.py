@@ -286,6 +286,31 @@ class Source(str):
         source.resolved = written if resolved is None else resolved
         return source
 
+    @property
+    def in_store(self) -> bool:
+        """Whether it is of files in an object store."""
+        return self.resolved.startswith(STORE)
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of a source in an object store."""
+        return self.resolved.removeprefix(STORE).partition("/")[0]
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it names Parquet files in an object store, by address or glob, and holds no settings.
+
+        DuckDB takes what follows a question mark for settings, keys among them.
+        """
+        path = self.resolved.removeprefix(STORE).partition("/")[2]
+        return (
+            self.in_store
+            and _BUCKET.fullmatch(self.bucket) is not None
+            and not {"", ".", ".."} & {*path.split("/")}
+            and not {"?", "\\"} & {*path}
+            and ending_of(path) == ".parquet"
+        )
+
 
 class SqlFile(str):
     """The file of a query as written, and the query that was read from it and judged."""
@@ -342,34 +367,11 @@ def _check_address(value: str) -> None:
             "`s3://bucket/path/*.parquet`, and PostgreSQL, as `postgres:{{ env.NAME }}`: copy the files here first, or "
             "mount their store"
         )
-    if not is_object(value):
+    if not Source(value).is_object:
         raise ValueError(
             "must be Parquet files in an object store, as `s3://bucket/path/*.parquet`: the bucket's whole name, then "
             "a path without ? and \\ and without empty parts or dots alone; keys come from the environment"
         )
-
-
-def is_object(address: str) -> bool:
-    """Whether an address or glob names Parquet files in an object store and holds no settings.
-
-    DuckDB takes what follows a question mark for settings, keys among them.
-
-    Args:
-        address: any text; `{{ env.X }}` is resolved.
-    """
-    bucket, _, path = address.removeprefix(STORE).partition("/")
-    return (
-        address.startswith(STORE)
-        and _BUCKET.fullmatch(bucket) is not None
-        and not {"", ".", ".."} & {*path.split("/")}
-        and not {"?", "\\"} & {*path}
-        and ending_of(path) == ".parquet"
-    )
-
-
-def in_store(given: str) -> bool:
-    """Whether a checked source is of files in an object store."""
-    return resolved(given).startswith(STORE)
 
 
 def _server(value: str) -> Source:
@@ -621,7 +623,7 @@ class RecordSource(BaseModel):
     @property
     def has_files(self) -> bool:
         """Whether the source is of files of this machine."""
-        return self.source_format not in ("postgres", "frame") and not in_store(self.source)
+        return self.source_format not in ("postgres", "frame") and not self.source.in_store
 
     @property
     def base(self) -> Path:

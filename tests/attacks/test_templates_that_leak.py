@@ -11,9 +11,9 @@ import pytest
 from attacked import VALID
 from office import SPEC, WARD, Office
 
-from dphist_pipeline.local.collection import collection_from_attributes, load_collection
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import loading
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 from dphist_pipeline.spec.mistakes import SpecError
 
 # Dagster's own, when it reads a defs.yaml.
@@ -98,7 +98,7 @@ def test_no_field_of_a_collection_takes_a_value_from_the_environment(
 ):
     with monkeypatch.context() as patch, pytest.raises(SpecError) as caught:
         patch.setattr(loading.os, "environ", Untouched())
-        collection_from_attributes({field: [{"name": template}] if field == "consumers" else template}, Path("/srv"))
+        CollectionSpec.of_fields({field: [{"name": template}] if field == "consumers" else template}, Path("/srv"))
     assert SECRET not in str(caught.value) and "none is resolved here" in str(caught.value)
 
 

@@ -275,7 +275,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/local/consumers.py",
+        "dphist_pipeline/spec/collection.py",
         ("local/test_collection.py",),
         (
             Mutation(

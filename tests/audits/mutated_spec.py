@@ -194,7 +194,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/binned_axes.py",
+        "dphist_pipeline/spec/_binned_axes.py",
         AXES,
         (
             Mutation("        if here <= before:\n", "        if here < before:\n", "a bin without a width"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dphist_pipeline.local.collection import CollectionSpec
+from dphist_pipeline.spec.collection import CollectionSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
 CITY = {"name": "city", "epsilon": 1, "width": 5}

@@ -12,12 +12,12 @@ from office import DERIVED, OPEN_HEALTH, Office, Ran
 from reports_scenario import random_ids
 
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import report_file
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 
 COLLECTION: dict[str, Any] = {
     "collection": "ages",

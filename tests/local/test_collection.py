@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.costs import remarks
 from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 from dphist_pipeline.spec.fields import in_digest
 from dphist_pipeline.spec.mistakes import SpecError
 from examples import examples

@@ -16,10 +16,10 @@ from error_codes import coded
 from office import Office, Ran
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.costs import Way, planned, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.spec.collection import CollectionSpec
 
 # A standard error within 15 % of the truth; a sample of RUNS variances misses that once in 10^10.
 RUNS = 2000

@@ -12,11 +12,11 @@ from collection_scenario import CITY, SCHOOLS, STATE, collected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.law import estimates
 from dphist_pipeline.local.partition import merged, question_of, shares, spans, spans_of
 from dphist_pipeline.local.tally import Tally
+from dphist_pipeline.spec.collection import CollectionSpec
 
 QUICK = settings(max_examples=150, deadline=None, derandomize=True)
 CUTS = st.lists(

@@ -18,12 +18,12 @@ from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import rounds
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.collection import CollectionSpec
 
 
 @pytest.fixture

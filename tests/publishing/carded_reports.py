@@ -16,13 +16,13 @@ from carded import Read
 from dphist_pipeline.answering import building
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.randomized_response import odds
-from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, estimate_of, publish_collection
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.collection import CollectionSpec
 
 ATTRIBUTES: dict[str, Any] = {
     **{"collection": "ages", "value": "age", "start": 0, "stop": 100, "protocol": "chp", "encoding": "symmetric"},

@@ -14,10 +14,10 @@ from office import DERIVED, Office
 
 from dphist_pipeline import LocalCollection
 from dphist_pipeline.integrations.dagster import collection_definitions
-from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.record_folder import RecordFolder
 from dphist_pipeline.local.reports import report_file
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 
 COLLECTION: dict[str, Any] = {
     "collection": "ages",

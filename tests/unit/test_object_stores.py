@@ -28,6 +28,7 @@ from dphist_pipeline.confidential.reading._object_stores import EXTENSION, find_
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
+from dphist_pipeline.spec.sources import Source
 
 KEY, PASSWORD, TOKEN = "AKIAOFFICE", "s3cret/w'rd+", "t0ken=="
 BUCKET = "office-records"
@@ -94,7 +95,7 @@ def test_checking_a_spec_asks_no_store(office: Office, monkeypatch: pytest.Monke
 
 
 def test_a_plain_address_is_not_listed_for():
-    assert find_objects(f"s3://{BUCKET}/a.parquet") == (f"s3://{BUCKET}/a.parquet",)
+    assert find_objects(Source(f"s3://{BUCKET}/a.parquet")) == (f"s3://{BUCKET}/a.parquet",)
 
 
 @pytest.mark.skipif(has_extension(), reason="DuckDB's extension for object stores is installed")
@@ -127,7 +128,7 @@ def test_an_environment_that_cannot_serve_is_refused_by_the_variable_s_name(
 
 def test_keys_are_said_to_one_bucket_of_the_declared_store_alone():
     def said(source: str = WHOLE, **environment: str) -> str:
-        return object_stores._secret(environment, source)
+        return object_stores._secret(environment, Source(source))
 
     assert said() == (
         "CREATE TEMPORARY SECRET office (TYPE s3, PROVIDER config, REGION 'us-east-1', ENDPOINT 's3.amazonaws.com', "
@@ -222,7 +223,7 @@ def test_files_in_a_store_are_counted_as_files_here(store: str, tmp_path: Path, 
 
 
 def test_files_are_listed_sorted(store: str):
-    found = find_objects(f"s3://{BUCKET}/admissions/**/*.parquet")
+    found = find_objects(Source(f"s3://{BUCKET}/admissions/**/*.parquet"))
     assert found == tuple(sorted(f"s3://{BUCKET}/{name}" for name in TABLES if name.startswith("admissions/")))
 
 
@@ -318,7 +319,7 @@ def test_secrets_that_duckdb_keeps_on_disk_are_not_used(store: str, tmp_path: Pa
             f"SCOPE 's3://{BUCKET}/admissions/')"
         )
     assert list((tmp_path / ".duckdb" / "stored_secrets").iterdir())
-    assert len(find_objects(WHOLE)) == 2
+    assert len(find_objects(Source(WHOLE))) == 2
     assert sum(staged(spec(tmp_path, source=WHOLE), tmp_path)) == 3
 
 

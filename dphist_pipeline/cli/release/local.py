@@ -15,10 +15,10 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 from dphist_pipeline.spec.fields import digits
 
 WIDTH = 80

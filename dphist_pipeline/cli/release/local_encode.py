@@ -14,9 +14,9 @@ from dphist_pipeline.cli.options import JsonOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.collection import load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
+from dphist_pipeline.spec.collection import load_collection
 from dphist_pipeline.spec.fields import exact
 
 

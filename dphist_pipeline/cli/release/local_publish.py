@@ -14,10 +14,10 @@ from dphist_pipeline.cli.release.local import local_app
 from dphist_pipeline.cli.release.local_encode import encode
 from dphist_pipeline.cli.terminal import out, print_json, print_table, progress
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 
 if TYPE_CHECKING:
     from dphist_pipeline.local.publication import Counted

@@ -29,7 +29,7 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
     without_values,
 )
-from dphist_pipeline.spec.sources import STORE, is_object, resolved
+from dphist_pipeline.spec.sources import Source as WrittenSource
 from dphist_pipeline.sql_files import identifier, literal
 
 EXTENSION = "httpfs"
@@ -42,7 +42,7 @@ CHECK_ENVIRONMENT = f"the keys, the region and, for another store than Amazon's,
 _ENDPOINT = re.compile(r"(https?)://((?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?)/?", re.ASCII)
 
 
-def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
+def find_objects(source: WrittenSource, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The addresses of the files that a source names, sorted; refuses a pattern without files.
 
     A plain address is taken as it stands, because keys that may read a file need not be allowed to list a bucket.
@@ -51,10 +51,10 @@ def find_objects(source: str, needed: tuple[str, ...] = ()) -> tuple[str, ...]:
         source: as written, which is what messages show; it carries what the environment gave.
         needed: addresses and globs that a period needs instead; empty for the source itself.
     """
-    return tuple(sorted({file for pattern in needed or (resolved(source),) for file in _found(source, pattern)}))
+    return tuple(sorted({file for pattern in needed or (source.resolved,) for file in _found(source, pattern)}))
 
 
-def _found(source: str, pattern: str) -> tuple[str, ...]:
+def _found(source: WrittenSource, pattern: str) -> tuple[str, ...]:
     if not glob.has_magic(pattern):
         return (pattern,)
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:
@@ -65,7 +65,7 @@ def _found(source: str, pattern: str) -> tuple[str, ...]:
         raise SourceRefused(source, "no such file in the object store. Check `source`.")
     found = sorted(file for (file,) in listed)
     for address in found:
-        if not is_object(address) or glob.has_magic(address) or not address.isprintable():
+        if not WrittenSource(address).is_object or glob.has_magic(address) or not address.isprintable():
             raise SourceRefused(
                 source,
                 "finds a file whose name cannot be printed, or has one of the characters * ? [ \\, or nothing or only "
@@ -74,7 +74,7 @@ def _found(source: str, pattern: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
+def reach(connection: duckdb.DuckDBPyConnection, source: WrittenSource) -> None:
     """Makes the source's bucket readable, while settings may still be changed; no message shows any of the keys.
 
     Args:
@@ -98,7 +98,7 @@ def reach(connection: duckdb.DuckDBPyConnection, source: str) -> None:
 
 
 def open_objects(
-    connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: str, hive: bool = False
+    connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: WrittenSource, hive: bool = False
 ) -> Source:
     """The columns of Parquet files in an object store; no record is read.
 
@@ -109,7 +109,7 @@ def open_objects(
         addresses: sorted, at least one.
         hive: whether folders called `column=value` give columns.
     """
-    plain = resolved(source) == str(source)
+    plain = source.resolved == str(source)
     called = {address: without_values(address) if plain else str(source) for address in addresses}
     folders = folder_columns(tuple(map(PurePosixPath, addresses)), source) if hive else ()
     problem = (
@@ -119,7 +119,7 @@ def open_objects(
     return open_parquet(connection, called, source, folders, problem)
 
 
-def _secret(environment: Mapping[str, str], source: str) -> str:
+def _secret(environment: Mapping[str, str], source: WrittenSource) -> str:
     """The statement that makes the keys known, for the source's bucket alone; without keys, as anybody."""
     given = {part: environment.get(name, "") for part, name in KEYS.items()}
     if bool(given["KEY_ID"]) != bool(given["SECRET"]):
@@ -132,14 +132,14 @@ def _secret(environment: Mapping[str, str], source: str) -> str:
         raise SourceRefused(
             source, f"needs {ENDPOINT} as `https://host` or `https://host:port`, without a path and without a password"
         )
-    bucket = resolved(source).removeprefix(STORE).partition("/")[0]
+    bucket = source.bucket
     parts = {
         **(given if given["KEY_ID"] else {}),
         "REGION": next((environment[name] for name in REGIONS if environment.get(name)), USUAL_REGION),
         "ENDPOINT": endpoint[2] if endpoint else USUAL_ENDPOINT,
         # A certificate for *.s3.amazonaws.com does not cover a bucket with dots as a host.
         "URL_STYLE": "path" if endpoint or "." in bucket else "vhost",
-        "SCOPE": f"{STORE}{bucket}/",
+        "SCOPE": f"s3://{bucket}/",
     }
     said = ", ".join(f"{part} {literal(text)}" for part, text in parts.items() if text)
     ssl = str(endpoint is None or endpoint[1] == "https").lower()

@@ -46,7 +46,6 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, CalendarAxis
-from dphist_pipeline.spec.sources import in_store, resolved
 from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
@@ -75,7 +74,7 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
         refused = error
     # A file's name holds what the environment gave, which may be a secret.
     written = plan.source.written
-    raise refused if str(written) == resolved(written) else SourceRefused(written, refused.problem)
+    raise refused if str(written) == written.resolved else SourceRefused(written, refused.problem)
 
 
 def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
@@ -168,7 +167,7 @@ def prepared(
 def _unread(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
     trusted = ", or a row on which the allowed query fails" if found.query and found.query.query.trusted else ""
-    store = ", a store that gave no answer or whose files changed" if in_store(found.written) else ""
+    store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
 
@@ -225,7 +224,7 @@ def opened_source(
         goes_on: whether other connections to it serve after one of them met an error of the engine's own.
         rows: whether rows are read, and not the columns alone.
     """
-    objects = object_stores.find_objects(source.written, source.needed) if in_store(source.written) else ()
+    objects = object_stores.find_objects(source.written, source.needed) if source.written.in_store else ()
     files = () if objects or source.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
@@ -256,7 +255,7 @@ def files_of(source: SourcePlan) -> tuple[Path, ...]:
     Args:
         source: with absolute globs in `needed`, or else in `pattern`.
     """
-    written = str(source.written) if str(source.written) != resolved(source.written) else None
+    written = str(source.written) if str(source.written) != source.written.resolved else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
         raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
@@ -265,7 +264,7 @@ def files_of(source: SourcePlan) -> tuple[Path, ...]:
 
 def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.DuckDBPyConnection) -> None:
     """Attaches the database, or reaches the object store, that a plan names, if it names one."""
-    if in_store(source.written):
+    if source.written.in_store:
         object_stores.reach(connection, source.written)
     elif source.format == "postgres":
         databases.attach_server(connection, source.address, source.written)

@@ -17,14 +17,13 @@ from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.integrations.dagster import _components as components
 from dphist_pipeline.integrations.dagster._shown import records_table
 from dphist_pipeline.local import rounds
-from dphist_pipeline.local.collection import CollectionSpec, collection_from_attributes
-from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.costs import described
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.collection import CollectionSpec, Consumer
 from dphist_pipeline.spec.fields import digits
 from dphist_pipeline.spec.mistakes import SpecError
 
@@ -60,7 +59,7 @@ class LocalCollection(components.SpecComponent):
     ) -> Sequence[CollectionSpec]:
         """The spec of the collection, which must say where the reports are; variables are not resolved in it."""
         missing = [NO_REPORTS] if attributes.get("reports") is None else []
-        return [collection_from_attributes(attributes, folder, [*problems, *missing])]
+        return [CollectionSpec.of_fields(attributes, folder, [*problems, *missing])]
 
     def definitions_of(self, spec: CollectionSpec) -> dg.Definitions:
         """Assets, the check that gates publishing, and one job."""

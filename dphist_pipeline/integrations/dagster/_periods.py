@@ -13,7 +13,6 @@ from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.releasing.due import due_periods
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.periods import MONTHS
 
 FIRST_PERIOD = "2020-01-01"
 MONTHS_BETWEEN = {"month": 1, "quarter": 3, "year": 12}
@@ -143,6 +142,6 @@ def _cron(spec: ReleaseSpec) -> str:
     """When periods start, at local midnight."""
     if spec.period == "week":
         return f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}"
-    first = MONTHS.index(spec.quarter_starts)
+    first = spec.period_rule.year_starts - 1
     months = sorted((first + passed) % 12 + 1 for passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
     return f"0 0 1 {'*' if len(months) == 12 else ','.join(map(str, months))} *"

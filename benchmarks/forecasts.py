@@ -39,6 +39,7 @@ from dphist_pipeline.planning._expected_errors import (
     CELL,
     LITTLE,
     WIDER,
+    WIDER_BY_FEW,
     WIDER_OF_ONE,
     Expected,
     Forecaster,
@@ -131,8 +132,16 @@ def ranges(case: dict[str, Any], place: int, source: str, wider: Factors) -> lis
         return [(case["told"]["any"][place],) * 2]
     found = case["told"].values() if source == "shapes" else case["told_by_stand_in"].values()
     ends = [[errors[place] for errors in found]] if source == "shapes" else [[errors[place]] for errors in found]
-    factor = wider[place > 0]
-    return [(min(one) / factor, max(one) * factor) for one in ends]
+    down = up = wider[place > 0]
+    if source != "shapes" and place > 0:
+        down, up = WIDER_BY_FEW.get(case["numbers"][place - 1], (down, up))
+    return [(min(one) / down, max(one) * up) for one in ends]
+
+
+def numbers_of(found: dict[str, Any], case: Case) -> list[int]:
+    """How many boxes without a common cell each question could have: its sums are so many numbers in a release."""
+    facts = found["sets"][case["set"]]
+    return [max(1, int(np.prod(facts["shape"]) / cells)) for cells in facts["cells"][1:]]
 
 
 def held(cases: list[Case], source: str, wider: Factors, sums: bool) -> dict[str, Any]:
@@ -185,7 +194,7 @@ def left_out(cases: list[Case], source: str) -> dict[str, Any]:
 
 def judged(found: dict[str, Any]) -> dict[str, Any]:
     """Verdicts on ranges, on what is named the best, and on the best three, from what was measured."""
-    simulated = [case for case in found["cases"] if not case["by_law"]]
+    simulated = [{**case, "numbers": numbers_of(found, case)} for case in found["cases"] if not case["by_law"]]
     judges = [case for case in simulated if case["set"] not in CHOSEN]
     verdicts: dict[str, Any] = {"chosen_on": [*CHOSEN], "wider": [*WIDER], "wider_of_one": [*WIDER_OF_ONE]}
     for source, wider in (("shapes", WIDER), ("stand_in", WIDER_OF_ONE)):

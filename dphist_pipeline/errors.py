@@ -132,3 +132,21 @@ def first_of(names: Sequence[str], most: int) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+IN_THE_ARCHIVE = frozenset({"dagster", "export", "postgresql", "s3"})
+
+
+def how_to_install(extra: str = "") -> str:
+    """How somebody gets the program, or one of its extras: from a checkout, or from the archive for offices.
+
+    The program is in no public index of packages: its name there would be anybody's to take, so no message asks for it.
+
+    Args:
+        extra: a name in `pyproject.toml`; empty for the program alone.
+    """
+    checkout = f"in a checkout of its repository, pip install -c constraints.txt '.{f'[{extra}]' if extra else ''}'"
+    if extra and extra not in IN_THE_ARCHIVE:
+        return f"{checkout}; the archive for machines without network leaves it out"
+    without = " without --command-line" if extra else ""
+    return f"{checkout}; from the archive for machines without network, sh install.sh{without} and a new folder"

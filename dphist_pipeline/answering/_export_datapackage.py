@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
 from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, charged_at, facts_of, title_of
-from dphist_pipeline.estimates.reliability import LEGEND
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.shown_below import limit_of
 
@@ -70,7 +70,7 @@ def _fields(exported: Exported) -> Iterator[Mapping[str, Any]]:
     """Each column with its type and meaning."""
     kinds = _kinds(exported)
     for name, meaning in exported.columns.items():
-        words = "; ".join(f"{word or '(empty)'}: {text}" for word, text in LEGEND.items())
+        words = "; ".join(f"{word or '(empty)'}: {text}" for word, text in RELIABILITY.legend.items())
         about = f"{meaning}: {words}" if name == "reliability" and kinds[name] == "string" else meaning
         yield {"name": name, "type": kinds[name], "description": about}
 

@@ -22,7 +22,7 @@ from dphist_pipeline.answering._export_sdmx import (
     has_periods,
 )
 from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, charged_at, title_of
-from dphist_pipeline.estimates.reliability import LEGEND
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import gettext, language, marked, translated
 from dphist_pipeline.publishing.formatting import visible
 
@@ -120,7 +120,7 @@ class _Structure:
 
     def _meaning(self, column: str) -> str:
         meaning = translated(COLUMNS[column])
-        words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in LEGEND.items())
+        words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
         return f"{meaning} {words}" if column == "reliability" else meaning
 
     def _data_structure(self, structures: ET.Element) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dphist_pipeline.answering.exported_rows import Exported, facts_of, places_of, title_of, with_words
-from dphist_pipeline.estimates.reliability import LEGEND
+from dphist_pipeline.estimates.reliability import RELIABILITY
 
 MOST_ROWS = 1_048_576
 # A text is never taken for a formula, an address or a number, whatever it begins with.
@@ -76,7 +76,7 @@ def _write_notes(sheet: Any, exported: Exported, bold: Any) -> None:
     parts = {
         "About": facts_of(exported),
         "Columns of the sheet data": list(exported.columns.items()),
-        "Words in the column reliability": [(word or "(empty)", about) for word, about in LEGEND.items()],
+        "Words in the column reliability": [(word or "(empty)", about) for word, about in RELIABILITY.legend.items()],
     }
     row = 0
     for heading, lines in parts.items():

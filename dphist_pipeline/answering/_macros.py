@@ -15,7 +15,7 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._written_boxes import PATTERNS
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import LEAST_VARIANCE_OF_SHARES, LEVEL, LEVEL_OF_TWO, SURE, normal_factor
-from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.sql_files import FOLDER, literal
 
@@ -57,8 +57,8 @@ _NAMES = {
     # Of the table of a release, beside its axes.
     "value_columns": ", ".join(("cell_number", *KINDS_OF_VALUES, "whole_count")),
     "least_variance": repr(LEAST_VARIANCE_OF_SHARES),
-    "most_good": repr(MOST_GOOD),
-    "most_fair": repr(MOST_FAIR),
+    "most_good": repr(RELIABILITY.good),
+    "most_fair": repr(RELIABILITY.fair),
     "sure": repr(SURE),
     "normal": repr(normal_factor(LEVEL)),
     "normal_square": repr(normal_factor(LEVEL) ** 2),

@@ -37,7 +37,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import LEAST, SURE
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO, normal_factor
-from dphist_pipeline.estimates.reliability import LEGEND, MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import Cut
 from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
@@ -256,8 +256,8 @@ def _release_text(
         "normal": [normal_factor(LEVEL), normal_factor(LEVEL_OF_TWO)],
         "most": {"loaded": MOST_LOADED, "files": MOST_FILES, "cells": MOST_CELLS},
         "chance": {"sure": SURE, "least": LEAST},
-        "reliable": {"good": MOST_GOOD, "fair": MOST_FAIR},
-        "legend": {word: meaning for word, meaning in LEGEND.items() if word},
+        "reliable": {"good": RELIABILITY.good, "fair": RELIABILITY.fair},
+        "legend": {word: meaning for word, meaning in RELIABILITY.legend.items() if word},
         "notes": _TEXTS,
     }
     head = {"form": FORM, "made_from": mark, "release": release.name}

@@ -18,7 +18,7 @@ from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import label_sql, reader_columns
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier, literal
 
 _COMMENTS = {

@@ -53,7 +53,7 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_files import SUMS
-from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
 
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit

@@ -16,7 +16,7 @@ from dphist_pipeline.answering._export_px import px_lines
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering._export_structure import sdmx_structure
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of, with_words
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.errors import Refused, how_to_install
 from dphist_pipeline.languages.texts import in_language
 from dphist_pipeline.publishing.formatting import is_formula
 
@@ -62,7 +62,7 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
     except OSError as error:
         problem = os.strerror(error.errno) if error.errno else "the disk refused it"
     except ImportError:
-        problem = "the package xlsxwriter is missing; install it with pip install 'dphist-pipeline[export]'"
+        problem = f"the package xlsxwriter is missing. To install it: {how_to_install('export')}"
     except ValueError as error:
         problem = str(error)
     else:

@@ -11,8 +11,8 @@ from typing import Any
 
 from dphist_pipeline.errors import Refused, did_you_mean, first_of
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, read_audit, release_folder
+from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import PeriodRule
-from dphist_pipeline.spec.refusals import PeriodError
 
 MOST_LISTED = 20
 

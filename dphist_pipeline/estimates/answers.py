@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-from dphist_pipeline.estimates.reliability import judged_error, reliability
+from dphist_pipeline.estimates.reliability import RELIABILITY, judged_error
 
 Basis = Literal["unbiased", "linear", "groups", "noise_only"]
 
@@ -50,8 +50,8 @@ class Answer:
 
     @property
     def reliability(self) -> str:
-        """Of a count: `good`, `fair` or `poor`, see `reliability.LEGEND`; empty without an interval."""
-        return reliability(self.unbiased, self.judged_error, self.ci_lower)
+        """Of a count: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval."""
+        return RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
 
     @property
     def judged_error(self) -> float:

@@ -6,7 +6,8 @@ The macros use the same words and limits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,7 @@ from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.languages.texts import gettext, marked, ngettext, whole
 
 Reals = NDArray[np.float64]
-WORDS = ("good", "fair", "poor")
-MOST_GOOD, MOST_FAIR = 0.1, 0.25
-LEGEND = {
+_LEGEND = {
     "good": marked("the standard deviation of the noise is at most 10 % of the count"),
     "fair": marked("the standard deviation of the noise is between 10 and 25 % of the count"),
     "poor": marked("the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0"),
@@ -26,7 +25,7 @@ LEGEND = {
 
 
 def judged_error(error: float, lower: float, upper: float) -> float:
-    """The error that a word of `LEGEND` judges: of noise, or of an interval that is far wider than noise makes it.
+    """The error that a word of `Reliability` judges: of noise, or of an interval that is far wider than noise makes it.
 
     The interval of a box whose ends cut bins holds wherever their rows lie, so its width is that of what nobody knows.
     Noise alone has no half width above three standard deviations.
@@ -38,67 +37,86 @@ def judged_error(error: float, lower: float, upper: float) -> float:
     return (upper - lower) / 4 if upper - lower > 6 * error else error
 
 
-def reliability(unbiased: float, error: float, lower: float) -> str:
-    """A word of `LEGEND` for a count.
+@dataclass(frozen=True)
+class Reliability:
+    """The rule: which word a count gets, and what is said of many.
 
-    Args:
-        unbiased: the number that the interval belongs to.
-        error: standard deviation of its noise.
-        lower: lower end of its 95 % interval; nan if there is none.
+    Attributes:
+        good: the largest standard deviation of the noise of a good count, as a part of the count.
+        fair: likewise, of a fair one.
+        legend: what each word means; the empty word stands where nothing is known.
     """
-    if math.isnan(lower):
-        return ""
-    if lower <= 0 or error > MOST_FAIR * unbiased:
-        return "poor"
-    return "fair" if error > MOST_GOOD * unbiased else "good"
+
+    good: float
+    fair: float
+    legend: Mapping[str, str]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words for counts whose error is known, the best first."""
+        return tuple(word for word in self.legend if word)
+
+    def word(self, unbiased: float, error: float, lower: float) -> str:
+        """A word of `legend` for a count.
+
+        Args:
+            unbiased: the number that the interval belongs to.
+            error: standard deviation of its noise.
+            lower: lower end of its 95 % interval; nan if there is none.
+        """
+        if math.isnan(lower):
+            return ""
+        if lower <= 0 or error > self.fair * unbiased:
+            return "poor"
+        return "fair" if error > self.good * unbiased else "good"
+
+    def words_of(self, unbiased: Reals, errors: Reals, lower: Reals) -> NDArray[np.str_]:
+        """As `word`, for many counts at once.
+
+        Args:
+            unbiased: the numbers that the intervals belong to, in records, any shape.
+            errors: standard deviations of their noise, of a shape that fits.
+            lower: lower ends of their 95 % intervals.
+        """
+        poor = (lower <= 0) | (errors > self.fair * unbiased)
+        return np.where(poor, "poor", np.where(errors > self.good * unbiased, "fair", "good"))
+
+    def cells(self, unbiased: Unbiased | None) -> dict[str, int]:
+        """How many cells are good, fair and poor; empty if the mechanism paid for no noisy cells.
+
+        Args:
+            unbiased: of all cells of a table.
+        """
+        if unbiased is None:
+            return {}
+        words = self.words_of(unbiased.values, np.sqrt(unbiased.variances), unbiased.values - unbiased.half_widths())
+        return {word: int(np.count_nonzero(words == word)) for word in self.words}
+
+    def sentence(self, tables: Iterable[Unbiased | None], are_intervals: bool = False) -> str:
+        """A sentence on the cells of some tables together; empty if nothing tells of their errors.
+
+        Args:
+            tables: the unbiased cells of each.
+            are_intervals: whether cells are the intervals of a question to contributors, and are called so.
+        """
+        found = dict.fromkeys(self.words, 0)
+        for table in tables:
+            for word, cells in self.cells(table).items():
+                found[word] += cells
+        many = sum(found.values())
+        if not many:
+            return ""
+        if many in found.values():
+            (word,) = (word for word, cells in found.items() if cells == many)
+            return _all_alike(many, word, are_intervals)
+        told = [_some(word, cells) for word, cells in found.items() if cells]
+        parts = {"number": whole(many), "first": ", ".join(told[:-1]), "last": told[-1]}
+        if are_intervals:
+            return gettext("Of %(number)s intervals, %(first)s and %(last)s.", **parts)
+        return gettext("Of %(number)s cells, %(first)s and %(last)s.", **parts)
 
 
-def reliability_words(unbiased: Reals, errors: Reals, lower: Reals) -> NDArray[np.str_]:
-    """As `reliability`, for many counts at once.
-
-    Args:
-        unbiased: the numbers that the intervals belong to, in records, any shape.
-        errors: standard deviations of their noise, of a shape that fits.
-        lower: lower ends of their 95 % intervals.
-    """
-    poor = (lower <= 0) | (errors > MOST_FAIR * unbiased)
-    return np.where(poor, "poor", np.where(errors > MOST_GOOD * unbiased, "fair", "good"))
-
-
-def cells_by_reliability(unbiased: Unbiased | None) -> dict[str, int]:
-    """How many cells are good, fair and poor; empty if the mechanism paid for no noisy cells.
-
-    Args:
-        unbiased: of all cells of a table.
-    """
-    if unbiased is None:
-        return {}
-    words = reliability_words(unbiased.values, np.sqrt(unbiased.variances), unbiased.values - unbiased.half_widths())
-    return {word: int(np.count_nonzero(words == word)) for word in WORDS}
-
-
-def reliability_in_words(tables: Iterable[Unbiased | None], are_intervals: bool = False) -> str:
-    """A sentence on the cells of some tables together; empty if nothing tells of their errors.
-
-    Args:
-        tables: the unbiased cells of each.
-        are_intervals: whether cells are the intervals of a question to contributors, and are called so.
-    """
-    found = dict.fromkeys(WORDS, 0)
-    for table in tables:
-        for word, cells in cells_by_reliability(table).items():
-            found[word] += cells
-    many = sum(found.values())
-    if not many:
-        return ""
-    if many in found.values():
-        (word,) = (word for word, cells in found.items() if cells == many)
-        return _all_alike(many, word, are_intervals)
-    told = [_some(word, cells) for word, cells in found.items() if cells]
-    parts = {"number": whole(many), "first": ", ".join(told[:-1]), "last": told[-1]}
-    if are_intervals:
-        return gettext("Of %(number)s intervals, %(first)s and %(last)s.", **parts)
-    return gettext("Of %(number)s cells, %(first)s and %(last)s.", **parts)
+RELIABILITY = Reliability(0.1, 0.25, _LEGEND)
 
 
 def _all_alike(many: int, word: str, are_intervals: bool) -> str:

@@ -6,11 +6,13 @@ import re
 import sys
 from importlib import metadata
 
+from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.health.finding import Examined, Finding, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
 from dphist_pipeline.releasing.engine_versions import SUITE, installed_minor, untested
 
 PACKAGE = "dphist-pipeline"
+MEND = f"Install by the pins: {how_to_install()}."
 SHOWN = ("duckdb", "polars", "pyarrow", "numpy", "sqlalchemy", "cryptography", "dagster", "psycopg")
 # `name>=1.2` or `name<1.3,>=1.2`, as metadata have it; what belongs to an extra has a marker behind it.
 _NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)(?:,<[0-9.]+)?")
@@ -24,12 +26,12 @@ def versions(seen: Examined) -> Finding:
     """
     check, found = "versions", _installed()
     if PACKAGE not in found:
-        return fault(check, f"{PACKAGE} is not installed, only its files are found", f"pip install {PACKAGE}")
+        return fault(check, f"{PACKAGE} is not installed, only its files are found", MEND)
     for name, least in _needed():
         if name not in found:
-            return fault(check, f"{name} is not installed", f"pip install '{name}>={least}'")
+            return fault(check, f"{name} is not installed", MEND)
         if _numbers(found[name]) < _numbers(least):
-            return fault(check, f"{name} is {found[name]}, needed is {least}", f"pip install '{name}>={least}'")
+            return fault(check, f"{name} is {found[name]}, needed is {least}", MEND)
     other = _untested(seen)
     if other is not None:
         return other
@@ -43,13 +45,12 @@ def _untested(seen: Examined) -> Finding | None:
     said = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
     }
-    pinned = "Install by the pins: pip install -c constraints.txt dphist-pipeline"
     version = untested()
     if version is not None and (seen.ledger is None or seen.ledger.books().permissions.version(version) is None):
         allow = f"dphist ledger allow --engine {version} --reason TEXT"
-        return fault("versions", said["duckdb"], f"{pinned}. Or an operator allows it: {allow}")
+        return fault("versions", said["duckdb"], f"{MEND} Or an operator allows it: {allow}")
     others = [name for name in ("polars", "pyarrow") if installed_minor(name) != SUITE[name]]
-    return warning("versions", "; ".join(said[name] for name in others), f"{pinned}.") if others else None
+    return warning("versions", "; ".join(said[name] for name in others), MEND) if others else None
 
 
 def _written(seen: Examined) -> str:

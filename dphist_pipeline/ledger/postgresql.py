@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
@@ -106,14 +107,13 @@ class PostgresDatabase(Database):
         self._given = {"dbname": str(url.database), "host": host, "port": port, "hostaddr": "", **tls}
         if url.username is not None:
             self._given["user"] = url.username
+        missing = False
         try:
             self._engine = sa.create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
         except ModuleNotFoundError:
             missing = True
-        else:
-            missing = False
         if missing:
-            raise self.refused("the driver is not installed: pip install 'dphist-pipeline[postgresql]'")
+            raise self.refused(f"the driver is not installed. To install it: {how_to_install('postgresql')}")
 
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:

@@ -16,7 +16,7 @@ from dphist_pipeline.local.collection import CollectionSpec
 from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.partition import choices, merged, question_of
 from dphist_pipeline.local.reports import NAMED
-from dphist_pipeline.spec.numbers import digits
+from dphist_pipeline.spec.fields import digits
 
 MOST_NAMED = 5
 

@@ -23,14 +23,24 @@ from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.local.consumers import EXAMPLE, Consumer, declared_consumers
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, MOST_EPSILON, MOST_VALUES, Combine
-from dphist_pipeline.spec import sources, words
-from dphist_pipeline.spec.digest import declared, digest_of
-from dphist_pipeline.spec.fields import Flag, ShowBelow, whole
+from dphist_pipeline.spec import fields, sources
+from dphist_pipeline.spec.fields import (
+    Edge,
+    Flag,
+    Name,
+    Owners,
+    PublishedName,
+    ShowBelow,
+    Text,
+    Title,
+    declared,
+    digest_of,
+    digits,
+    exact,
+    whole,
+)
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import Edge, digits, exact
-from dphist_pipeline.spec.refusals import SpecError, as_key, place, shown
-from dphist_pipeline.spec.words import Name, Owners, PublishedName, Text, Title
+from dphist_pipeline.spec.mistakes import SpecError, as_key, located, place, shown
 
 FINEST_PARTICIPATION = 10**9
 EVERYBODY = Fraction(1)
@@ -41,7 +51,7 @@ PROTOCOLS = get_args(Protocol)
 
 
 def _no_column_of_ours(word: str) -> str:
-    if words.OUR_COLUMNS & {f"{word}_lower", f"{word}_upper"}:
+    if fields.OUR_COLUMNS & {f"{word}_lower", f"{word}_upper"}:
         raise ValueError(f"{shown(word)} would publish a column that every release has; choose another name")
     return word
 

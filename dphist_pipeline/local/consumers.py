@@ -19,14 +19,11 @@ from pydantic import (
 )
 
 from dphist_pipeline.local.question import MOST_INTERVALS
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.binned_axes import BinnedAxisSpec
-from dphist_pipeline.spec.fields import whole
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import Epsilon, digits
-from dphist_pipeline.spec.numbers import edge as exact_edge
-from dphist_pipeline.spec.refusals import Location, MistakesError, as_key, shown
-from dphist_pipeline.spec.words import Name
+from dphist_pipeline.spec.fields import Epsilon, Name, digits, whole
+from dphist_pipeline.spec.fields import edge as exact_edge
+from dphist_pipeline.spec.mistakes import Location, MistakesError, as_key, located, shown
 
 MOST_CONSUMERS = 100
 MOST_EDGES = 50_000  # of all consumers together, so that a question stays a file that is read at once
@@ -95,10 +92,10 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
 def _with_release_name(word: str, info: ValidationInfo) -> str:
     collection = (info.context or {}).get("collection")
     try:
-        words.release_name(f"{collection}_{word}" if collection else word)
+        fields.release_name(f"{collection}_{word}" if collection else word)
     except ValueError:
         raise ValueError(
-            f"{shown(word)} makes no name of a release: <collection>_<name> may have at most {words.LONGEST_NAME} "
+            f"{shown(word)} makes no name of a release: <collection>_<name> may have at most {fields.LONGEST_NAME} "
             "characters and be none of the names that every store uses itself; choose another"
         ) from None
     return word

@@ -22,7 +22,7 @@ from dphist_pipeline.local.consumers import Consumer
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, Question
-from dphist_pipeline.spec.numbers import digits
+from dphist_pipeline.spec.fields import digits
 
 DECLARED = (
     *("collection", "value", "start", "stop", "round", "protocol", "participation"),

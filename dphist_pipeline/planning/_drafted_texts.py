@@ -10,10 +10,10 @@ from pathlib import Path
 from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning.columns import Column, Layout
-from dphist_pipeline.spec import sources, words
+from dphist_pipeline.spec import fields, sources
+from dphist_pipeline.spec.fields import OPEN, published_name
 from dphist_pipeline.spec.loading import folder_of_spec
-from dphist_pipeline.spec.refusals import shortened, shown
-from dphist_pipeline.spec.words import OPEN, published_name
+from dphist_pipeline.spec.mistakes import shortened, shown
 
 LONGEST_NAME_SHOWN = 40
 TEMPLATE = re.compile(r"\{\{|\{%|\{#")
@@ -80,7 +80,7 @@ def _source_path(named: str, output: Path) -> str:
 
 def name_field(column: str) -> list[str]:
     """The field `name` of an axis, if the column's own name cannot be published."""
-    for name in (column, words.suggestion(column)):
+    for name in (column, fields.suggestion(column)):
         try:
             published_name(name)
         except ValueError:

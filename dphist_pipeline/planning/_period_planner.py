@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.evaluation.score_tables import Table
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR, account_statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -132,13 +132,13 @@ def _plan(
 ) -> PeriodPlan:
     releases, longer = MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
     epsilon, kept = total / releases, spec.mechanism_epsilon / spec.epsilon
-    needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * MOST_FAIR)
+    needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
     enough = None if needed is None else float(needed / kept * releases)
     if not SMALLEST_EPSILON <= epsilon * kept <= LARGEST_EPSILON:
         return PeriodPlan(period, releases, None, None, None, None, None, enough)
     error = math.sqrt(noise_law(spec.sensitivity / (epsilon * kept)).variance)
-    good = [float(np.mean(cells * longer * MOST_GOOD >= error)) for cells in counts.values()]
-    poor = [float(np.mean(cells * longer * MOST_FAIR < error)) for cells in counts.values()]
+    good = [float(np.mean(cells * longer * RELIABILITY.good >= error)) for cells in counts.values()]
+    poor = [float(np.mean(cells * longer * RELIABILITY.fair < error)) for cells in counts.values()]
     fair = [1 - one - other for one, other in zip(good, poor, strict=True)]
     told = (_between(good), _between(fair), _between(poor))
     return PeriodPlan(period, releases, float(epsilon), error, *told, enough)

@@ -11,7 +11,7 @@ from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
 NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls

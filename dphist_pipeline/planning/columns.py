@@ -22,7 +22,7 @@ from dphist_pipeline.csv_text import (
     says_encoding,
 )
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.sources import FORMATS, ending_of
 
 if TYPE_CHECKING:

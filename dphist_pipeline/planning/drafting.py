@@ -21,11 +21,11 @@ from dphist_pipeline.planning._drafted_texts import draft_refused as draft_refus
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import spec_from_attributes
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.fields import OPEN
 from dphist_pipeline.spec.loading import COMPONENT, folder_of_spec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import ISO
-from dphist_pipeline.spec.words import OPEN
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 MOST_AXES = 4
@@ -359,7 +359,7 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
             odd.append(f"columns after the first {MOST_COLUMNS}")
             break
         try:
-            words.text(column.name)
+            fields.text(column.name)
         except ValueError as error:
             odd.append(f"column {name}, whose name {error}")
             continue

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.estimates.reliability import MOST_FAIR, MOST_GOOD
+from dphist_pipeline.estimates.reliability import RELIABILITY
 
 UNEVEN = "where few cells hold most rows, most cells are poor above that, too"
 
@@ -25,7 +25,7 @@ def poor_share(counts: NDArray[np.int64], error: float) -> float:
         counts: of the cells, any shape.
         error: standard deviation of the noise in a cell, in rows.
     """
-    return float(np.mean(counts * MOST_FAIR < error))
+    return float(np.mean(counts * RELIABILITY.fair < error))
 
 
 def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: float) -> list[str]:
@@ -35,7 +35,7 @@ def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: 
         cells: of each table.
         errors: standard deviation of the noise in a cell of each, in rows.
     """
-    return [name for name, size in cells.items() if records / size * MOST_FAIR < errors[name]]
+    return [name for name, size in cells.items() if records / size * RELIABILITY.fair < errors[name]]
 
 
 def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) -> dict[str, dict[str, int]]:
@@ -50,9 +50,11 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
         average cell is poor.
     """
     return {
-        "poor_below": {name: math.ceil(errors[name] / MOST_FAIR) for name in cells},
-        "good_from": {name: math.ceil(errors[name] / MOST_GOOD) for name in cells},
-        "average_cell_poor_below": {name: math.ceil(size * errors[name] / MOST_FAIR) for name, size in cells.items()},
+        "poor_below": {name: math.ceil(errors[name] / RELIABILITY.fair) for name in cells},
+        "good_from": {name: math.ceil(errors[name] / RELIABILITY.good) for name in cells},
+        "average_cell_poor_below": {
+            name: math.ceil(size * errors[name] / RELIABILITY.fair) for name, size in cells.items()
+        },
     }
 
 

@@ -30,12 +30,11 @@ from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, spec_from_attributes
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.fields import OPEN, parse_epsilon
 from dphist_pipeline.spec.loading import folder_of_spec
-from dphist_pipeline.spec.numbers import parse_epsilon
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.sources import EVERY_ROW
-from dphist_pipeline.spec.words import OPEN
 from dphist_pipeline.spec.yaml_rules import read_yaml
 from dphist_pipeline.tidying import STEPS
 
@@ -477,7 +476,7 @@ class _Interview:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
         named = name_field(column.name)
         name = named[0].removeprefix("name: ") if named else column.name
-        plain = words.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
+        plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
         name = USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain) if name == OPEN else name
         name = f"{name}_{self._number_of(column)}" if name in taken else name
         return {} if name == column.name else {"name": name}

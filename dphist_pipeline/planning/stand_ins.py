@@ -20,7 +20,7 @@ from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.sources import ending_of
 
 Numbers = NDArray[np.int64]

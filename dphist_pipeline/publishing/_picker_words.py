@@ -6,7 +6,7 @@ from typing import Any
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.reliability import LEGEND, WORDS
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import LANGUAGES, language, marked, translated
 
 # The English texts of `picker.js`, which are the keys by which it asks for them.
@@ -111,7 +111,7 @@ TEXTS = (
     marked("The sum could not be worked out (%(why)s)."),
     marked("%(number)s day between them is in no published period, and not in this sum"),
     marked("%(number)s days between them are in no published period, and not in this sum"),
-    *(LEGEND[word] for word in WORDS),
+    *(RELIABILITY.legend[word] for word in RELIABILITY.words),
     *(notes.NO_INTERVAL, notes.CUTS_GROUP, notes.SMOOTHED, notes.BELOW),
 )
 # Texts that other modules mark, with their contexts.

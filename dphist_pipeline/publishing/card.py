@@ -25,7 +25,7 @@ from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
-from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import Cut, along, cuts, rows_of, seen, sentences
 from dphist_pipeline.languages.texts import (
     gettext,
@@ -100,7 +100,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=smoothed(estimate),
-        **{"reliability": reliability_in_words([estimate.unbiased], local), "legend": legend()},
+        **{"reliability": RELIABILITY.sentence([estimate.unbiased], local), "legend": legend()},
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
@@ -120,7 +120,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
 
 def legend() -> dict[str, str]:
     """What the words of reliability mean."""
-    return {word: translated(meaning) for word, meaning in LEGEND.items()}
+    return {word: translated(meaning) for word, meaning in RELIABILITY.legend.items()}
 
 
 def _range(low: str, high: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.estimates.reliability import cells_by_reliability, reliability_in_words
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import rows_of
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import card
@@ -69,7 +69,7 @@ def _page(
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
-        reliability=reliability_in_words(made.unbiased for made in family.tables.values()),
+        reliability=RELIABILITY.sentence(made.unbiased for made in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total, limit_of(audit)),
@@ -140,5 +140,5 @@ def _listed(name: str, made: Estimate, audit: Mapping[str, Any]) -> tuple[str, s
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert made.unbiased is not None
     axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.called(audit.get("axis_labels")).axes)
-    poor = cells_by_reliability(made.unbiased)["poor"]
+    poor = RELIABILITY.cells(made.unbiased)["poor"]
     return name, axes, whole(made.domain.cells), shown_number(made.unbiased.half_width_of_cell()), whole(poor)

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dphist_pipeline.errors import Halted
+from dphist_pipeline.errors import Halted, how_to_install
 
 SCHEME = "s3://"
 DIGEST = "sha256"  # the name under which an object says what it holds
@@ -298,7 +298,7 @@ def _client(address: str) -> Any:
         from botocore.exceptions import BotoCoreError
         from botocore.session import Session
     except ImportError:
-        raise ObjectStoreFailed(address, "needs boto3: pip install 'dphist-pipeline[s3]'") from None
+        raise ObjectStoreFailed(address, f"needs boto3. To install it: {how_to_install('s3')}") from None
     config = Config(
         connect_timeout=10,
         read_timeout=60,

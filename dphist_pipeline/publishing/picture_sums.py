@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
 from dphist_pipeline.estimates.chosen_cells import written_end
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
-from dphist_pipeline.estimates.reliability import reliability_words
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import days_text, gettext, number_text, pgettext, whole
 from dphist_pipeline.publishing.formatting import decimals_of
 
@@ -158,7 +158,7 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     variances = _variances(grid.unbiased, groups)
     reach = shaped(_half_widths(grid.unbiased, groups, variances))
     errors = shaped(np.sqrt(variances))
-    words = reliability_words(centre, errors, centre - reach)
+    words = RELIABILITY.words_of(centre, errors, centre - reach)
     several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
     told = np.where(several, centre, values)

@@ -16,7 +16,7 @@ from dphist_pipeline.files import make_folder, write_durably
 from dphist_pipeline.releasing.period_rules import keep_cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.mistakes import shortened
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (

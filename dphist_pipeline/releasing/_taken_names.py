@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.words import EVERY_REVISION
+from dphist_pipeline.spec.fields import EVERY_REVISION
 
 
 def view_taken(release: str, other: str) -> Halted:

@@ -15,8 +15,8 @@ from dphist_pipeline.publishing.statements import Statement, statement_of
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.refusals import PeriodError
 
 MOST_PERIODS = 10_000
 YEARS_AHEAD = 12

@@ -36,9 +36,8 @@ from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, sou
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
 from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
-from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.mistakes import PeriodError, located
 from dphist_pipeline.spec.placeholders import as_glob
-from dphist_pipeline.spec.refusals import PeriodError
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 from dphist_pipeline.spec.templates import resolve_templates
 

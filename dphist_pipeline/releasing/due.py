@@ -12,8 +12,8 @@ from dphist_pipeline.publishing.statements import charges_of, waived_periods
 from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Period, PeriodRule
-from dphist_pipeline.spec.refusals import PeriodError
 
 FARTHEST_BACK = 10_000
 

@@ -12,8 +12,8 @@ from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import ADDRESSES, COMPONENT, MOST_NAMED, Build, from_file, from_templates
 from dphist_pipeline.spec.mechanism_registry import Registry
+from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.spec.model import DeclaredRelease
-from dphist_pipeline.spec.refusals import shortened, shown
 from dphist_pipeline.spec.sources import EVERY_ROW
 
 CodeListsOf = Callable[[Mapping[str, object]], Decided | None]

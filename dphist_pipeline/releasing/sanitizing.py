@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.mechanisms import Mechanism
 from dphist_pipeline.mechanisms.tables import Tables
-from dphist_pipeline.spec.numbers import parse_epsilon
+from dphist_pipeline.spec.fields import parse_epsilon
 
 
 def mechanism_misspent(mechanism: str, spent: Fraction, declared: Fraction) -> Halted:

@@ -14,10 +14,8 @@ from pydantic import Field, model_validator
 from dphist_pipeline.domain import Axis, BandedAxis
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.spec.binned_axes import MOST_CELLS, NamedAxis
-from dphist_pipeline.spec.fields import Flag, listed
-from dphist_pipeline.spec.numbers import Edge, digits
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.words import Category
+from dphist_pipeline.spec.fields import Category, Edge, Flag, digits, listed
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 from dphist_pipeline.tidying import STEPS, Step, tidied
 
 BANDS = "bands"

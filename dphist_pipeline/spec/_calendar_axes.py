@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
+from dphist_pipeline.spec.mistakes import MistakesError, shown
 from dphist_pipeline.spec.periods import FIRST_YEAR, LAST_YEAR, MONTHS_OF
-from dphist_pipeline.spec.refusals import MistakesError, shown
 from dphist_pipeline.spec.sources import DateFormat
 
 WEEK_STARTS = (0, 6)  # Monday and Sunday, as `date.weekday` counts

@@ -13,10 +13,8 @@ from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.spec.binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.code_lists import CodeListFields, read_code_list, read_spellings
-from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.refusals import Location, MistakesError, shortened
-from dphist_pipeline.spec.words import Categories, Category, Label, PublishedName, label, text
+from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
+from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shortened
 from dphist_pipeline.tidying import STEPS, Step, tidied
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")

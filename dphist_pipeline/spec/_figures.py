@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo
 
 from dphist_pipeline.domain import Axis, texts_at
 from dphist_pipeline.spec.code_lists import Row, read_rows
-from dphist_pipeline.spec.refusals import MistakesError, shortened, shown
+from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 
 LARGEST = 10**12
 COUNTS: tuple[Literal["persons", "rows"], ...] = ("persons", "rows")

@@ -10,12 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON
-from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import mapping_of
-from dphist_pipeline.spec.numbers import LARGEST_DENOMINATOR, digits, exact
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.fields import LARGEST_DENOMINATOR, PublishedName, digits, exact, listed
+from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
 from dphist_pipeline.spec.sources import EVERY_ROW
-from dphist_pipeline.spec.words import PublishedName
 
 DEFAULT_SHARE, DEFAULT_ROWS = Fraction(1, 20), 10
 MOST_ROWS, MOST_BY = 10_000, 2

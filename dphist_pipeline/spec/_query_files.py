@@ -23,7 +23,7 @@ from pydantic import ValidationInfo
 
 from dphist_pipeline.domain import Axis, CalendarAxis, CategoricalAxis, Domain, number_of_day
 from dphist_pipeline.spec.code_lists import Mistake, Row, read_rows, refuse_lines
-from dphist_pipeline.spec.refusals import MistakesError, shortened, shown
+from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 
 SETTING, MECHANISM = "queries", "workload"
 COLUMNS = ["axis", "from", "to", "weight"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from dphist_pipeline.spec._row_functions import CHANGING, ROW_BY_ROW, SQL_VALUES
 from dphist_pipeline.spec._row_nodes import Node, NotAccepted
-from dphist_pipeline.spec.refusals import listed_words, shown
+from dphist_pipeline.spec.mistakes import listed_words, shown
 
 SOURCE = "source"
 ALLOWED = listed_words("query_functions") | ROW_BY_ROW

@@ -21,7 +21,7 @@ from dphist_pipeline.spec._row_nodes import (
     offset_of,
     within_calendar,
 )
-from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec.mistakes import shown
 
 MOST_NODES = 2000
 MOST_LEVELS = 100

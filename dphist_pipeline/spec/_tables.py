@@ -13,10 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._figures import FiguresSpec, read_figures
-from dphist_pipeline.spec.fields import listed, no_flag
-from dphist_pipeline.spec.mistakes import mapping_of
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.words import LONGEST_NAME, PublishedName
+from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, listed, no_flag
+from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
 
 MECHANISM = "tables"
 MOST_TABLES, MOST_TOGETHER = 5_000, 4

@@ -6,13 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from dphist_pipeline.spec.digest import declared
-from dphist_pipeline.spec.fields import listed
+from dphist_pipeline.spec.fields import Text, declared, listed
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
 from dphist_pipeline.spec.placeholders import NAMES, filled, fillings, placeholders_of
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
 from dphist_pipeline.spec.sources import RecordSource, absolute_pattern, resolved
-from dphist_pipeline.spec.words import Text
 
 MOST_DEPS = 50
 MOST_CHECKS = 20

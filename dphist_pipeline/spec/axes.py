@@ -10,13 +10,13 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAd
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted, did_you_mean
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
 from dphist_pipeline.spec.binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 
 __all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_of"]
 
@@ -120,8 +120,8 @@ def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     """Axes whose published columns have names of their own."""
     found: list[tuple[Location, str]] = []
-    taken = dict.fromkeys(words.OUR_COLUMNS, "that every release has")
-    taken |= dict.fromkeys(words.ANSWER_COLUMNS, "that every answer has")
+    taken = dict.fromkeys(fields.OUR_COLUMNS, "that every release has")
+    taken |= dict.fromkeys(fields.ANSWER_COLUMNS, "that every answer has")
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if taken.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":

@@ -12,11 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from dphist_pipeline.domain import Axis, BinnedAxis
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.fields import Flag, listed
-from dphist_pipeline.spec.numbers import Edge, digits
-from dphist_pipeline.spec.refusals import Location, MistakesError, shown
-from dphist_pipeline.spec.words import PublishedName, Text, Title
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Text, Title, digits, listed
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 
 MOST_CELLS = 10_000_000
 
@@ -29,10 +27,10 @@ def _of_column(name: object, info: ValidationInfo) -> object:
     if name != info.data.get("column"):
         return name
     try:
-        return words.name(name)
+        return fields.name(name)
     except ValueError:
         problem = f"the column {shown(name)} cannot be a published name"
-    instead = words.suggestion(str(name)) or "NAME"
+    instead = fields.suggestion(str(name)) or "NAME"
     raise ValueError(f"{problem}; add `name: {instead}` (lower-case letters, digits and _, no SQL word)")
 
 

@@ -21,11 +21,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.code_list_files import LARGEST_FILE, Decided, content_of_list
-from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.refusals import Location, MistakesError, shortened, shown
-from dphist_pipeline.spec.words import PublishedName, Text
+from dphist_pipeline.spec.fields import PublishedName, Text, listed
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, shown
 
 MOST_MISTAKES = 20
 MOST_CODES = 1_000_000
@@ -169,11 +168,11 @@ def _csv_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
     header = next(reader, [])
     _check_header(header, columns)
     places = {column: header.index(column) for column in columns}
-    for fields in reader:
-        if fields:
+    for parts in reader:
+        if parts:
             yield (
                 reader.line_num,
-                {name: fields[place].strip() if place < len(fields) else "" for name, place in places.items()},
+                {name: parts[place].strip() if place < len(parts) else "" for name, place in places.items()},
             )
 
 
@@ -227,7 +226,7 @@ def _check_codes(rows: list[Row], column: str) -> None:
     found: list[Mistake] = []
     seen: dict[str, str] = {}
     for number, row in rows:
-        code, key = row[column], words.comparable(row[column])
+        code, key = row[column], fields.comparable(row[column])
         problem = _problem(code)
         if not problem and key in seen:
             ignoring = "" if seen[key] == code else ", case and hidden signs ignored"
@@ -309,7 +308,7 @@ def _ancestors(code: str, parents: Mapping[str, str]) -> list[str]:
 def _problem(word: str) -> str:
     """Why a text cannot be a category, without quoting it; an empty text if it can."""
     try:
-        return words.problem_of_category(words.text(word))
+        return fields.problem_of_category(fields.text(word))
     except ValueError as error:
         return str(error)
 

@@ -10,9 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.spec.axes import KINDS, MOST_CELLS, Axes
 from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import located
+from dphist_pipeline.spec.mistakes import Location, SpecError, located, place
 from dphist_pipeline.spec.model import LARGEST_BOUND, Neighbours, l1_sensitivity
-from dphist_pipeline.spec.refusals import Location, SpecError, place
 from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, PrivacyUnit
 from dphist_pipeline.spec.sources import privacy_unit as unit_of
 

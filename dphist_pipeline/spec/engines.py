@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import model_validator
 
 from dphist_pipeline.spec._upstream import UpstreamFields
-from dphist_pipeline.spec.digest import declared
-from dphist_pipeline.spec.refusals import FromEnvironment, MistakesError, shown
+from dphist_pipeline.spec.fields import declared
+from dphist_pipeline.spec.mistakes import FromEnvironment, MistakesError, shown
 from dphist_pipeline.spec.sources import ISO, in_store
 
 Engine = Literal["duckdb", "spark"]

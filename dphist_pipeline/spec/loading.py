@@ -11,7 +11,7 @@ from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.spec._text_files import content_of, decoded
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.refusals import SpecError, place, shown
+from dphist_pipeline.spec.mistakes import SpecError, place, shown
 from dphist_pipeline.spec.templates import resolve_templates, templates_around
 from dphist_pipeline.spec.unfolding import Part, merged, unfolded
 from dphist_pipeline.spec.yaml_rules import read_yaml

@@ -44,17 +44,34 @@ from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
 from dphist_pipeline.spec.code_list_files import Decided
-from dphist_pipeline.spec.digest import declared, digested
 from dphist_pipeline.spec.engines import EngineField
-from dphist_pipeline.spec.fields import Flag, ShowBelow
+from dphist_pipeline.spec.fields import (
+    Epsilon,
+    Flag,
+    Name,
+    Owners,
+    ReleaseName,
+    ShowBelow,
+    Text,
+    Title,
+    declared,
+    digested,
+    remarks_of_name,
+)
 from dphist_pipeline.spec.mechanism_registry import NamedMechanism, Registry
-from dphist_pipeline.spec.mistakes import located
-from dphist_pipeline.spec.numbers import Epsilon
+from dphist_pipeline.spec.mistakes import (
+    LONGEST_ECHO,
+    Location,
+    MistakesError,
+    SpecError,
+    as_key,
+    located,
+    place,
+    shown,
+)
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
-from dphist_pipeline.spec.refusals import LONGEST_ECHO, Location, MistakesError, SpecError, as_key, place, shown
 from dphist_pipeline.spec.sources import EVERY_ROW, IN_DIGEST, ISO, LATER, PeriodFormat, SqlFile
 from dphist_pipeline.spec.translation import TranslationField
-from dphist_pipeline.spec.words import Name, Owners, ReleaseName, Text, Title, remarks_of_name
 
 LONGEST_DELAY = 36_500
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)

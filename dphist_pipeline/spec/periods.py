@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
-from dphist_pipeline.spec.refusals import LONGEST_ECHO, PeriodError, shown
+from dphist_pipeline.spec.mistakes import LONGEST_ECHO, PeriodError, shown
 
 Length = Literal["week", "month", "quarter", "year", "none"]
 WeekStart = Literal["monday", "sunday"]

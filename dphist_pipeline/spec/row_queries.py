@@ -18,7 +18,7 @@ from dphist_pipeline.spec._query_parsing import content_of_query, error_of, line
 from dphist_pipeline.spec._query_reach import SOURCE, check_reach
 from dphist_pipeline.spec._row_expressions import Judged, as_kind, check_plain, judge_expression, settled
 from dphist_pipeline.spec._row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
-from dphist_pipeline.spec.refusals import shortened, shown
+from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.sql_files import identifier
 
 _PARTS = {

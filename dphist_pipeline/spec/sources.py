@@ -23,13 +23,10 @@ from pydantic import (
 from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.spec._row_functions import is_time_format
-from dphist_pipeline.spec.digest import declared
-from dphist_pipeline.spec.fields import Flag, listed
-from dphist_pipeline.spec.mistakes import checker
+from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
+from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.placeholders import as_glob, check_placeholders
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, MistakesError, shown
 from dphist_pipeline.spec.row_queries import RowQuery, read_row_query
-from dphist_pipeline.spec.words import LONGEST_TEXT, Text, text
 
 EVERY_ROW = "row"
 LONGEST_SOURCE = 4000

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from dphist_pipeline.spec.refusals import FromEnvironment, Location, place, shortened
+from dphist_pipeline.spec.mistakes import FromEnvironment, Location, place, shortened
 
 _ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")

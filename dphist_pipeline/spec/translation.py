@@ -7,9 +7,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dphist_pipeline.spec._upstream import AssetName
-from dphist_pipeline.spec.mistakes import mapping_of
-from dphist_pipeline.spec.refusals import shown
-from dphist_pipeline.spec.words import Owners, Text
+from dphist_pipeline.spec.fields import Owners, Text
+from dphist_pipeline.spec.mistakes import mapping_of, shown
 
 TAG_KEY = r"^([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}$"
 TAG_VALUE = r"^[A-Za-z0-9_.-]{0,63}$"

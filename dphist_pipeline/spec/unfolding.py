@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dphist_pipeline.errors import did_you_mean, first_of
-from dphist_pipeline.spec.refusals import Location, place, shortened, shown
+from dphist_pipeline.spec.mistakes import Location, place, shortened, shown
 from dphist_pipeline.spec.templates import template_places
 from dphist_pipeline.spec.yaml_rules import MOST_LEVELS, MOST_NODES
 

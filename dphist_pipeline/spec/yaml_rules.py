@@ -18,7 +18,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from dphist_pipeline.spec.refusals import SpecError, shortened, shown
+from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
 
 MOST_NODES = 1_000_000
 MOST_LEVELS = 50

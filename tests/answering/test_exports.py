@@ -22,7 +22,7 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates.reliability import LEGEND, reliability
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import is_formula
 from dphist_pipeline.publishing.published_files import mark_withdrawn
 
@@ -88,7 +88,7 @@ def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, t
     (error,) = set(rows["standard_error"])
     assert error == pytest.approx(math.sqrt(2 * math.exp(-1 / 6)) / (1 - math.exp(-1 / 6)))
     assert rows["class"].isna().tolist() == rows["class_is_other"].tolist()
-    assert set(rows["reliability"]) <= set(LEGEND) and "good" in set(rows["reliability"])
+    assert set(rows["reliability"]) <= set(RELIABILITY.legend) and "good" in set(rows["reliability"])
     assert rows["day_lower"].tolist() == expected(public, "day_lower")
     days = pandas.to_datetime(rows["period_end"]) - pandas.to_datetime(rows["period_start"])
     assert {rows["period_start"][0], *days.dt.days} == {WEEKS[0], 7}
@@ -143,7 +143,7 @@ def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_p
     assert all(told == (published or told) and told is not None for told, published in labels)
     notes = {row[0]: row[1] for row in book["notes"].iter_rows(values_only=True) if row[0]}
     assert notes["title"] == "=Visits" and notes["periods"] == f"{WEEKS[0]} to {WEEKS[1]} (2)"
-    assert set(header) <= set(notes) and notes["poor"] == LEGEND["poor"]
+    assert set(header) <= set(notes) and notes["poor"] == RELIABILITY.legend["poor"]
 
 
 def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
     with pytest.raises(
         Refused,
         check=coded("cannot_export"),
-        match=r"xlsxwriter is missing; install it with pip install 'dphist-pipeline\[export\]'",
+        match=r"xlsxwriter is missing\. To install it: in a checkout .*'\.\[export\]'; from the archive ",
     ):
         exported(public, "xlsx", tmp_path / "x.xlsx")
     assert not (tmp_path / "x.xlsx").exists()
@@ -285,8 +285,8 @@ def test_a_workbook_holds_no_more_rows_than_a_sheet(
 def test_reliability_follows_the_error() -> None:
     cases = {(100, 40): "good", (99, 40): "fair", (40, 1): "fair", (39, 1): "poor", (900, 0): "poor", (-3, -23): "poor"}
     for (unbiased, lower), word in cases.items():
-        assert reliability(unbiased, 10, lower) == word
-    assert reliability(math.nan, math.nan, math.nan) == ""
+        assert RELIABILITY.word(unbiased, 10, lower) == word
+    assert RELIABILITY.word(math.nan, math.nan, math.nan) == ""
 
 
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:

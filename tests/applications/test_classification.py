@@ -18,7 +18,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.releases import Release
 
 pytestmark = pytest.mark.skipif(  # looked for, not imported as every process collects tests: it takes a second
-    find_spec("sklearn") is None, reason="scikit-learn is not installed: pip install 'dphist-pipeline[learn]'"
+    find_spec("sklearn") is None, reason="scikit-learn is not installed: pip install -e '.[learn]'"
 )
 
 INCOME = {"column": "income", "values": ["low", "high"]}

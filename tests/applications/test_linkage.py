@@ -77,7 +77,7 @@ def comparison(name: str, values: int, wrong: float) -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_splink_links_two_registers_by_released_blocks(tmp_path: Path) -> None:
-    splink = pytest.importorskip("splink", reason="splink is not installed: pip install 'dphist-pipeline[link]'")
+    splink = pytest.importorskip("splink", reason="splink is not installed: pip install -e '.[link]'")
     registers = two_registers()
     one, other = (released(register, tmp_path / str(n)) for n, register in enumerate(registers))
     made = one.block(other, [["born", "postcode"], ["postcode", "sex"]], pairs=4_000_000)

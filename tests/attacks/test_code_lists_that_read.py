@@ -18,7 +18,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import code_list_files
 from dphist_pipeline.spec.code_list_files import CodeListFolders, Decided
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 CANARY = "c4n4ry"
 LIST = f"code\n{CANARY}1\n{CANARY}2\n"

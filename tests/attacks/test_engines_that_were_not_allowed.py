@@ -15,7 +15,7 @@ from spark_servers import sail
 from dphist_pipeline.confidential.engines import spark
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.engines import NOT_SERVED, server_of
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 NUMBERS = {"patient": [1, 1, 1, 2], "age": [3.0, 30.0, 99.5, 120.0]}
 AXES = [{"column": "age", "start": 0, "stop": 100, "width": 25}]

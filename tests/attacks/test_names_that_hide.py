@@ -10,8 +10,8 @@ from attacked import spec
 from office import RECORDS, WARD, Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.mistakes import SpecError
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 50, "other": True}
 FAMILY: dict[str, Any] = {"release": "family", "mechanism": "tables", "axes": [WARD, AGE], "epsilon": "1/2"}
@@ -38,7 +38,7 @@ def test_a_family_grows_a_table_in_front_of_a_release_of_others(office: Office):
     assert "Already published" in office.released(*words).out
 
 
-@pytest.mark.parametrize("name", words.ANSWER_COLUMNS)
+@pytest.mark.parametrize("name", fields.ANSWER_COLUMNS)
 def test_an_axis_or_a_level_stands_in_the_place_of_a_column_of_answers(tmp_path: Path, name: str):
     ward = {"column": "ward", "values": ["a", "b"]}
     for axis in ({**ward, "name": name}, {**ward, "levels": {name: ["u", "u"]}}):

@@ -10,8 +10,8 @@ from attacked import spec
 
 from dphist_pipeline.spec._query_parsing import opened_parser
 from dphist_pipeline.spec._query_reach import ALLOWED, TABLE_FUNCTIONS
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.model import UNSEEN_CUT
-from dphist_pipeline.spec.refusals import SpecError
 from dphist_pipeline.spec.row_queries import RowQuery, judged_query, read_row_query
 
 CANARY = "c4n4ry"

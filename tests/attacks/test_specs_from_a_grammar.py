@@ -32,7 +32,7 @@ from dphist_pipeline.releasing import plans, release, release_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _query_files, code_list_files, code_lists, row_queries
 from dphist_pipeline.spec.code_list_files import CodeListFolders
-from dphist_pipeline.spec.refusals import MistakesError
+from dphist_pipeline.spec.mistakes import MistakesError
 from examples import mostly_soaked
 
 SEED, SPECS, SECONDS = 174, 20, 1200

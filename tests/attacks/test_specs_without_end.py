@@ -15,7 +15,7 @@ from declared_lists import below
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec import yaml_rules
 from dphist_pipeline.spec._figures import FiguresSpec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 GROUPS = ["u", "u", "v", "v"]
 

@@ -14,7 +14,7 @@ from office import SPEC, WARD, Office
 from dphist_pipeline.local.collection import collection_from_attributes, load_collection
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.spec import templates
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 # Dagster's own, when it reads a defs.yaml.
 pytestmark = [pytest.mark.filterwarnings(f"ignore:.*{words}") for words in ("is deprecated", "in beta")]

@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.reading import source
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.releasing.release import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.words import comparable
+from dphist_pipeline.spec.fields import comparable
 
 PLAIN = {"person": "p", "age": "15", "ward": "surgery", "note": "n", "day": "2026-03-02"}
 AGE = {"column": "age", "start": 0, "stop": 30, "width": 10, "above": True, "other": True}

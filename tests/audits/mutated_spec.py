@@ -68,7 +68,7 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/digest.py",
+        "dphist_pipeline/spec/fields.py",
         (*MODEL, "local/test_collection.py"),
         (
             Mutation("if in_digest(of, name) and name not in unused", "if name not in unused", "a title is charged"),
@@ -184,13 +184,13 @@ SPEC = (
         ),
     ),
     Part(
-        "dphist_pipeline/spec/numbers.py",
+        "dphist_pipeline/spec/fields.py",
         MODEL,
         (
             Mutation("return Fraction(written)\n", "return Fraction(number)\n", "0.1 is not one tenth"),
             Mutation("if len(mantissa) > MOST_FLOAT_DIGITS:", "if False:", "digits that a double rounds"),
             Mutation("if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:", "if number <= 0:", "an epsilon of 1,000"),
-            Mutation("if isinstance(value, bool):", "if False:", "`yes` is an epsilon of 1"),
+            Mutation("if isinstance(value, bool):  # which is", "if False:  # which is", "`yes` is an epsilon of 1"),
         ),
     ),
     Part(

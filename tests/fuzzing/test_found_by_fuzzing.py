@@ -21,8 +21,8 @@ from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
-from dphist_pipeline.spec.numbers import digits
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.fields import digits
+from dphist_pipeline.spec.mistakes import SpecError
 
 LISTED = "{column: code, values_from: codes.csv}"
 RELEASE: dict[str, Any] = {

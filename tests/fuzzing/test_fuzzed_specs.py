@@ -32,7 +32,7 @@ from yaml_mutations import structure_change
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec, spec_from_attributes
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.yaml_rules import read_yaml
 
 WATCHED = [PROJECT / "dphist_pipeline" / "spec"]

@@ -22,7 +22,7 @@ from office import AGE, FILES, RECORDS, WARD, Office
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.releasing.sanitizing import sanitize
-from dphist_pipeline.spec.words import SQL_WORDS
+from dphist_pipeline.spec.fields import SQL_WORDS
 
 AXES = [{"column": "age", "edges": [0, 17.5, 65], "below": True, "above": True, "other": True}, WARD]
 AGES = [(None, 0.0), (0.0, 17.5), (17.5, 65.0), (65.0, None), (None, None)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dphist_pipeline.local.collection import CollectionSpec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 CITY = {"name": "city", "epsilon": 1, "width": 5}
 STATE = {"name": "state", "epsilon": 2, "bins": 4}

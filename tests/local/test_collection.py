@@ -17,8 +17,8 @@ from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.costs import remarks
 from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.spec.digest import in_digest
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.fields import in_digest
+from dphist_pipeline.spec.mistakes import SpecError
 from examples import examples
 
 VALID_TEXT = """\

@@ -315,6 +315,24 @@ def test_told_ranges_are_wider_than_simulated_errors() -> None:
             assert told.facts()["told"][str(cells)] == list(told.between(cells))
 
 
+def test_sums_of_most_cells_reach_further_by_few_releases() -> None:
+    contender, cells = Contender("bayes", "bayes"), 40
+    for repeat, asked, (down, up) in (
+        (1, 40, (3.2, 40.0)),
+        (1, 20, (2.5, 8.0)),
+        (4, 40, (2.5, 3.2)),
+        (5, 40, (2.5, 2.5)),
+    ):
+        told = Forecaster((cells,), 1, questions((cells,)), {"stand-in": np.arange(cells)}, repeat)
+        found = told.expected(contender, Fraction(1))
+        (error,) = (by_size[asked] for by_size in found.errors.values())
+        assert found.between(asked) == pytest.approx((error / down, error * up))
+    shapes = Forecaster((cells,), 1, questions((cells,)), declared_shapes((cells,), 900), 1).expected(
+        contender, Fraction(1)
+    )
+    assert shapes.between(40)[1] == pytest.approx(WIDER[1] * max(by_size[40] for by_size in shapes.errors.values()))
+
+
 def test_what_was_withdrawn_does_not_stand_in(office: Office) -> None:
     office.opened().released()
     audit = office.published() / "audit.json"

@@ -32,7 +32,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisySums
-from dphist_pipeline.estimates.reliability import LEGEND, reliability_in_words
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
@@ -119,10 +119,10 @@ def test_words_of_the_spec_stand_for_rows_and_for_the_unit() -> None:
 
 def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means() -> None:
     page = card([AGE, WARD])
-    said = reliability_in_words([made([AGE, WARD]).unbiased])
+    said = RELIABILITY.sentence([made([AGE, WARD]).unbiased])
     assert said and Read(page[: page.index("<nav")]).text.count(said) == 1
     text = Read(page).text
-    assert all(LEGEND[word] in text for word in ("good", "fair", "poor"))
+    assert all(RELIABILITY.legend[word] in text for word in ("good", "fair", "poor"))
     bars = page[page.index("<nav") :]
     assert re.search(r'<td class="n">(poor|fair|good)</td>', bars)
     # No line breaks between the ends of an interval.

@@ -24,7 +24,7 @@ from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise
-from dphist_pipeline.estimates.reliability import reliability
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing import _vega
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
@@ -181,7 +181,7 @@ def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
         sums = (picture := all_pictures(Grid.of_all(made.domain, made.values, made.unbiased))[-1]).sums
         assert sums.low is not None and sums.high is not None and sums.errors is not None and sums.words is not None
         expected = [
-            reliability((low + high) / 2, error, low)
+            RELIABILITY.word((low + high) / 2, error, low)
             for low, high, error in zip(sums.low.flat, sums.high.flat, sums.errors.flat, strict=True)
         ]
         assert sums.words.ravel().tolist() == expected and len({*expected}) > 1

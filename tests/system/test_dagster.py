@@ -16,7 +16,7 @@ from system.orchestrated import NAMES, defined, from_attributes, from_folder, ke
 
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),

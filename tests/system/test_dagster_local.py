@@ -20,8 +20,8 @@ from dphist_pipeline import LocalCollection
 from dphist_pipeline.answering.catalogue import list_publications
 from dphist_pipeline.integrations.dagster import collection_definitions
 from dphist_pipeline.local.rounds import FOLDER
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
     pytest.mark.stand_in("catalogue", "pictures", why="assets of collections"),
@@ -184,7 +184,7 @@ def test_a_subclass_may_change_how_assets_look() -> None:
 
 def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(collecting: Collecting) -> None:
     with pytest.raises(ValueError, match="every store uses itself"):
-        words.release_name(FOLDER)
+        fields.release_name(FOLDER)
     collecting.answered()
     with dg.DagsterInstance.ephemeral() as instance:
         assert materialized(collecting.defined(), instance).success

@@ -11,7 +11,7 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import audit, charges, defined, said
 
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="refusals before anything is charged")
 

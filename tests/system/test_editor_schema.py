@@ -20,7 +20,7 @@ from dphist_pipeline.integrations.dagster import _yaml_schema
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.code_lists import CodeListFields
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 WARD = {"column": "ward", "values": ["surgery", "medicine"]}
 BASE: dict[str, Any] = {

@@ -34,8 +34,8 @@ from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.periods import PeriodRule
-from dphist_pipeline.spec.refusals import SpecError
 
 pytestmark = pytest.mark.stand_in(
     "pictures", why="which tables a unit moves; cards of families are tried in publishing/"

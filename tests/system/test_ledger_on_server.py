@@ -251,7 +251,7 @@ def test_a_missing_driver_names_the_package_to_install(monkeypatch: pytest.Monke
         raise ModuleNotFoundError("psycopg")
 
     monkeypatch.setattr(postgresql.sa, "create_engine", missing)
-    with ledger_refuses("address_refused", match=re.escape("pip install 'dphist-pipeline[postgresql]'")):
+    with ledger_refuses("address_refused", match=re.escape("pip install -c constraints.txt '.[postgresql]'")):
         PostgresDatabase.at("postgresql://me@localhost/office")
 
 

@@ -15,7 +15,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import CodeListFolders
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 COUNTY = {"column": "county", "values": COUNTIES, "other": True, "levels": {"state": STATES}}
 FIGURES = "level,value,persons\nstate,north,1000\nstate,south,77\nstate,other,0\n"

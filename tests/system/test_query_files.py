@@ -17,7 +17,7 @@ from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build, settings_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 WARD = {"column": "ward", "values": ["a", "b", "c"], "other": True}
 AGE = {"column": "age", "start": 0, "stop": 40, "width": 1, "below": True, "above": True, "other": True}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 5, "above": True}
 WARD = {"column": "ward", "values": ["surgery", "medicine", "maternity"], "other": True}

@@ -20,7 +20,7 @@ from dphist_pipeline.planning._invented_records import _axis_values
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 # Not in the order of their ends: the numbers give the order.
 BANDS = {"[70-80)": 70, "80 and over": 80, "[60-70)": 60, "under 60": 0}

@@ -10,7 +10,7 @@ from spec_scenario import VALID
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 COUNTIES = (
     "code,county,state,region\n01001,Autauga,Alabama,South\n02013,Aleutians,Alaska,West\n01003,Baldwin,Alabama,South\n"

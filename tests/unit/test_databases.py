@@ -17,7 +17,7 @@ from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import spec_from_attributes
-from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 
 PASSWORD = "s3cret-word"
 FILE = {"source": "office.duckdb", "source_table": "admissions"}

@@ -27,7 +27,7 @@ from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading._object_stores import EXTENSION, find_objects
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.releasing.plans import plan_of
-from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 
 KEY, PASSWORD, TOKEN = "AKIAOFFICE", "s3cret/w'rd+", "t0ken=="
 BUCKET = "office-records"

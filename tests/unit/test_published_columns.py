@@ -21,7 +21,7 @@ from dphist_pipeline.integrations.dagster._shown import table_schema
 from dphist_pipeline.published_columns import VALUE_COLUMNS, ValueColumn
 from dphist_pipeline.publishing import latest_cells, parquet_tables
 from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.axes import domain_of
 
 NEWER = [column.name for column in VALUE_COLUMNS if not column.is_digested]
@@ -31,7 +31,7 @@ QUESTIONS = ("dph_total('weekly')", "dph_band('weekly')", "dph_whole('weekly')",
 
 @pytest.mark.parametrize("column", VALUE_COLUMNS, ids=lambda column: column.name)
 def test_a_value_column_is_described_everywhere(column: ValueColumn) -> None:
-    assert column.name in words.OUR_COLUMNS
+    assert column.name in fields.OUR_COLUMNS
     assert _views._COMMENTS[column.name] == column.in_views != ""
     assert latest_cells.ABOUT[column.name] == column.in_latest != ""
 

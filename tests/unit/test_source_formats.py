@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.spec.refusals import FromEnvironment, SpecError
+from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 
 PEOPLE = b"person,age\nA,5\nB,15\nB,15\n"
 REGION = {"column": "region", "values": ["north", "a b", "2026"], "other": True}

@@ -13,7 +13,7 @@ from office import Office
 from source_scenario import AGE, SECRET, WARD, counted, refused, spec, written
 
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 PEOPLE = pa.table({"person": ["a", "b", "b"], "years": ["5", "15", "x"], "ward": ["SURGERY ", None, "medicine"]})
 CLEANED = b"""

@@ -11,7 +11,7 @@ from spec_scenario import AGE, WARD, refusal, spec
 
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.words import OUR_COLUMNS, SQL_WORDS
+from dphist_pipeline.spec.fields import OUR_COLUMNS, SQL_WORDS
 
 
 def edges(axis: dict[str, object]) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, load_spec
 from dphist_pipeline.spec import yaml_rules
 from dphist_pipeline.spec.loading import LARGEST_FILE
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.yaml_rules import MOST_NODES, read_yaml
 
 VALID_TEXT = """\

@@ -15,10 +15,9 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec.digest import in_digest
+from dphist_pipeline.spec.fields import in_digest, parse_epsilon
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.model import l1_sensitivity
-from dphist_pipeline.spec.numbers import parse_epsilon
-from dphist_pipeline.spec.refusals import SpecError
 
 
 def test_the_valid_spec_declares_its_grid_its_sensitivity_and_its_defaults() -> None:

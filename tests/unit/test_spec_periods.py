@@ -10,8 +10,8 @@ import pytest
 from spec_scenario import spec
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Length, PeriodRule
-from dphist_pipeline.spec.refusals import PeriodError
 
 
 def rule(length: str = "week", starts: str = "monday", zone: str = "UTC", delay: int = 0) -> PeriodRule:

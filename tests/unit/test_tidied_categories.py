@@ -20,7 +20,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing.plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.tidying import STEPS, tidied, tidied_sql
 
 KIND = {"column": "kind", "values": ["Book", "Café", "DVD"], "other": True}

@@ -10,7 +10,7 @@ from office import SPEC
 
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 
 def spec(translation: Any) -> ReleaseSpec:

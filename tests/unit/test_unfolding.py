@@ -10,7 +10,7 @@ import pytest
 from office import SPEC, Office
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec, WhichSpec, load_spec, load_specs, specs_from_attributes
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.unfolding import MOST_ITEMS
 
 REGIONS = ["north", "east", "south"]

@@ -71,10 +71,10 @@ def print_pivot(
     print_which(publication)
     reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
     from dphist_pipeline.answering.quality_tables import shift_of_shares
-    from dphist_pipeline.estimates.reliability import LEGEND
+    from dphist_pipeline.estimates.reliability import RELIABILITY
 
     for word in (word for word in MARKS if word in reliability):
-        out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
+        out.print(f"{MARKS[word].strip()} {word}: {RELIABILITY.legend[word]}")
     told = [text for texts in columns for text in texts]
     if any("±" in text for text in told):
         out.print(

@@ -272,7 +272,7 @@ def print_rows(
         decimals: of numbers; None for as many as their noise justifies.
         other: what was subtracted, if another release was asked for.
     """
-    from dphist_pipeline.estimates.reliability import LEGEND
+    from dphist_pipeline.estimates.reliability import RELIABILITY
     from dphist_pipeline.publishing.told_numbers import told_number
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
@@ -326,7 +326,7 @@ def print_rows(
     print_which(publication, one_period, other)
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
-        out.print(f"{MARKS[word].strip()} {word}: {LEGEND[word]}")
+        out.print(f"{MARKS[word].strip()} {word}: {RELIABILITY.legend[word]}")
     for note in shared:
         out.print(escape(_as_sentence(note)))
     for number, note in enumerate(numbered, 1):

@@ -30,8 +30,8 @@ from dphist_pipeline.publishing.statements import statement_of
 from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.numbers import exact
+from dphist_pipeline.spec import fields as spec_fields
+from dphist_pipeline.spec.fields import exact
 
 ledger_app = typer.Typer(
     help="The operator's side: accounts of epsilon, what releases may read, what was spent.", no_args_is_help=True
@@ -437,7 +437,7 @@ def _where(store: Path | None) -> list[str]:
 def _account_name(written: str) -> str:
     """Refuses what no spec can name: an account is there for good."""
     try:
-        return words.name(written)
+        return spec_fields.name(written)
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint="ACCOUNT")

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from dphist_pipeline.cli.options import DecimalsOption, MechanismsOption, StoreOption
 from dphist_pipeline.cli.terminal import err, out, print_json, print_lines, print_tables, progress_bar
-from dphist_pipeline.spec.numbers import parse_epsilon
+from dphist_pipeline.spec.fields import parse_epsilon
 
 if TYPE_CHECKING:
     from dphist_pipeline.planning.stand_ins import EarlierPeriod

@@ -22,7 +22,7 @@ from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, 
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.numbers import parse_epsilon
+from dphist_pipeline.spec.fields import parse_epsilon
 
 MOST_RECORDS = 10**12
 MOST_REPEATS = 1000

@@ -12,8 +12,8 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, ServesOption
 from dphist_pipeline.cli.terminal import at_a_terminal, out, print_json, print_lines
-from dphist_pipeline.spec import words
-from dphist_pipeline.spec.refusals import shown
+from dphist_pipeline.spec import fields
+from dphist_pipeline.spec.mistakes import shown
 
 
 def new(
@@ -114,7 +114,7 @@ def new(
 
 def _release_name(written: str) -> str:
     try:
-        return words.release_name(written)
+        return fields.release_name(written)
     except ValueError as error:
         problem = str(error)
     hint = ". To draft from a file: dphist new RELEASE --from FILE" if {"/", "."} & {*written} else ""
@@ -136,7 +136,7 @@ def _release_of(file: str) -> str:
     stem = last[: -len(ending_of(last) or "")]
     for part in (stem, *folders[-1:]):
         with suppress(ValueError):
-            return words.release_name(words.suggestion(part))
+            return fields.release_name(fields.suggestion(part))
     command = f"dphist new RELEASE --from {shlex.quote(file)}"
     raise typer.BadParameter(f"{shown(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
 

@@ -19,7 +19,7 @@ from dphist_pipeline.local.collection import CollectionSpec, load_collection
 from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.spec.numbers import digits
+from dphist_pipeline.spec.fields import digits
 
 WIDTH = 80
 MOST_INTERVALS_SHOWN = 10

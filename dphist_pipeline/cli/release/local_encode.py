@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.collection import load_collection
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
-from dphist_pipeline.spec.numbers import exact
+from dphist_pipeline.spec.fields import exact
 
 
 def output_refused(path: Path, problem: str) -> Refused:

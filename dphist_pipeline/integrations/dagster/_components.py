@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.spec.loading import Problems, folder_of_spec
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.templates import templates_around
 
 Schema = Callable[[], Mapping[str, Any]]

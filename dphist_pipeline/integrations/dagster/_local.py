@@ -25,9 +25,9 @@ from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec.fields import digits
 from dphist_pipeline.spec.loading import Problems
-from dphist_pipeline.spec.numbers import digits
-from dphist_pipeline.spec.refusals import SpecError
+from dphist_pipeline.spec.mistakes import SpecError
 
 HELD = "parts of reports"
 NO_REPORTS = (

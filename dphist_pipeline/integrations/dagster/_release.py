@@ -45,7 +45,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec, specs_from_attri
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.code_list_files import Decided
 from dphist_pipeline.spec.loading import Problems
-from dphist_pipeline.spec.refusals import shortened
+from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.unfolding import FOR_EACH
 
 WITHHELD = (

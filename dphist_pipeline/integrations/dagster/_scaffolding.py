@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.drafting import draft, draft_refused, write_draft
-from dphist_pipeline.spec import words
+from dphist_pipeline.spec import fields
 
 
 class DraftParams(BaseModel):
@@ -54,7 +54,7 @@ class ReleaseScaffolder(dg.Scaffolder[DraftParams]):
 
 def _name(file: Path) -> str:
     try:
-        return words.release_name(file.parent.name)
+        return fields.release_name(file.parent.name)
     except ValueError as error:
         problem = str(error)
     raise draft_refused(str(file), problem)

@@ -44,7 +44,8 @@ def check(
     Compares the columns that it names with those of its source, if the
     ledger allows that source: their names and types alone are read. Of a
     file with `for_each`, FILE#RELEASE is one release; FILE checks them all,
-    and compares none.
+    and compares none. Run it after every change of a spec; `rehearse` then
+    shows what the release will look like.
     """
     try:
         checked = load_spec(spec, store)

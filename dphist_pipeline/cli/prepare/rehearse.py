@@ -33,7 +33,8 @@ def rehearse(
     """Runs a whole release on invented records, in a store that is deleted.
 
     Shows the files, columns, rows and seconds of a release. Every number
-    is invented: your source, store and ledger are not touched.
+    is invented: your source, store and ledger are not touched. Run `check`
+    first: it alone compares the spec with the columns of your source.
     """
     checked = load_spec(spec)
     from dphist_pipeline.planning import rehearsal

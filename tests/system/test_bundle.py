@@ -213,7 +213,7 @@ def test_a_python_that_is_none_is_told_in_one_line(unpacked: Path) -> None:
         assert done.returncode == 1 and told in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_a_disk_without_room_and_a_place_that_cannot_be_are_told_before_anything_is_made(unpacked: Path) -> None:
+def test_a_disk_without_room_and_a_place_that_cannot_be_are_told_before(unpacked: Path) -> None:
     listed = unpacked / "requirements" / str(Target.here()) / "office.txt"
     for size, room in ((999_999_999, True), (1, False)):
         listed.write_text(f"# {size} MB on disk\n" + listed.read_text().rpartition("MB on disk\n")[2])

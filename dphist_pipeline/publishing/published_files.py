@@ -205,11 +205,7 @@ class PublishedFolder:
         return digest_of(self.path / RENDERED)
 
     def page_version(self, audit: Mapping[str, Any]) -> str:
-        """The version of this program that wrote the pages; empty if nothing says it.
-
-        Args:
-            audit: of the publication.
-        """
+        """The version of this program that wrote the pages; empty if nothing says it."""
         made = renderings(self.path)
         return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
 

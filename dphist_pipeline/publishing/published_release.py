@@ -93,12 +93,7 @@ class PublishedRelease:
         return cls(folder, audit, read(folder, audit), pq.ParquetFile(file).read().to_pylist() if file.exists() else [])
 
     def rendered_anew(self, version: str, day: str) -> RenderedPages | None:
-        """The pages as this version writes them; None if the last rendering, or the first, is the same but for the day.
-
-        Args:
-            version: of this program.
-            day: today, as ISO text.
-        """
+        """The pages as this version writes them; None if the last rendering, or the first, differs in its day alone."""
         before = renderings(self.folder)
         if self._has(self._pages(before[-1] if before and before[-1].version == version else None)):
             return None

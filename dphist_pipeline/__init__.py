@@ -33,7 +33,7 @@ _HOMES = {
     "Store": "releasing.store",
     "count_cube": "releasing.frames",
     "count_reports": "local.publication",
-    "load_collection": "local.collection",
+    "load_collection": "spec.collection",
     "load_spec": "releasing.allowing",
     "publish_collection": "local.publication",
     "release": "releasing.release",

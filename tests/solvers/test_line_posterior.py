@@ -89,6 +89,7 @@ def squared_errors(counts: NDArray[np.int64], source: np.random.Generator) -> tu
     return sum(squared(weighted_means(one), counts) for one in drawn), sum(squared(one.cells, counts) for one in drawn)
 
 
+@pytest.mark.soak  # a study of accuracy: five releases by every window of 500 cells
 def test_ranges_of_a_line_that_is_nearly_empty_are_much_nearer():
     counts = np.zeros(500, dtype=np.int64)
     counts[[40, 41, 180, 333]] = 300, 90, 2_000, 45

@@ -74,7 +74,7 @@ CSV_UNITS = {
     "ordinary": (1, b"zoe,3,surgery,2026-03-05\n"),
     "not numbers": (2, b"zoe,abc,surgery,2026-03-05\nzoe,nan,surgery,2026-03-05\nzoe,1e999,,2026-03-05\n"),
     "the ends of time": (0, b"zoe,3,x,infinity\nzoe,3,x,-infinity\nzoe,3,x,99999-01-01\nzoe,3,x,soon\n"),
-    "undecodable bytes": (0, b"zoe,3,surg\xe9ry,2026-03-05\n"),
+    "undecodable bytes": (1, b"zoe,3,surg\xe9ry,2026-03-05\n"),
     "stray quotes": (1, b'zoe,3,"surgery,2026-03-05\n"zoe,3\n'),
     "short and long lines": (1, b"zoe\n\nzoe,3\nzoe,3,surgery,2026-03-05,more,and,more\n"),
     "no line break at the end": (1, b"zoe,3,surgery,2026-03-05"),

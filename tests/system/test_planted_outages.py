@@ -119,8 +119,8 @@ OUTAGES = {
     "a decimal comma": Outage(
         changed("cost", lambda cost: f'"{cost.replace(".", ",")}"'), "while other rose by as much: was a code renamed?"
     ),
-    "an encoding": Outage(  # a line of CSV with bytes that are no UTF-8 is no row
-        text(rows(THIS)).encode("latin-1"), "and the total by as much: was a code renamed?"
+    "an encoding": Outage(  # a value of CSV with bytes that are no UTF-8 is none that was declared
+        text(rows(THIS)).encode("latin-1"), "while other rose by as much: was a code renamed?"
     ),
     "a wrong time zone": Outage(text(IN_ANOTHER_ZONE), named="a wrong time zone"),
     "a shifted week": Outage(text(SHIFTED), named="days that are shifted"),

@@ -17,7 +17,7 @@ WARM += [
         "confidential.reading.ingest",
         "ledger.ledger",
         "local.contributor",
-        "publishing.card",
+        "publishing._card",
         "publishing.pages",
         "releasing.approvals",
         "releasing.hosts",

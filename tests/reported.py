@@ -14,7 +14,8 @@ import numpy as np
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.publishing import card, deployment
+from dphist_pipeline.publishing import _card as card
+from dphist_pipeline.publishing import _deployment as deployment
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.files import replace_public
+from dphist_pipeline.publishing._card import release_card, smoothed
+from dphist_pipeline.publishing._deployment import deployment_yaml
+from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing._published_estimate import published_estimate, published_family
-from dphist_pipeline.publishing.card import release_card, smoothed
-from dphist_pipeline.publishing.deployment import deployment_yaml
-from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 from dphist_pipeline.publishing.published_pages import (
     CARD,

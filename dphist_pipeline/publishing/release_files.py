@@ -89,8 +89,8 @@ def _write_one(
     around: Surroundings,
 ) -> None:
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
-    from dphist_pipeline.publishing.card import release_card, smoothed
-    from dphist_pipeline.publishing.deployment import deployment_yaml
+    from dphist_pipeline.publishing._card import release_card, smoothed
+    from dphist_pipeline.publishing._deployment import deployment_yaml
 
     known = _write_tables(estimate, scales, facts, staging)
     (staging / "card.html").write_text(release_card(estimate, known, around=around), encoding="utf-8")
@@ -106,8 +106,8 @@ def _write_family(
     around: Surroundings,
 ) -> None:
     from dphist_pipeline.estimates.whole_families import fit_population
-    from dphist_pipeline.publishing.deployment import deployment_yaml
-    from dphist_pipeline.publishing.family_card import family_card, pages_of_tables
+    from dphist_pipeline.publishing._deployment import deployment_yaml
+    from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
 
     met = facts.get("invariants")
     population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)

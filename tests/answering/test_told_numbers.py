@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.publishing.card import total_facts
+from dphist_pipeline.publishing._card import total_facts
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals, shown_number
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 

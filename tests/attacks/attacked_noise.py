@@ -18,7 +18,8 @@ from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.laws import _interface
-from dphist_pipeline.publishing import card, family_card
+from dphist_pipeline.publishing import _card as card
+from dphist_pipeline.publishing import _family_card as family_card
 from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing import release
 

@@ -145,7 +145,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/card.py",
+        "dphist_pipeline/publishing/_card.py",
         (CARD, QUALITY),
         (
             Mutation("together = epsilon * people", "together = epsilon", "what ten people together are promised"),
@@ -239,7 +239,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/deployment.py",
+        "dphist_pipeline/publishing/_deployment.py",
         ("publishing/test_deployment_fields.py",),
         (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),
     ),

@@ -32,10 +32,6 @@ FOR_OTHERS = {
     "local.encoding",
     "local.law",
     "local.tally",
-    # Translations name the files of the pages' texts, in their order.
-    "publishing.card",
-    "publishing.deployment",
-    "publishing.family_card",
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.publishing.card import release_card
+from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.spec.axes import domain_of
 
 FACTS: dict[str, Any] = {

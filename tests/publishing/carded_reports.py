@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, estimate_of, publish_collection
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.publishing.card import release_card
+from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.collection import CollectionSpec

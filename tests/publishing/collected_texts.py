@@ -16,7 +16,7 @@ from jinja2.ext import extract_from_ast
 
 import dphist_pipeline
 from dphist_pipeline.languages._po_files import Texts, on_one_line, read
-from dphist_pipeline.publishing.card import mechanism_card
+from dphist_pipeline.publishing._card import mechanism_card
 from dphist_pipeline.publishing.pages import _environment
 
 PACKAGE = Path(dphist_pipeline.__file__).parent

@@ -34,7 +34,7 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing import pages
-from dphist_pipeline.publishing.card import mechanism_card, promise_to
+from dphist_pipeline.publishing._card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
 
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}

@@ -14,8 +14,8 @@ from carded import FACTS, HOSTILE, Read, noisy
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, when_in_words
-from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.spec.axes import domain_of

@@ -10,7 +10,7 @@ import yaml
 from carded import FACTS
 from carded_reports import ALONE, SAMPLED, made
 
-from dphist_pipeline.publishing.deployment import deployment_yaml
+from dphist_pipeline.publishing._deployment import deployment_yaml
 
 # The registry's template: every field that an entry may have.
 FIELDS = {

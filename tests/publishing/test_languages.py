@@ -23,9 +23,9 @@ from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages import texts
 from dphist_pipeline.languages._po_files import read
 from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
+from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
-from dphist_pipeline.publishing.card import release_card
 from dphist_pipeline.publishing.current_files import write_current_files
 from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page

@@ -26,10 +26,10 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import Format, write_export
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.terminal import out
-from dphist_pipeline.publishing import card as cards
+from dphist_pipeline.publishing import _card as cards
 from dphist_pipeline.publishing import index_pages
+from dphist_pipeline.publishing._family_card import family_card
 from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.family_card import family_card
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.index_pages import write_index
 from dphist_pipeline.publishing.latest_cells import write_latest_cells

@@ -11,7 +11,7 @@ import pytest
 from carded import Read, made
 from office import AGE, Office
 
-from dphist_pipeline.publishing.card import quality_facts
+from dphist_pipeline.publishing._card import quality_facts
 
 pytestmark = pytest.mark.stand_in("pictures", why="the numbers beside a picture have its words")
 WORDS = {"surgery": "Operations", "medicine": "Internal medicine", "x": ""}

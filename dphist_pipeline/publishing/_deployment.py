@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from dphist_pipeline.publishing.card import question_facts
+from dphist_pipeline.publishing._card import question_facts
 from dphist_pipeline.publishing.pages import render
 
 

@@ -12,7 +12,7 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
-from dphist_pipeline.publishing import card
+from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible

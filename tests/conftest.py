@@ -36,7 +36,7 @@ HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 SERVERS = {"database_server", "object_server"}  # fixtures
-pytest_plugins = ["collecting", "processor_seconds", "recorded_draws"]
+pytest_plugins = ["quick_collection", "processor_seconds", "recorded_draws"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose

@@ -28,9 +28,9 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releasing import plans, release, release_spec
+from dphist_pipeline.releasing import plans, release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, sources
+from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, model, sources
 from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import CodeListFolders
 from examples import mostly_soaked
@@ -232,7 +232,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "templates in every field": (
         "the token",
         62,
-        lambda: patch.object(release_spec, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
+        lambda: patch.object(model, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
     ),
     "a query that makes its own units": (
         "one unit moves counts",

@@ -35,9 +35,9 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import engines, release_spec, sanitizing
+from dphist_pipeline.releasing import engines, sanitizing
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import _row_queries, sources
+from dphist_pipeline.spec import _row_queries, model, sources
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"
@@ -324,7 +324,7 @@ WALLS = [
     ),
     Wall(
         "templates are resolved in titles",
-        lambda: patch.object(release_spec, "ADDRESSES", ("source", "title")),
+        lambda: patch.object(model, "ADDRESSES", ("source", "title")),
         publishes_a_secret,
         "attacks/test_templates_that_leak.py::test_a_dagster_project_shows_no_secret_that_attributes_ask_for",
     ),

@@ -15,6 +15,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,14 @@ UNSEEN: dict[str, Callable[[], Counts]] = {
 }
 
 
+@cache
+def grid_of(name: str) -> Counts:
+    """The counts of a set, read once."""
+    return UNSEEN[name]() if name in UNSEEN else counted(name)
+
+
 def thinned(counts: Counts, records: int) -> Counts:
-    """So many records, drawn with replacement."""
+    """Counts of so many records, drawn with replacement from those of a grid."""
     found: Counts = np.random.default_rng(1).multinomial(records, counts.ravel() / counts.sum()).reshape(counts.shape)
     return found
 
@@ -87,8 +94,7 @@ def main() -> None:
             lacking = [who for who in CONTENDERS if len(row["each"].get(who, [])) <= turn]
             if not lacking or row["set"] not in chosen.sets:
                 continue
-            grid = UNSEEN[row["set"]]() if row["set"] in UNSEEN else counted(row["set"])
-            counts = thinned(grid, row["records"])
+            counts = thinned(grid_of(row["set"]), row["records"])
             for who in lacking:
                 start = time.process_time()
                 made = dph.sanitize(counts, epsilon=EPSILON, sensitivity=1, **CONTENDERS[who])

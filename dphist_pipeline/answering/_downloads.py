@@ -1,8 +1,8 @@
 """Files to download beside a card: the cells of one period as CSV and as a workbook, and its picture.
 
 They are made from public files alone, once for each publication that stands: a publication writes its own, and those of
-other periods stay. What no longer stands is emptied, so that copies are, too. A table of more than `MOST_CELLS` cells,
-and a family of tables, has none: their cells are in `latest/`.
+other periods stay. What no longer stands is emptied, so that copies are, too. A table of more cells than
+`PublishedFolder.most_downloaded`, and a family of tables, has none: their cells are in `latest/`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
-MOST_CELLS = 20_000
 _PICTURE = re.compile(r"<figure><svg role=\"img\"(.*?</svg>)", re.DOTALL)
 _SVG = '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff"'
 
@@ -42,7 +41,7 @@ def write_downloads(public: Path, scratch: Path) -> None:
             folder = release / DOWNLOADS / f"period={period}" / f"revision={revision}"
             wanted.add(folder)
             published = release / f"period={period}" / f"revision={revision}"
-            if not folder.is_dir() and _cells(published) <= MOST_CELLS:
+            if not folder.is_dir() and _cells(published) <= PublishedFolder.most_downloaded:
                 _write(public, published, folder, scratch)
         for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:

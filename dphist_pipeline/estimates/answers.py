@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def reliability(self) -> str:
-        """Of a count: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval."""
+        """How far the count can be trusted: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval."""
         return RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
 
     @property

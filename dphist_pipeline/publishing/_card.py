@@ -49,12 +49,12 @@ from dphist_pipeline.publishing.formatting import (
 from dphist_pipeline.publishing.pages import picture_facts, render
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[Mapping[str, Any]]
-_MOST_DOWNLOADED = 20_000  # cells of a table with files to download: `_downloads.MOST_CELLS`
 MOST_NAMED, ASKED_AXES = 12, 2
 LEAST_PART = 0.01  # of an estimate, to have a line
 LENGTHS = (2, 10, 100, 1000)
@@ -94,7 +94,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         title=str(audit.get("title") or audit["release"]),
         axes=[axis_facts(axis, audit) for axis in domain.axes],
         cells=domain.cells,
-        is_large=domain.cells > _MOST_DOWNLOADED,
+        is_large=domain.cells > PublishedFolder.most_downloaded,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),

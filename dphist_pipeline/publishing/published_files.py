@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
@@ -129,9 +129,11 @@ class PublishedFolder:
 
     Attributes:
         path: as `PUBLIC/RELEASE/period=DAY/revision=NUMBER`; for a table of a family, `tables/NAME` below it.
+        most_downloaded: cells of the largest table with files to download beside its card.
     """
 
     path: Path
+    most_downloaded: ClassVar[int] = 20_000
 
     @property
     def is_table(self) -> bool:

@@ -14,7 +14,6 @@ from picker_scenario import WEEKS, days_of
 from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _downloads
-from dphist_pipeline.publishing import _card as cards_of
 from dphist_pipeline.publishing.index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
@@ -80,7 +79,7 @@ def test_files_of_what_no_longer_stands_are_emptied_and_not_named(public: Path) 
 
 
 def test_large_tables_and_families_have_none(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_downloads, "MOST_CELLS", 2)
+    monkeypatch.setattr(PublishedFolder, "most_downloaded", 2)
     publish(public)
     axes, tables = FAMILIES["levels"]
     publish_family(public, axes, tables, "levels", WEEKS[0])
@@ -89,9 +88,8 @@ def test_large_tables_and_families_have_none(public: Path, monkeypatch: pytest.M
 
 
 def test_cards_of_large_tables_and_families_say_where_files_come_from(public: Path) -> None:
-    assert cards_of._MOST_DOWNLOADED == _downloads.MOST_CELLS
     publish_family(public, *FAMILIES["levels"])
-    axes = [{"column": "x", "start": 0, "stop": _downloads.MOST_CELLS + 1, "width": 1}]
+    axes = [{"column": "x", "start": 0, "stop": PublishedFolder.most_downloaded + 1, "width": 1}]
     by_hand.publish(public, by_hand.estimate(axes), axes, "large", "all")
     by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "small", "all")
     told = {

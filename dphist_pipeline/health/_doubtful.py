@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 
 MOST = 10  # of the latest periods of a release
 
@@ -25,7 +25,7 @@ def doubtful(seen: Examined) -> Finding:
         return not_looked_at(check, "the store could not be opened")
     found = {
         f"{audit['release']} {audit['period']}": why
-        for current in sorted(seen.store.public.glob(f"*/{CURRENT}"))
+        for current in sorted(seen.store.public.glob(f"*/{DerivedFiles.current}"))
         for audit in _last(current)
         if (why := _why(audit))
     }

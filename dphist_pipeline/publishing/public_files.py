@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from dphist_pipeline.publishing._published_pages import CARD, PAGES, RENDERED
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path, place_of
 from dphist_pipeline.publishing.published_files import (
     FILES,
@@ -20,7 +21,6 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     digest_of,
 )
-from dphist_pipeline.publishing.published_pages import CARD, PAGES, RENDERED
 
 AUDIT = "audit.json"
 

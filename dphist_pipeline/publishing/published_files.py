@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing._audit_schema import is_audit
-from dphist_pipeline.publishing.published_pages import (
+from dphist_pipeline.publishing._published_pages import (
     CARD,
     PAGES,
     RENDERED,

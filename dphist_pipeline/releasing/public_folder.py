@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dphist_pipeline.publishing.manifest import CURRENT, NAME
+from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.manifest import NAME
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store, StoreMissing
 
@@ -20,7 +21,7 @@ def public_folder(named: Path | str | None) -> Path:
         StoreMissing, Halted: what is wrong, and the mend.
     """
     root = store_folder(None if named is None else Path(named))
-    if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{CURRENT}"))):
+    if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{DerivedFiles.current}"))):
         return root.absolute()
     return Store.open(root).public
 

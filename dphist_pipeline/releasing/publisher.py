@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate
-from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
@@ -182,15 +181,12 @@ def refresh_catalogue(
         NotCopied: the bucket could not be written; the catalogue is built.
     """
     from dphist_pipeline.answering.catalogue import Catalogue
-    from dphist_pipeline.publishing import index_pages
 
     def is_fresh() -> bool:
-        if not folders or not (store.public / CROISSANT).is_file():
+        if not folders or not (store.public / DerivedFiles.croissant).is_file():
             return False
         return all(
-            is_listed(folder)
-            and Catalogue(store.public).is_up_to_date(folder)
-            and index_pages.tells(store.public, folder)
+            Catalogue(store.public).is_up_to_date(folder) and DerivedFiles(store.public).tell(folder)
             for folder in folders
         )
 
@@ -214,8 +210,8 @@ def publish_copy(
     from dphist_pipeline.answering.catalogue import Catalogue
 
     key = Key("copied", "all", 1)
-    pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
-    made_after = (store.public / CROISSANT, store.public / INDEX, *pages)
+    pages = (folder / name for folder in _released(store) for name in (DerivedFiles.current, DerivedFiles.index))
+    made_after = (store.public / DerivedFiles.croissant, store.public / DerivedFiles.index, *pages)
     _build_unless(
         lambda: Catalogue(store.public).is_complete() and all(path.is_file() for path in made_after),
         store,
@@ -241,7 +237,7 @@ def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress
 def _build(store: Store, scratch: Path, anew: bool = False) -> None:
     from dphist_pipeline.answering import building, croissant
 
-    write_current_files(store.public, scratch, vouching_reader(store))
+    DerivedFiles(store.public).write_current_files(scratch, vouching_reader(store))
     croissant.write_croissant(store.public, scratch)
     building.build_apart(store.public, scratch, anew)
 

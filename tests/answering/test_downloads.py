@@ -14,7 +14,7 @@ from picker_scenario import WEEKS, days_of
 from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _downloads
-from dphist_pipeline.publishing.index_pages import tells
+from dphist_pipeline.publishing._index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
 from dphist_pipeline.publishing.published_files import PublishedFolder

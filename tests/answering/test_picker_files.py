@@ -23,7 +23,7 @@ from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.publishing.index_pages import tells
+from dphist_pipeline.publishing._index_pages import tells
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.public_files import derived_files
 from dphist_pipeline.publishing.published_files import PublishedFolder

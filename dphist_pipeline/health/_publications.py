@@ -6,7 +6,6 @@ from importlib.metadata import version
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok
-from dphist_pipeline.publishing.public_files import refuse_links
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
 from dphist_pipeline.releasing.vouching import vouched_audit
@@ -32,7 +31,7 @@ def publications(seen: Examined) -> Finding:
         if charge.lost or not folder.exists():
             continue
         try:
-            refuse_links(seen.store.public, folder)
+            PublishedFolder(folder).refuse_links(seen.store.public)
             audit = vouched_audit(folder, charge, recorded, seen.ledger)
             read += 1
             others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing._published_pages import mark_superseded
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX
+from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 
 SCHEMA_VERSION = 1
@@ -86,6 +87,17 @@ class DerivedFiles:
         from dphist_pipeline.publishing._index_pages import write_index
 
         write_index(self.public, scratch, anew)
+
+    def there(self) -> Iterator[tuple[str, Path]]:
+        """The paths and files that are there: the catalogue, then the pages that name it, last."""
+        latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
+        latest += sorted(self.public.glob("*/picker/**/*.js"))
+        latest += sorted(self.public.glob(f"*/{DOWNLOADS}/period=*/revision=*/*"))
+        pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
+        for source in [*latest, self.public / CROISSANT, self.public / CATALOGUE, *pages]:
+            path = source.relative_to(self.public).as_posix()
+            if is_path(path) and os.path.lexists(source):
+                yield path, source
 
     def tell(self, published: Path) -> bool:
         """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""

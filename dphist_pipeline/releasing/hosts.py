@@ -15,7 +15,7 @@ from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.publishing.manifest import publisher_id
+from dphist_pipeline.publishing.manifest import Manifest
 from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import Store, describe, make_folders, own_folder, store_unusable
 
@@ -76,4 +76,4 @@ def publisher_of(store: Store) -> str:
     Args:
         store: as this host sees it; hosts that share a confidential folder publish as one.
     """
-    return publisher_id(own_folder(store).id)
+    return Manifest.publisher_id(own_folder(store).id)

@@ -15,8 +15,7 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
-from dphist_pipeline.publishing.public_files import publications
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 from dphist_pipeline.publishing.published_release import PublishedRelease
 from dphist_pipeline.releasing.approvals import note_if_out
 from dphist_pipeline.releasing.publisher import refresh_catalogue
@@ -56,7 +55,7 @@ def render_pages(store: Store, release: str | None = None, progress: Progress = 
         NotCopied: the bucket could not be written; all else is done.
     """
     done, read = Rendered(), vouching_reader(store)
-    for place, folder in publications(store.public):
+    for place, folder in PublishedFolder.all_in(store.public):
         key = store.key_of(folder)
         if key is not None and release in (None, key.release):
             progress(place)

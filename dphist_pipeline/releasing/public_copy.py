@@ -13,9 +13,9 @@ from pathlib import Path
 
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
-from dphist_pipeline.publishing.bucket_copy import Copied, Origin, bring_up_to_date, found_in
-from dphist_pipeline.publishing.manifest import NAME, ManifestDamaged, read_manifest
-from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
+from dphist_pipeline.publishing.bucket_copy import BucketCopy, Copied, Origin
+from dphist_pipeline.publishing.manifest import ManifestDamaged
+from dphist_pipeline.publishing.object_store import ObjectStoreFailed
 from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, description, store_unusable
 from dphist_pipeline.releasing.vouching import vouching_reader
@@ -53,14 +53,12 @@ def refuse_taken(address: str) -> str:
     Raises:
         ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
-    objects = ObjectStore(address)
+    copy = BucketCopy(address)
     if os.environ.get("DPHIST_LEDGER"):
-        stored = objects.read(NAME)  # the ledger may be one that is there already, and owns it
-        if stored is not None:
-            read_manifest(stored.content, objects.address)
+        copy.refuse_damaged()  # the ledger may be one that is there already, and owns it
     else:
-        found_in(objects, "", "")
-    return objects.address
+        copy.found("", "")
+    return copy.address
 
 
 def with_bucket(store: Store, address: str) -> Store:
@@ -74,9 +72,9 @@ def with_bucket(store: Store, address: str) -> Store:
     Raises:
         ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
-    objects = ObjectStore(address)
-    found_in(objects, store.ledger_id, publisher_of(store))
-    store = replace(store, public_address=objects.address)
+    copy = BucketCopy(address)
+    copy.found(store.ledger_id, publisher_of(store))
+    store = replace(store, public_address=copy.address)
     described = store.root / DESCRIBED
     try:
         with locked_folder(store.root):
@@ -105,7 +103,7 @@ def copy_to_bucket(
     """
     assert store.public_address is not None
     try:
-        objects = ObjectStore(store.public_address)
+        copy = BucketCopy(store.public_address)
         with store.run(key) as scratch, locked_folder(store.confidential):
             origin = Origin(
                 store.public,
@@ -115,7 +113,7 @@ def copy_to_bucket(
                 lambda: _catalogued(store.public),
                 vouching_reader(store),
             )
-            return bring_up_to_date(objects, origin, scratch, progress, check=check, drop=drop)
+            return copy.bring_up_to_date(origin, scratch, progress, check=check, drop=drop)
     except (ManifestDamaged, ObjectStoreFailed) as error:
         problem, passes = str(error), error.try_again
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import NAME
+from dphist_pipeline.publishing.manifest import Manifest
 from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store, StoreMissing
 
@@ -21,7 +21,9 @@ def public_folder(named: Path | str | None) -> Path:
         StoreMissing, Halted: what is wrong, and the mend.
     """
     root = store_folder(None if named is None else Path(named))
-    if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{DerivedFiles.current}"))):
+    if not (root / "store.json").exists() and (
+        (root / Manifest.name).is_file() or any(root.glob(f"*/{DerivedFiles.current}"))
+    ):
         return root.absolute()
     return Store.open(root).public
 

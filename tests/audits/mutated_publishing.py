@@ -40,19 +40,7 @@ PUBLISHING = (
                 "    if False:",
                 "altered values with digests of files made anew are read",
             ),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/publishing/public_files.py",
-        (BUCKETS,),
-        (
-            Mutation("            refuse_links(public, folder)\n", "", "a folder of a release is a link"),
-            Mutation(
-                "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle",
-                "os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle",
-                "a file is opened through a link",
-                equivalent="`publications` refuses the links that are there before; this one holds in a race",
-            ),
+            Mutation("                refuse_links(public, folder)\n", "", "a folder of a release is a link"),
         ),
     ),
     Part(
@@ -65,6 +53,12 @@ PUBLISHING = (
                 'if manifest.publisher not in ("", publisher):',
                 "if False:",
                 "a host replaces what another one published",
+            ),
+            Mutation(
+                "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle",
+                "os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle",
+                "a file is opened through a link",
+                equivalent="`PublishedFolder.all_in` refuses the links that are there before; this one holds in a race",
             ),
         ),
     ),

@@ -21,7 +21,6 @@ from dphist_pipeline.publishing import _latest_cells as latest_cells
 from dphist_pipeline.publishing._latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
-from dphist_pipeline.publishing.public_files import derived_files
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -194,6 +193,6 @@ def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
 def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
     office.opened().released()
     public = office.store / "public"
-    sent = [path for path, _ in derived_files(public)]
+    sent = [path for path, _ in DerivedFiles(public).there()]
     assert {"wards/latest/cells.parquet", "wards/latest/cells.csv"} <= {*sent} and all(map(is_path, sent))
     assert not any(map(is_path, ("wards/latest/../cells.csv", "wards/latest/x/y/cells.csv", "latest/cells.csv")))

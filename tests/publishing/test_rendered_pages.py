@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing import published_release
 from dphist_pipeline.publishing._published_pages import CARD, renderings, without_marks
 from dphist_pipeline.publishing._published_pages import RENDERED as NAME
-from dphist_pipeline.publishing.public_files import expected_digests
+from dphist_pipeline.publishing.bucket_copy import expected_digests
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,

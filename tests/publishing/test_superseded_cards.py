@@ -14,8 +14,8 @@ from carded import Read
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.publishing._published_pages import CARD, mark_superseded
+from dphist_pipeline.publishing.bucket_copy import expected_digests
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.public_files import expected_digests
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, digest_of, read_audit
 
 WEEK = "2026-03-02"

@@ -17,9 +17,9 @@ from typing import Any
 import dagster as dg
 import numpy as np
 
+from dphist_pipeline.answering.asking import totals_of_periods
 from dphist_pipeline.answering.cells_beyond_chance import cells_above_zero
 from dphist_pipeline.answering.past_periods import Compared
-from dphist_pipeline.answering.period_totals import totals_of_periods
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer

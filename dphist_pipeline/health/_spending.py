@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import grp
 import os
 import stat
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import may
-from dphist_pipeline.health import _left_files as left_files
 from dphist_pipeline.health import _server as server
 from dphist_pipeline.health.finding import (
     Examined,
@@ -34,6 +35,7 @@ from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import Statement, noted
 from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.run_folders import KEPT, LOCK
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.verifying import unrecorded
 
@@ -168,7 +170,7 @@ def runs(seen: Examined) -> Finding:
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    left = left_files.left_runs(seen.confidential / "runs")
+    left = left_runs(seen.confidential / "runs")
     if left:
         return warning(
             check,
@@ -288,3 +290,32 @@ def _moment(written: str) -> datetime:
     if len(written) == 4:
         return datetime(int(written), 1, 1, tzinfo=UTC)
     return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def left_runs(folder: Path) -> list[str]:
+    """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
+
+    Locks tell; nothing else is opened.
+
+    Args:
+        folder: of all runs in the confidential part of a store.
+    """
+    found = set()
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
+                found.add("/".join(Path(place).relative_to(folder).parts[:2]))
+    return sorted(found)
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process works under a lock, or has just let go of it and deleted it."""
+    with suppress(OSError):
+        handle = os.open(lock, os.O_RDONLY)
+        try:
+            # Shared, and let go of at once: a run that starts now takes its own lock a moment later.
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not os.path.samestat(os.fstat(handle), lock.stat())
+        finally:
+            os.close(handle)
+    return True

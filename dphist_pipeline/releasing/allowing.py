@@ -30,7 +30,6 @@ from dphist_pipeline.releasing import _taken_names as taken_names
 from dphist_pipeline.releasing._expected_files import FilesMissing
 from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing._spec_changes import changes_since_signed
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.plans import plan_of, reading_of, request_of, source_plan
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
@@ -257,7 +256,7 @@ def compare_columns(spec: ReleaseSpec, store: Path | None, now: datetime, named:
     from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
     try:
-        opened = Store.open(store_folder(store))
+        opened = Store.named(store)
         period = spec.latest_period(now) if named is None else spec.period_named(named)
         ledger = opened.ledger()
         if spec.account not in [account.name for account in ledger.accounts()]:
@@ -313,22 +312,29 @@ def refuse_taken_view(spec: ReleaseSpec, store: Path | None) -> None:
     """
     with suppress(StoreMissing):
         tables = spec.family.names if spec.family is not None else ()
-        opened = Store.open(store_folder(store))
+        opened = Store.named(store)
         taken_names.refuse_taken_view(opened, spec.release, tables)
         refuse_other_length(opened, spec)
+
+
+def public_address(store: Path | None) -> str | None:
+    """The bucket that a store's releases are copied to; None without one, or without a store yet."""
+    with suppress(StoreMissing):
+        return Store.named(store).public_address
+    return None
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
     """What a ledger declares about code lists; asked for, and its store opened, when a spec names one.
 
     Args:
-        store: open, its folder, or what gives it; by default as `store_folder` says. A missing one declares nothing.
+        store: open, its folder, or what gives it; by default as `Store.folder` says. A missing one declares nothing.
     """
 
     @cache
     def decided() -> CodeListFolders:
         opened = store() if callable(store) else store
-        opened = opened if isinstance(opened, Store) else Store.open(store_folder(opened))
+        opened = opened if isinstance(opened, Store) else Store.named(opened)
         ledger = opened.ledger()
         folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))

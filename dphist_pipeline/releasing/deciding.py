@@ -18,7 +18,6 @@ from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing.locations import ledger_url
 from dphist_pipeline.releasing.store import Key, Store, store_unusable
 
 
@@ -67,7 +66,7 @@ def move_ledger(store: Store, address: str) -> Ledger:
     witness.refuse_ledger(ledger_database(address).place)
     with suppress(LedgerMoved):  # by this call, which was cut short, or elsewhere: moving tells the two apart
         store.refuse_cut(store.ledger(), witness)
-    ledger = move(store.ledger_address or ledger_url(store.root), store.ledger_id, address, operator)
+    ledger = move(store.ledger_url, store.ledger_id, address, operator)
     witness.note_head(store.id, *ledger.head())
     return ledger
 
@@ -92,7 +91,7 @@ def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple
         )
         raise store_unusable(store.root, problem)
     # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
-    ledger = Ledger.open(ledger_url(store.root), store.ledger_id)
+    ledger = Ledger.open(store.ledger_url, store.ledger_id)
     witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]
     standing = witness.standing(store.id)
     missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []

@@ -9,7 +9,6 @@ from datetime import date, datetime, timedelta
 
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing._charges_of_release import charges_of, waived_periods
-from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import PeriodError
@@ -71,7 +70,7 @@ def due_of(release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: da
     ready = {period.key: _ready(rule, period) for period in late}
     asked = tuple(sorted(key for key in ready if key > before_upgrade))
     unfinished = sorted(
-        {charge.period for charge, state in charges if state == "unpublished" and not is_doubted(store, charge)}
+        {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
     )
     left_out = tuple(sorted(set(ready) - set(asked)))
     for key in unfinished:

@@ -300,7 +300,7 @@ PUBLISHING = (
         (Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),),
     ),
     Part(
-        "dphist_pipeline/releasing/vouching.py",
+        "dphist_pipeline/releasing/_vouching.py",
         (RENDERED,),
         (Mutation("if pages is not None and pages not in", "if False and pages not in", "pages that nobody entered"),),
     ),

@@ -160,7 +160,7 @@ RELEASING = (
                 "if False:",
                 "two hosts draw for one charge",
             ),
-            Mutation("folder=own_folder(store), days=days", "days=days", "a charge belongs to no host"),
+            Mutation("folder=store.own_folder(), days=days", "days=days", "a charge belongs to no host"),
         ),
     ),
     Part(
@@ -213,12 +213,16 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/hosts.py",
+        "dphist_pipeline/releasing/store.py",
+        (HOSTS,),
+        (Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_races.py",
         (HOSTS,),
         (
             Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),
             Mutation("(_FIRST if store.joined else folder)", "folder", "a joined host draws for an old charge"),
-            Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),
             Mutation("if there.id != folder.id and published:", "if False:", "missing files are told as a charge"),
         ),
     ),
@@ -310,7 +314,7 @@ RELEASING = (
             ),
             Mutation("        witness.refuse_inside(self.root)\n", "", "the witness is copied with the store"),
             Mutation(
-                "                    vouched_audit(self.published(key), charge, recorded, ledger)\n",
+                "                    self.vouched_audit(ledger, charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),
@@ -396,7 +400,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/vouching.py",
+        "dphist_pipeline/releasing/_vouching.py",
         (BUCKETS, REPLAYS),
         (
             Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),
@@ -436,7 +440,7 @@ RELEASING = (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
             Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
             Mutation(
-                "            keep_doubted(attempt.store, paid.charge)\n",
+                "            attempt.store.keep_doubted(paid.charge)\n",
                 "            pass\n",
                 "an edit of the spec publishes what was in doubt",
             ),

@@ -22,7 +22,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
 )
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Publication
@@ -150,7 +150,7 @@ def answer(
     from dphist_pipeline.answering.published import latest_revision
 
     box = box_where(where)
-    public = public_folder(store)
+    public = Store.public_folder(store)
     asked = Asked(
         by=by,
         quantile=quantile,

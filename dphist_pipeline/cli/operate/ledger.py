@@ -28,7 +28,6 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, Sour
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import fields as spec_fields
 from dphist_pipeline.spec.fields import exact
@@ -156,7 +155,7 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
     made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
@@ -241,7 +240,7 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     if for_all:
         print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
@@ -269,7 +268,7 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         decision = ledger.disallow(number, reason, operator)
@@ -288,7 +287,7 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
@@ -302,7 +301,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Shows what accounts hold and may read, and what was spent on which release."""
-    ledger = Store.open(store_folder(store)).ledger()
+    ledger = Store.named(store).ledger()
     statements = [
         Statement.of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
@@ -336,11 +335,9 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     something is wrong, or where the witness is missing: without it nobody can say
     whether the ledger's end was cut off.
     """
-    from dphist_pipeline.releasing.verifying import confirm_witness
-
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     entries, whole, missing = opened.verify()
-    witnessed = confirm_witness(opened, entries, whole)
+    witnessed = opened.confirm_witness(entries, whole)
     if as_json:
         facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
         print_json({**facts, "ledger": opened.ledger_id})
@@ -405,7 +402,7 @@ def _open_for(
     from dphist_pipeline.cli.operate._signing import show_and_sign
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger, (total, renews, signatures, also_of) = opened.ledger(), terms
     decisions = SpecDecisions.to_open(spec, opened, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
@@ -419,7 +416,7 @@ def _allow_for(
     from dphist_pipeline.cli.operate._signing import show_and_sign
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     decisions = SpecDecisions.to_allow(spec, opened, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]

@@ -14,7 +14,6 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 
 
@@ -39,7 +38,7 @@ def add_key(
 
     Where an account asks for two signatures, so does the third key.
     """
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         waiting = ledger.add_key(name, public, operator)
@@ -71,7 +70,7 @@ def rotate_key(
     """
     if (to is None) == (key is None) or (key is None) != (name is None):
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     known, new = ledger.operators(), None if to is None else _new_key(to, opened.root)
     if new is None or new.public not in known:
@@ -105,7 +104,7 @@ def sign(
     store: StoreOption = None,
 ) -> None:
     """Gives a decision its second signature, where an account asks for two."""
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     with deciding(opened, ledger) as operator:
         ledger.countersign(number, operator)

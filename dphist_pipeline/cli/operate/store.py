@@ -13,7 +13,6 @@ from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
 from dphist_pipeline.releasing.deciding import adopt as adopt_store
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 
 store_app = typer.Typer(
@@ -36,7 +35,7 @@ def report(
     from dphist_pipeline.publishing.ledger_report import report as reported
     from dphist_pipeline.publishing.ledger_report import report_page
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     found = reported(opened.ledger(), year)
     if page is not None:
         page.write_text(report_page(opened.ledger(), opened.public, year), encoding="utf-8")
@@ -100,7 +99,7 @@ def adopt(
     What the witness holds counts as spent and is never drawn again. Other
     copies of the store draw nothing from then on.
     """
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):

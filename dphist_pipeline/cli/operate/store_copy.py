@@ -11,7 +11,6 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.store import store_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, progress
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 
 
@@ -41,7 +40,7 @@ def publish(
     from dphist_pipeline.releasing.public_copy import no_address, with_bucket
     from dphist_pipeline.releasing.publisher import publish_copy
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     before = opened.public_address
     if to is not None:
         opened = with_bucket(opened, to)
@@ -77,7 +76,7 @@ def pages(
     from dphist_pipeline.releasing.approvals import finish_withdrawals
     from dphist_pipeline.releasing.page_rendering import render_pages
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     finish_withdrawals(opened, opened.ledger())
     with progress(as_json) as step:
         done = render_pages(opened, release, step)

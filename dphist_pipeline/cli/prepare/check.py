@@ -18,7 +18,6 @@ from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing import allowing
 from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
@@ -68,7 +67,7 @@ def check(
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(store_folder(store) / "public")]
+    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(Store.folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -89,9 +88,8 @@ def check(
         tables_in_words,
         tables_of,
     )
-    from dphist_pipeline.releasing.public_folder import public_address
 
-    bucket = public_address(store)
+    bucket = allowing.public_address(store)
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -147,7 +145,7 @@ def check(
 def _changed(spec: ReleaseSpec, store: Path | None) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
-        return allowing.changed_since_signed(spec, Store.open(store_folder(store)))
+        return allowing.changed_since_signed(spec, Store.named(store))
     return ""
 
 

@@ -59,11 +59,10 @@ def _release(
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import allowing, release
     from dphist_pipeline.releasing.approvals import AwaitsApproval
-    from dphist_pipeline.releasing.locations import store_folder
     from dphist_pipeline.releasing.store import Store
 
     checked = allowing.load_spec(spec, store)
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     changed = allowing.changed_since_signed(checked, opened)
     if changed and not as_json:
         err.print(f"[yellow]![/] {escape(changed)}")

@@ -23,7 +23,7 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.publishing.statements import noted
-from dphist_pipeline.releasing._charges_of_release import unpublished
+from dphist_pipeline.releasing.due import unpublished
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
 

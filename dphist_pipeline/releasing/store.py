@@ -366,6 +366,10 @@ class Store:
 
         return vouched_audit(self.published(Key.of(charge)), charge, recorded, ledger)
 
+    def cadence(self, release: str) -> Path:
+        """The file that says how a release cuts time; see `due`."""
+        return self.root / "specs" / "periods" / f"{release}.json"
+
     def keep_doubted(self, charge: Charge) -> None:
         """Keeps that what a charge paid for waits for a person: its numbers are in doubt (`publish: if_plausible`).
 

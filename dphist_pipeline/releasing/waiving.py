@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
-from dphist_pipeline.releasing._charges_of_release import LATER, charges_of
 from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.period_rules import kept_cadence
+from dphist_pipeline.releasing.due import LATER, Cadence, charges_of
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.periods import EVERYTHING
 
@@ -35,7 +34,7 @@ def waive(store: Store, release: str, period: str, reason: str, and_later: bool 
         raise nothing_to_waive(release, period, "this release has no periods")
     if period in charged:
         raise nothing_to_waive(release, period, "it was charged already, so it is not due")
-    cadence = kept_cadence(store, release)
+    cadence = Cadence.kept(store, release)
     if cadence is not None:
         cadence.rule.named(period)
     with deciding(store, ledger) as operator:

@@ -98,7 +98,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/period_rules.py",
+        "dphist_pipeline/releasing/due.py",
         (SCHEDULED, DUE),
         (
             Mutation("spec.freshness if spec.freshness is not None", "spec.freshness if spec.freshness", "a week late"),

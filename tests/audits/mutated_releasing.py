@@ -384,7 +384,7 @@ RELEASING = (
             Mutation("if period.key not in charged and", "if", "what is charged is due again"),
             Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),
             Mutation("if key > before_upgrade", "if True", "an upgrade charges what was left out"),
-            Mutation("and period.key not in waived]", "]", "a waived week is due"),
+            Mutation("and made.key not in waived]", "]", "a waived week is due"),
             Mutation("first = charges[0][0].period", "first = min(charged)", "history by command makes more due"),
             Mutation("+ timedelta(slack_days) < today", "< today", "a page in every period"),
         ),

@@ -381,7 +381,7 @@ RELEASING = (
             Mutation(
                 'state == "unpublished" and not', 'state == "published" and not', "what was charged is never finished"
             ),
-            Mutation("if period.key not in charged and", "if", "what is charged is due again"),
+            Mutation("if made.key not in charged and", "if", "what is charged is due again"),
             Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),
             Mutation("if key > before_upgrade", "if True", "an upgrade charges what was left out"),
             Mutation("and made.key not in waived]", "]", "a waived week is due"),

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
 from operator import attrgetter
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.files import make_folder, write_durably
@@ -20,10 +20,12 @@ from dphist_pipeline.ledger.books import OPEN_STATES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Period, PeriodRule
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 FARTHEST_BACK = 10_000
 LATER = "+"  # behind a waived period: all later ones, too

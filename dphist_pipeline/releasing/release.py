@@ -29,13 +29,14 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing import approvals, engines, publisher
+from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
 from dphist_pipeline.releasing._attempts import Paid
-from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing._plausibility import facts_if_approved
 from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
+from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
     PublicationRule,

@@ -62,7 +62,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/waiving.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (DUE, SCHEDULED),
         (
             Mutation("    if period in charged:\n", "    if False:\n", "what is charged is waived"),

@@ -266,7 +266,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/allowing.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (
             "unit/test_decisions.py",
             "system/test_upstream.py",
@@ -275,7 +275,6 @@ RELEASING = (
             "unit/test_spec_decisions.py",
         ),
         (
-            Mutation("charge.release == spec.release for", "False for", "a change is told after the charge, too"),
             Mutation("if files & set(files_of(other)):", "if False:", "two accounts spend on the same people"),
             Mutation("or _lies_in(root, real):", "or False:", "the store lies in a public folder"),
             Mutation("if _lies_in(os.path.realpath(path), root):", "if False:", "a file of the store is a code list"),
@@ -285,11 +284,16 @@ RELEASING = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/spec_check.py",
+        ("unit/test_spec_decisions.py",),
+        (Mutation("charge.release == spec.release for", "False for", "a change is told after the charge, too"),),
+    ),
+    Part(
         "dphist_pipeline/releasing/spec_decisions.py",
         ("unit/test_spec_decisions.py",),
         (
             Mutation("if given != self.digest:", "if False:", "another decision is signed than was shown"),
-            Mutation("        if is_confidential(file):\n", "        if False:\n", "the store is declared public"),
+            Mutation("        if of_office(file):\n", "        if False:\n", "the store is declared public"),
             Mutation(
                 "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
             ),
@@ -322,7 +326,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/deciding.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (RESTORED, REJECTIONS),
         (
             Mutation("    if missing or unknown:\n", "    if unknown:\n", "adopted, and what was spent is forgotten"),
@@ -456,7 +460,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_period_lengths.py",
+        "dphist_pipeline/releasing/_taken_names.py",
         ("system/test_period_lengths.py",),
         (Mutation("if published != spec.period:", "if False:", "weeks beside months, and rows that count twice"),),
     ),

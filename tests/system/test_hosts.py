@@ -23,11 +23,11 @@ from dphist_pipeline.ledger.entries import ChargeRequest, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import deciding
 from dphist_pipeline.releasing import store as store_module
 from dphist_pipeline.releasing.plans import request_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER, Store, host_name
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 
@@ -46,7 +46,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Hosts:
 
 def adopt(project: Project) -> None:
     with project.witnessed():
-        deciding.adopt(project.store(), "its host is lost", {})
+        StoreDecisions.adopt(project.store(), "its host is lost", {})
 
 
 def charged_only(project: Project) -> Project:

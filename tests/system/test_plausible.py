@@ -16,8 +16,8 @@ from system.orchestrated import defined, said
 from system.test_compared import RENAMED, USUAL, WEEKLY, WEEKS, check_of, records
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero, cells_above_zero
-from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.due import charges_of
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 WITHOUT = {"surgery": 0}

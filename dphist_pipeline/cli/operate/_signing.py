@@ -22,9 +22,9 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 
 def show_and_sign(
@@ -62,7 +62,7 @@ def show_and_sign(
             raise typer.Exit(1)
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
             raise decisions.unsigned(shlex.join(command))
-    with deciding(store, ledger) as operator:
+    with StoreDecisions(store, ledger).signing() as operator:
         made = decisions.sign(ledger, operator)
     _keep(decisions, store)
     if as_json:

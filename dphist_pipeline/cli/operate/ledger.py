@@ -25,10 +25,10 @@ from dphist_pipeline.cli.terminal import (
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
-from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.deciding import deciding
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options, reading_of_options
 from dphist_pipeline.spec import fields as spec_fields
 from dphist_pipeline.spec.fields import exact
 
@@ -69,13 +69,11 @@ class ReadingOptions:
         typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well."),
     ] = None
 
-    def reading(self, ledger: Ledger, account: str, unit: str) -> SourceReading | None:
+    def reading(self, decisions: StoreDecisions, account: str, unit: str) -> SourceReading | None:
         """What an operator would allow for an account; None without a source."""
-        from dphist_pipeline.releasing import allowing
-
         if self.source is None:
             return None
-        reading = allowing.reading_of_options(
+        reading = reading_of_options(
             project_folder(Path.cwd()),
             self.source,
             privacy_unit=unit.split(","),
@@ -87,7 +85,7 @@ class ReadingOptions:
             decimal_comma=self.decimal_comma,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
         )
-        allowing.refuse_overlap(ledger, account, reading, self.also_of or [])
+        decisions.refuse_overlap(account, reading, self.also_of or [])
         return reading
 
 
@@ -156,11 +154,12 @@ def open_account(
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
     opened = Store.named(store)
-    ledger = opened.ledger()
+    decisions = StoreDecisions.of(opened)
+    ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
     made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
-    reading = read.reading(ledger, account, privacy_unit)
-    with deciding(opened, ledger) as operator:
+    reading = read.reading(decisions, account, privacy_unit)
+    with decisions.signing() as operator:
         ledger.open_account(made, operator, reading, read.also_of or [])
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
@@ -244,18 +243,11 @@ def allow(
     if for_all:
         print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
-    from dphist_pipeline.releasing import allowing, engines
-
-    ledger, name = opened.ledger(), str(account)
-    reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
+    decisions, name = StoreDecisions.of(opened), str(account)
+    reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
     asked = [{"source": reading.facts()}] if reading is not None else []
-    asked += [allowing.query_of_file(query)] if query is not None else []
-    asked += [allowing.check_of_option(check)] if check is not None else []
-    asked += [engines.engine_of_option(spark)] if spark is not None else []
-    for what in asked:
-        with deciding(opened, ledger) as operator:
-            made = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
-        print_allowed(made, as_json)
+    for what in [*asked, *asked_by_options(query=query, check=check, spark=spark)]:
+        print_allowed(decisions.allow(name, what, reason, (read.also_of or []) if "source" in what else []), as_json)
 
 
 @ledger_app.command()
@@ -268,9 +260,9 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    opened = Store.named(store)
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         decision = ledger.disallow(number, reason, operator)
     if decision in ledger.decisions(decision.account):
         out.print("Entered, and not in force yet: another operator must sign it. Until then releases read by it.")
@@ -287,9 +279,9 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    opened = Store.named(store)
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(Statement.of(ledger, account), as_json)
 
@@ -359,25 +351,17 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     Returns:
         The decision; None where it waits for a second signature.
     """
-    from dphist_pipeline.releasing import allowing
-
-    ledger = store.ledger()
-    what = allowing.code_list_folder(store, ledger, folder)
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator)
+    decisions = StoreDecisions.of(store)
+    return decisions.allow(EVERYWHERE, decisions.code_lists(folder))
 
 
 def _allow_for_all(
     store: Store, code_lists: Path | None, clock: str | None, engine: str | None, reason: str
 ) -> Decision | None:
-    from dphist_pipeline.releasing import allowing
-
     if code_lists is not None:
         return allow_code_lists(store, code_lists)
-    what = allowing.clock_of_option(clock) if clock is not None else allowing.version_of_option(str(engine))
-    ledger = store.ledger()
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator, reason)
+    (what,) = asked_by_options(clock=clock, engine=engine)
+    return StoreDecisions.of(store).allow(EVERYWHERE, what, reason)
 
 
 def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, others: Mapping[str, object]) -> None:

@@ -17,8 +17,8 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, ledger_database
 from dphist_pipeline.ledger.witness_file import WitnessServer
-from dphist_pipeline.releasing.deciding import move_ledger
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -61,7 +61,7 @@ def move(
     The old ledger takes no entry any more and says where the new one is.
     Where the command was cut short, the same one finishes it.
     """
-    ledger = move_ledger(Store.named(store), address)
+    ledger = StoreDecisions.move_ledger(Store.named(store), address)
     _, entries, _ = ledger.head()
     if as_json:
         print_json({"ledger": ledger.id, "address": str(ledger.place), "entries": entries})

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dphist_pipeline.cli.options import SpecArgument, StoreOption
-from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 

@@ -12,8 +12,8 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
-from dphist_pipeline.releasing.deciding import adopt as adopt_store
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
@@ -104,7 +104,7 @@ def adopt(
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = adopt_store(opened, reason, elsewhere)
+    generation, carried = StoreDecisions.adopt(opened, reason, elsewhere)
     if as_json:
         print_json({"store": str(opened.root), "generation": generation, "carried": carried})
         return

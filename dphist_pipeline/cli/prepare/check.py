@@ -16,9 +16,7 @@ from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing import allowing
-from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 
@@ -53,10 +51,11 @@ def check(
             raise
         _print_several(spec, several.names, as_json)
         return
-    refuse_taken_view(checked, store)
+    beside = SpecCheck(checked, store)
+    beside.refuse_taken_view()
     if period is not None:
         checked.period_named(period)  # refused by name, before anything is opened
-    compared = compare_columns(checked, store, datetime.now(UTC), period)
+    compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
     from dphist_pipeline.planning.unit_names import unit_doubt
@@ -67,7 +66,7 @@ def check(
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(Store.folder(store) / "public")]
+    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
         from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
 
@@ -89,7 +88,7 @@ def check(
         tables_of,
     )
 
-    bucket = allowing.public_address(store)
+    bucket = beside.public_address
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -142,10 +141,10 @@ def check(
     print_lines(remarks)
 
 
-def _changed(spec: ReleaseSpec, store: Path | None) -> str:
+def _changed(beside: SpecCheck) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
-        return allowing.changed_since_signed(spec, Store.named(store))
+        return beside.changed_since_signed()
     return ""
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.allowing import load_spec
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ WARM += [
         "publishing._card",
         "publishing.pages",
         "releasing.approvals",
-        "releasing.hosts",
         "releasing.release",
         "releasing.store",
         "spec.loading",

@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release

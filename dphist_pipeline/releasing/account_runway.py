@@ -11,7 +11,6 @@ from typing import Self
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import PeriodError
@@ -91,7 +90,7 @@ class AccountRunway:
 def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
     """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
     try:
-        statement = Statement.of(Store.open(store_folder(store)).ledger(), spec.account)
+        statement = Statement.of(Store.named(store).ledger(), spec.account)
     except DphistError as error:
         return str(error)
     protected = (statement.account.privacy_unit, statement.account.neighbours)

@@ -18,10 +18,10 @@ from jinja2 import UndefinedError
 from dphist_pipeline.publishing.public_files import publications
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.publishing.published_release import PublishedRelease
+from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.approvals import note_if_out
 from dphist_pipeline.releasing.publisher import refresh_catalogue
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.vouching import vouching_reader
 
 Progress = Callable[[str], None]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
+from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing._expected_files import expected_patterns
-from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period

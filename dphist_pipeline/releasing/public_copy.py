@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from dphist_pipeline.errors import Halted, Refused
-from dphist_pipeline.files import locked_folder, replace_durably
+from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.bucket_copy import Copied, Origin, bring_up_to_date, found_in
 from dphist_pipeline.publishing.manifest import NAME, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.releasing.hosts import publisher_of
-from dphist_pipeline.releasing.store import DESCRIBED, Key, Store, description, store_unusable
-from dphist_pipeline.releasing.vouching import vouching_reader
+from dphist_pipeline.releasing._vouching import vouching_reader
+from dphist_pipeline.releasing.store import Key, Store
 
 
 def no_address(root: Path) -> Refused:
@@ -75,17 +73,8 @@ def with_bucket(store: Store, address: str) -> Store:
         ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
     """
     objects = ObjectStore(address)
-    found_in(objects, store.ledger_id, publisher_of(store))
-    store = replace(store, public_address=objects.address)
-    described = store.root / DESCRIBED
-    try:
-        with locked_folder(store.root):
-            mode = described.stat().st_mode & 0o777  # whoever could read it still can
-            replace_durably(described, store.root / f".{DESCRIBED}.new", description(store), mode)
-        return store
-    except OSError as error:
-        problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
-    raise store_unusable(store.root, f"{problem}. Run this as the user who releases.")
+    found_in(objects, store.ledger_id, store.publisher())
+    return store.with_address(objects.address)
 
 
 def copy_to_bucket(
@@ -110,7 +99,7 @@ def copy_to_bucket(
             origin = Origin(
                 store.public,
                 store.ledger_id,
-                publisher_of(store),
+                store.publisher(),
                 store.building,
                 lambda: _catalogued(store.public),
                 vouching_reader(store),

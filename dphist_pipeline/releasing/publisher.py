@@ -24,9 +24,9 @@ from dphist_pipeline.publishing.release_files import move_into_place, write_rele
 from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing._taken_names import refuse_taken_view
+from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.vouching import vouching_reader
 
 if TYPE_CHECKING:
     from dphist_pipeline.publishing.bucket_copy import Copied

@@ -29,13 +29,14 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing import approvals, engines, publisher
+from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
 from dphist_pipeline.releasing._attempts import Paid
-from dphist_pipeline.releasing._period_lengths import refuse_other_length
 from dphist_pipeline.releasing._plausibility import facts_if_approved
 from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
+from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.approvals import (
     AwaitsApproval,
     PublicationRule,
@@ -44,15 +45,13 @@ from dphist_pipeline.releasing.approvals import (
     note_if_out,
     nothing_to_decide,
 )
-from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
-from dphist_pipeline.releasing.store import Key, Store, own_folder
-from dphist_pipeline.releasing.vouching import vouched_audit
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period
 
 Counts = NDArray[np.int64]
@@ -240,7 +239,7 @@ def begin(
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
     key = Key(spec.release, period.key, request.revision)
-    rule = PublicationRule(spec.publish, charge is not None and is_doubted(store, charge))
+    rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
     attempt = Attempt(spec, store, ledger, period, key, charge, request, run_of(spec), rule, progress)
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
@@ -295,7 +294,7 @@ def _charge_or_request(
     )
     if charge is None:
         days = (period.end - period.start).days if period.start and period.end else None
-        request = replace(request, folder=own_folder(store), days=days)
+        request = replace(request, folder=store.own_folder(), days=days)
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:
         ledger.check(request)
@@ -315,7 +314,7 @@ def replayed(attempt: Attempt) -> Release | None:
     refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
-        vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
+        attempt.store.vouched_audit(attempt.ledger, attempt.charge, recorded)
     made = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
@@ -444,7 +443,7 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
     store.refuse_cut(ledger, witness)
     witness.vouch(store.id, ledger.standing)
     witness.note_head(store.id, *ledger.head())
-    before = witness.note_place(store.id, place_of(store.root), own_folder(store).id)
+    before = witness.note_place(store.id, place_of(store.root), store.own_folder().id)
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")
 

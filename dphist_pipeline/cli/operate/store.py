@@ -12,9 +12,8 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.releasing.deciding import adopt as adopt_store
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
@@ -36,7 +35,7 @@ def report(
     from dphist_pipeline.publishing.ledger_report import report as reported
     from dphist_pipeline.publishing.ledger_report import report_page
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     found = reported(opened.ledger(), year)
     if page is not None:
         page.write_text(report_page(opened.ledger(), opened.public, year), encoding="utf-8")
@@ -100,12 +99,12 @@ def adopt(
     What the witness holds counts as spent and is never drawn again. Other
     copies of the store draw nothing from then on.
     """
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = adopt_store(opened, reason, elsewhere)
+    generation, carried = StoreDecisions.adopt(opened, reason, elsewhere)
     if as_json:
         print_json({"store": str(opened.root), "generation": generation, "carried": carried})
         return
@@ -147,7 +146,7 @@ def publish(
     from dphist_pipeline.releasing.public_copy import no_address, with_bucket
     from dphist_pipeline.releasing.publisher import publish_copy
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     before = opened.public_address
     if to is not None:
         opened = with_bucket(opened, to)
@@ -183,7 +182,7 @@ def pages(
     from dphist_pipeline.releasing.approvals import finish_withdrawals
     from dphist_pipeline.releasing.page_rendering import render_pages
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     finish_withdrawals(opened, opened.ledger())
     with progress(as_json) as step:
         done = render_pages(opened, release, step)

@@ -11,8 +11,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def publish(
     from dphist_pipeline.releasing.release import publish_approved
 
     checked = load_spec(spec, store)
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     with progress(as_json) as step:
         made = publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
@@ -65,7 +64,7 @@ def reject(
     """
     from dphist_pipeline.releasing import approvals
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     key = approvals.reject(opened, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
@@ -88,7 +87,7 @@ def withdraw(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     folders = verbs.withdraw(opened, release, period, reason)
     if as_json:
         print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})

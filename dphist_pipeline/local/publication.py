@@ -25,6 +25,7 @@ from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress, Withdrawn
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
@@ -188,7 +189,7 @@ def publish_collection(
                 withdrawn.append(error)
     if made:
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
-        publisher.refresh_catalogue(store, key, [release.path for release in made], progress)
+        PublicFolder(store).refresh(key, [release.path for release in made], progress)
     if withdrawn:
         raise consumers_withdrawn(withdrawn, made)
     return made

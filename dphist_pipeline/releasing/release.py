@@ -47,6 +47,7 @@ from dphist_pipeline.releasing.approvals import (
 )
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -485,7 +486,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
 
 def refresh_catalogue(attempt: Attempt) -> None:
     """Builds the catalogue anew unless it holds this release."""
-    publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
+    PublicFolder(attempt.store).refresh(attempt.key, [attempt.path], attempt.progress)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
@@ -648,7 +649,7 @@ def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> 
     """
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
-    publisher.refresh_catalogue(store, Key(name, period, 1))
+    PublicFolder(store).refresh(Key(name, period, 1))
     return folders
 
 

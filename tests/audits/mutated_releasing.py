@@ -206,9 +206,7 @@ RELEASING = (
         (APPROVALS,),
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
-            Mutation(
-                "    publisher.refresh_catalogue(store, Key(name, period, 1))\n", "", "SQL answers what was withdrawn"
-            ),
+            Mutation("    PublicFolder(store).refresh(Key(name, period, 1))\n", "", "SQL answers what was withdrawn"),
             Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
         ),
     ),

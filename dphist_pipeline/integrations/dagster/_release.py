@@ -38,7 +38,7 @@ from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release import nothing_charged
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists

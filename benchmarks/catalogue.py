@@ -37,7 +37,7 @@ from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import reading_of
 from dphist_pipeline.spec.axes import domain_of
 
 INCOMES, WARDS = 1000, 10

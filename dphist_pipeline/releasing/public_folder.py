@@ -27,8 +27,8 @@ from dphist_pipeline.publishing.current_files import is_listed, write_current_fi
 from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX, NAME, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.public_files import publications
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.releasing._approvals import finish_withdrawals, note_if_out
 from dphist_pipeline.releasing._vouching import vouching_reader
-from dphist_pipeline.releasing.approvals import finish_withdrawals, note_if_out
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -76,6 +76,28 @@ class PublicFolder:
     """The public folder of a store, which one process at a time changes."""
 
     store: Store
+
+    @staticmethod
+    def checked_bucket(address: str) -> str:
+        """The address of a bucket as it is kept; refuses, before a store is made, one that is unreadable or taken.
+
+        Args:
+            address: `s3://bucket/prefix`, as somebody wrote it.
+
+        Raises:
+            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
+        """
+        from dphist_pipeline.publishing.bucket_copy import found_in
+        from dphist_pipeline.publishing.object_store import ObjectStore
+
+        objects = ObjectStore(address)
+        if os.environ.get("DPHIST_LEDGER"):
+            stored = objects.read(NAME)  # the ledger may be one that is there already, and owns it
+            if stored is not None:
+                read_manifest(stored.content, objects.address)
+        else:
+            found_in(objects, "", "")
+        return objects.address
 
     def refresh(
         self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
@@ -234,28 +256,6 @@ class PublicFolder:
             passes = False
             problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
-
-
-def checked_bucket(address: str) -> str:
-    """The address of a bucket as it is kept; refuses, before a store is made, one that is not to be read or is taken.
-
-    Args:
-        address: `s3://bucket/prefix`, as somebody wrote it.
-
-    Raises:
-        ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
-    """
-    from dphist_pipeline.publishing.bucket_copy import found_in
-    from dphist_pipeline.publishing.object_store import ObjectStore
-
-    objects = ObjectStore(address)
-    if os.environ.get("DPHIST_LEDGER"):
-        stored = objects.read(NAME)  # the ledger may be one that is there already, and owns it
-        if stored is not None:
-            read_manifest(stored.content, objects.address)
-    else:
-        found_in(objects, "", "")
-    return objects.address
 
 
 def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:

@@ -15,7 +15,7 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing.public_folder import PublicFolder, checked_bucket
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -47,7 +47,7 @@ def init(
     public folder has an empty catalogue for SQL from the start.
     """
     if public is not None:
-        public = checked_bucket(public)
+        public = PublicFolder.checked_bucket(public)
     root = Store.folder(store)
     made = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:

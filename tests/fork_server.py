@@ -19,7 +19,7 @@ WARM += [
         "local.contributor",
         "publishing._card",
         "publishing.pages",
-        "releasing.approvals",
+        "releasing._approvals",
         "releasing.release",
         "releasing.store",
         "spec.loading",

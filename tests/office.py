@@ -28,7 +28,7 @@ from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
-from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import reading_of
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 

@@ -14,9 +14,9 @@ from typing import Any
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
+from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._audit_facts import audit_facts
-from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"

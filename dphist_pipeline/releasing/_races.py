@@ -13,8 +13,8 @@ from dphist_pipeline.ledger.books import refuse_other_folder
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import LedgerError
+from dphist_pipeline.releasing._approvals import finish_rejections
 from dphist_pipeline.releasing._attempts import Attempt
-from dphist_pipeline.releasing.approvals import finish_rejections
 from dphist_pipeline.releasing.publisher import Withdrawn
 from dphist_pipeline.releasing.store import Store
 

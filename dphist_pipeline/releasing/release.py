@@ -29,24 +29,27 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
+from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import _engines as engines
-from dphist_pipeline.releasing import approvals, publisher
-from dphist_pipeline.releasing._attempts import Attempt as Attempt
-from dphist_pipeline.releasing._attempts import Paid
-from dphist_pipeline.releasing._plausibility import facts_if_approved
-from dphist_pipeline.releasing._races import Race, refuse_overtaken
-from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
-from dphist_pipeline.releasing._taken_names import refuse_other_length
-from dphist_pipeline.releasing.approvals import (
-    AwaitsApproval,
+from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing._approvals import AwaitsApproval as AwaitsApproval
+from dphist_pipeline.releasing._approvals import (
     PublicationRule,
     finish_rejections,
     finish_withdrawals,
     note_if_out,
     nothing_to_decide,
 )
+from dphist_pipeline.releasing._approvals import reject as reject
+from dphist_pipeline.releasing._attempts import Attempt as Attempt
+from dphist_pipeline.releasing._attempts import Paid
+from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing._plausibility import facts_if_approved
+from dphist_pipeline.releasing._races import Race, refuse_overtaken
+from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
+from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.frames import Frame, as_file
-from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -343,7 +346,7 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     """
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
-    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
+    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading, attempt.run), frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 
 
@@ -485,7 +488,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
 
 def refresh_catalogue(attempt: Attempt) -> None:
     """Builds the catalogue anew unless it holds this release."""
-    publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
+    PublicFolder(attempt.store).refresh(attempt.key, [attempt.path], attempt.progress)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
@@ -648,7 +651,7 @@ def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> 
     """
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
-    publisher.refresh_catalogue(store, Key(name, period, 1))
+    PublicFolder(store).refresh(Key(name, period, 1))
     return folders
 
 

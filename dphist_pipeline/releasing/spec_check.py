@@ -16,10 +16,9 @@ from pathlib import Path
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import LedgerError
-from dphist_pipeline.releasing._expected_files import FilesMissing
+from dphist_pipeline.releasing._plans import FilesMissing, plan_of, request_of
 from dphist_pipeline.releasing._spec_changes import changes_since_signed
 from dphist_pipeline.releasing._taken_names import refuse_other_length, refuse_taken_view
-from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store, StoreMissing
 from dphist_pipeline.releasing.store_decisions import is_confidential

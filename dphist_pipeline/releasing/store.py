@@ -189,6 +189,11 @@ class Store:
         asked = os.environ.get("DPHIST_STORE")
         return Path(asked) if asked else project_folder(Path.cwd()) / "store"
 
+    @staticmethod
+    def cannot_open(root: Path, error: OSError) -> Halted:
+        """Why this user cannot open a store."""
+        return store_unusable(root, f"cannot be opened: {error.strerror}. Run this as the user who releases.")
+
     @classmethod
     def named(cls, named: Path | None = None) -> Store:
         """Opens the store to use; see `folder`.

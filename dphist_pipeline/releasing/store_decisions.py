@@ -115,6 +115,39 @@ class StoreDecisions:
         with self.signing() as operator:
             return self.ledger.allow(account, what, operator, reason, also_of)
 
+    def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> SourceReading:
+        """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
+
+        Args:
+            account: that would be allowed to read the source; see `refuse_overlap`.
+            also_of: other accounts that the operator says share it.
+            base: the folder that relative addresses start from.
+            source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
+
+        Raises:
+            Refused: naming the option, or the account that the source belongs to.
+        """
+        from pydantic import ValidationError
+
+        from dphist_pipeline.releasing.release_spec import reading_of
+        from dphist_pipeline.spec.loading import resolve_templates
+        from dphist_pipeline.spec.mistakes import located
+        from dphist_pipeline.spec.sources import RecordSource
+
+        resolved, problems = resolve_templates({"source": source}, ("source",))
+        if problems:
+            raise decision_refused("--source", problems[0][1])
+        try:
+            records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
+        except ValidationError as error:
+            (option, *_), problem = located(error, RecordSource.model_fields)[0]
+        else:
+            reading = reading_of(records)
+            reading = replace(reading, unit_kinds=_kinds(records, reading))
+            self.refuse_overlap(account, reading, also_of)
+            return reading
+        raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
+
     def refuse_overlap(self, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
         """Refuses a source some of whose files belong to another account, or are public code lists.
 
@@ -312,39 +345,9 @@ def _version(written: str) -> dict[str, Any]:
     return {"version": {"name": written}}
 
 
-def reading_of_options(base: Path, source: str, **fields: object) -> SourceReading:
-    """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
-
-    Args:
-        base: the folder that relative addresses start from.
-        source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
-
-    Raises:
-        Refused: naming the option.
-    """
-    from pydantic import ValidationError
-
-    from dphist_pipeline.releasing.plans import reading_of
-    from dphist_pipeline.spec.loading import resolve_templates
-    from dphist_pipeline.spec.mistakes import located
-    from dphist_pipeline.spec.sources import RecordSource
-
-    resolved, problems = resolve_templates({"source": source}, ("source",))
-    if problems:
-        raise decision_refused("--source", problems[0][1])
-    try:
-        records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
-    except ValidationError as error:
-        (option, *_), problem = located(error, RecordSource.model_fields)[0]
-    else:
-        reading = reading_of(records)
-        return replace(reading, unit_kinds=_kinds(records, reading))
-    raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
-
-
 def reading_of_spec(spec: ReleaseSpec) -> SourceReading:
     """How the source of a spec is read, as options would say it; kinds of units are read from types of columns."""
-    from dphist_pipeline.releasing.plans import reading_of
+    from dphist_pipeline.releasing.release_spec import reading_of
 
     reading = reading_of(spec)
     return replace(reading, unit_kinds=_kinds(spec, reading))
@@ -354,7 +357,7 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
     """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-    from dphist_pipeline.releasing.plans import source_plan
+    from dphist_pipeline.releasing._plans import source_plan
     from dphist_pipeline.spec.sources import EVERY_ROW
 
     if records.privacy_unit == EVERY_ROW or records.source_format == "frame":

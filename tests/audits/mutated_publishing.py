@@ -295,7 +295,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/page_rendering.py",
+        "dphist_pipeline/releasing/public_folder.py",
         (RENDERED,),
         (Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),),
     ),

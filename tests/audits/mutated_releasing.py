@@ -164,7 +164,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/approvals.py",
+        "dphist_pipeline/releasing/_approvals.py",
         (REJECTIONS, APPROVALS),
         (
             Mutation(
@@ -206,9 +206,7 @@ RELEASING = (
         (APPROVALS,),
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
-            Mutation(
-                "    publisher.refresh_catalogue(store, Key(name, period, 1))\n", "", "SQL answers what was withdrawn"
-            ),
+            Mutation("    PublicFolder(store).refresh(Key(name, period, 1))\n", "", "SQL answers what was withdrawn"),
             Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
         ),
     ),
@@ -254,7 +252,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/plans.py",
+        "dphist_pipeline/releasing/_plans.py",
         (APPROVALS, "unit/test_source_sql.py", "attacks/test_queries_that_reach.py", "unit/test_placeholders.py"),
         (
             Mutation('held=spec.publish == "manual",', "held=False,", "a charge forgets that it waits"),
@@ -374,7 +372,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_expected_files.py",
+        "dphist_pipeline/releasing/_plans.py",
         ("system/test_upstream.py",),
         (Mutation('("files" in spec.requires or not there)', "(not there)", "a period is charged with a day missing"),),
     ),

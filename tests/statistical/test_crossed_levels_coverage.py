@@ -23,7 +23,9 @@ def test_errors_are_those_of_least_squares_and_lie_within_their_intervals() -> N
     measured = {axes: noise_law(scale).variance for axes, scale in scales.items()}
     _, inverse = least_squares((of.domain.shape, (of.trees[0], of.trees[1]), measured, []))
     drawn = {
-        axes: noise.discrete_laplace(scale, RUNS * of.grid(axes).cells).astype(float).reshape(RUNS, *of.grid(axes).shape)
+        axes: noise.discrete_laplace(scale, RUNS * of.grid(axes).cells)
+        .astype(float)
+        .reshape(RUNS, *of.grid(axes).shape)
         for axes, scale in scales.items()
     }
     reaches: dict[object, tuple[float, float]] = {}  # of a cell and of half a table, whatever was drawn

@@ -24,7 +24,7 @@ from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import store as store_module
-from dphist_pipeline.releasing.plans import request_of
+from dphist_pipeline.releasing._plans import request_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FOLDER, Store, host_name
 from dphist_pipeline.releasing.store_decisions import StoreDecisions

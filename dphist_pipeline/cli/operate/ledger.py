@@ -38,7 +38,7 @@ from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options, reading_of_options
+from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
 from dphist_pipeline.spec import fields as spec_fields
 from dphist_pipeline.spec.fields import exact
 
@@ -83,8 +83,10 @@ class ReadingOptions:
         """What an operator would allow for an account; None without a source."""
         if self.source is None:
             return None
-        reading = reading_of_options(
+        return decisions.reading(
             project_folder(Path.cwd()),
+            account,
+            self.also_of or [],
             self.source,
             privacy_unit=unit.split(","),
             source_table=self.source_table,
@@ -95,8 +97,6 @@ class ReadingOptions:
             decimal_comma=self.decimal_comma,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
         )
-        decisions.refuse_overlap(account, reading, self.also_of or [])
-        return reading
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -142,26 +142,21 @@ def publish(
     put back from a backup, or made anew by the same `dphist release`. Spends
     nothing and reads no record.
     """
-    from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.public_copy import no_address, with_bucket
-    from dphist_pipeline.releasing.publisher import publish_copy
+    from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    opened = Store.named(store)
-    before = opened.public_address
+    public = PublicFolder(Store.named(store))
+    before = public.store.public_address
     if to is not None:
-        opened = with_bucket(opened, to)
-    if opened.public_address is None:
-        raise no_address(opened.root)
-    finish_withdrawals(opened, opened.ledger())
+        public = public.copying_to(to)
     with progress(as_json) as step:
-        copied = publish_copy(opened, step, check, drop)
+        copied = public.copy(step, check, drop)
     if as_json:
         print_json(vars(copied))
         return
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, opened.public_address):
+    if before not in (None, copied.address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
@@ -179,13 +174,11 @@ def pages(
     ledger, hold the digests of the new pages. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
-    from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.page_rendering import render_pages
+    from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    opened = Store.named(store)
-    finish_withdrawals(opened, opened.ledger())
+    public = PublicFolder(Store.named(store))
     with progress(as_json) as step:
-        done = render_pages(opened, release, step)
+        done = public.render(release, step)
     if as_json:
         print_json(vars(done))
     else:

@@ -37,7 +37,7 @@ from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.releasing.account_runway import AccountRunway, account_statement
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
@@ -372,7 +372,7 @@ def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
 
 def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     """The rest of the spec's account, or why the spec cannot use it. Charges nothing."""
-    statement = account_statement(spec, store)
+    statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str):
         return {"name": spec.account, "known": False, "because": statement}
     return {

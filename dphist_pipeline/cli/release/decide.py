@@ -15,7 +15,7 @@ from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
+    from dphist_pipeline.releasing.release import AwaitsApproval
 
 
 def publish(
@@ -34,12 +34,12 @@ def publish(
     refusal lists what waits.
     """
     from dphist_pipeline.answering.past_periods import Compared
-    from dphist_pipeline.releasing.release import publish_approved
+    from dphist_pipeline.releasing import release as verbs
 
     checked = load_spec(spec, store)
     opened = Store.named(store)
     with progress(as_json) as step:
-        made = publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
+        made = verbs.publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
@@ -62,10 +62,10 @@ def reject(
     It waits no more, and nobody can approve it. What it spent stays spent;
     the period can be released anew, at its price, with --revise.
     """
-    from dphist_pipeline.releasing import approvals
+    from dphist_pipeline.releasing import release as verbs
 
     opened = Store.named(store)
-    key = approvals.reject(opened, release, period, reason, revision)
+    key = verbs.reject(opened, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
         return

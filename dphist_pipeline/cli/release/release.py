@@ -58,7 +58,7 @@ def _release(
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import release
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
+    from dphist_pipeline.releasing.release import AwaitsApproval
     from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
     from dphist_pipeline.releasing.store import Store
 

@@ -38,8 +38,7 @@ from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.public_copy import NotCopied
-from dphist_pipeline.releasing.release import nothing_charged
+from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
@@ -303,7 +302,7 @@ def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecuti
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
 ) -> release.Attempt:
-    with nothing_charged():
+    with release.nothing_charged():
         return release.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
 from dphist_pipeline.publishing.bucket_copy import BucketCopy
-from dphist_pipeline.releasing.hosts import publisher_of
-from dphist_pipeline.releasing.store import FOLDER
 
 PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
 LOST = (
@@ -32,7 +30,7 @@ def bucket(seen: Examined) -> Finding:
     try:
         copy = BucketCopy(address)
         # A host without an id has published nothing yet; to ask for one would make it.
-        own = publisher_of(seen.store) if (seen.store.confidential / FOLDER).exists() else ""
+        own = seen.store.publisher() if seen.store.has_published else ""
         there = copy.found(seen.store.ledger_id, own).manifest
         if not copy.honours_conditions():
             return fault(

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import may
-from dphist_pipeline.health import _left_files as left_files
 from dphist_pipeline.health import _server as server
 from dphist_pipeline.health.finding import (
     Examined,
@@ -33,9 +32,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import Statement, noted
-from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.verifying import unrecorded
 
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
@@ -53,7 +50,7 @@ def ledger(seen: Examined) -> Finding:
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
-    forgotten = unrecorded(seen.store, seen.ledger) if seen.store is not None else []
+    forgotten = seen.store.unrecorded(seen.ledger) if seen.store is not None else []
     if forgotten:
         return fault(
             "ledger",
@@ -168,7 +165,7 @@ def runs(seen: Examined) -> Finding:
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    left = left_files.left_runs(seen.confidential / "runs")
+    left = seen.store.left_runs()
     if left:
         return warning(
             check,
@@ -183,7 +180,7 @@ def runs(seen: Examined) -> Finding:
             "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
-    late = [charge for charge in late if not is_doubted(seen.store, charge)]
+    late = [charge for charge in late if not seen.store.is_doubted(charge)]
     if late:
         names = [charge.title for charge in late]
         period = "" if late[0].period == "all" else f" --period {late[0].period}"
@@ -208,7 +205,7 @@ def approvals(seen: Examined) -> Finding:
         return not_looked_at(check, NO_LEDGER)
     waiting = _charges(seen.ledger, "waits", "approved")
     if seen.store is not None:  # in doubt, under `publish: if_plausible`
-        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if is_doubted(seen.store, charge)]
+        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if seen.store.is_doubted(charge)]
     forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]

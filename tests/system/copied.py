@@ -18,7 +18,7 @@ from office import OPEN_HEALTH, Office
 from dphist_pipeline.publishing import object_store
 from dphist_pipeline.publishing.bucket_copy import BucketCopy, Copied
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest
-from dphist_pipeline.releasing import public_copy
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
 BUCKET = "office-public"
@@ -122,7 +122,7 @@ def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copy(store: Store, address: str) -> Copied:
-    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1))
+    return PublicFolder(replace(store, public_address=address))._copy(Key("copied", "all", 1), lambda step: None)
 
 
 def content_of(store: Store) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dphist_pipeline.publishing.release_files import REPORT_LAW
+from dphist_pipeline.estimates.laws import ReportLaw
 
 
 def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
@@ -66,7 +66,7 @@ RELEASES = _schema(
     ("model", _TEXT, "central, or local where contributors randomise their own reports"),
     *(
         (name, _REAL, f"{name} of the error law of estimates from reports; null for the central model")
-        for name in REPORT_LAW
+        for name in ReportLaw.__dataclass_fields__
     ),
     ("family", _TEXT, "family of tables that it is one of; null for a release that is none"),
 )

@@ -31,7 +31,7 @@ from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
-from dphist_pipeline.publishing.statements import Statement, noted
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Key, Store
 
 NO_LEDGER = "the ledger could not be opened"
@@ -266,7 +266,7 @@ def _charges(ledger: Ledger, *states: str) -> list[Charge]:
 
 
 def _withdrawn(ledger: Ledger) -> list[Key]:
-    return [Key(*key) for key, _ in noted(ledger, "withdrawn")]
+    return [Key(*key) for key, _ in Statement.noted(ledger, "withdrawn")]
 
 
 def _says_nothing(store: Store, key: Key) -> bool:

@@ -59,6 +59,17 @@ class Statement:
         shared = [cls._of(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]
         return cls._of(books, account, year, shared)
 
+    @staticmethod
+    def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
+        """Every charge with a note of a kind, as (release, period, revision), and what was said.
+
+        Args:
+            ledger: open and verified.
+            kind: what was decided: approved, rejected or withdrawn.
+        """
+        found = [entry for entry in ledger.entries() if entry.kind == kind]
+        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
+
     @classmethod
     def _of(cls, books: Books, account: Account, year: int, shared: list[Statement]) -> Statement:
         spent, name = books.spent(account.name, year if account.renews else None), account.name
@@ -77,14 +88,3 @@ class Statement:
             waiting=books.permissions.waiting_of(name),
             shared=shared,
         )
-
-
-def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
-    """Every charge with a note of a kind, as (release, period, revision), and what was said.
-
-    Args:
-        ledger: open and verified.
-        kind: what was decided: approved, rejected or withdrawn.
-    """
-    found = [entry for entry in ledger.entries() if entry.kind == kind]
-    return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]

@@ -22,7 +22,7 @@ from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
-from dphist_pipeline.publishing.statements import noted
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.due import unpublished
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
@@ -255,7 +255,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
     """
     damaged = None
-    for key, note in noted(ledger, "withdrawn"):
+    for key, note in Statement.noted(ledger, "withdrawn"):
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():
@@ -277,7 +277,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
     """
-    for named, note in noted(ledger, "rejected"):
+    for named, note in Statement.noted(ledger, "rejected"):
         key = Key(*named)
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():

@@ -25,7 +25,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
-from dphist_pipeline.publishing.statements import Statement, noted
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
@@ -320,7 +320,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
             of.accounts(),
         ),
         lambda of: unpublished(of, "weekly"),
-        lambda of: noted(of, "approved"),
+        lambda of: Statement.noted(of, "approved"),
     ]
     for tell in told:
         assert tell(resumed) == tell(whole)

@@ -12,7 +12,7 @@ from ledger_scenario import WEEKLY, ledger, path, url, url_of
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.publishing.statements import Statement, noted
+from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
@@ -39,7 +39,7 @@ def test_what_is_neither_published_nor_rejected_is_unpublished(ledger: Ledger, c
     ledger.record_published(made[2], "digest")
     ledger.note(made[3], "approved", "Ada")
     assert unpublished(ledger, "weekly") == [made[0], made[3]]
-    assert [(key, note.text) for key, note in noted(ledger, "rejected")] == [
+    assert [(key, note.text) for key, note in Statement.noted(ledger, "rejected")] == [
         (("weekly", "2026-03-30", 1), "wrong codes")
     ]
 

@@ -340,8 +340,8 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
     """
     assert isinstance(axis, CategoricalAxis) and isinstance(level, CategoricalAxis)
     places = {group: place for place, group in enumerate(level.values)}
-    found = tuple(places[group] for group in axis.levels[level.name])
-    return (*found, level.size - 1) if axis.other else found
+    groups = tuple(places[group] for group in axis.levels[level.name])
+    return (*groups, level.size - 1) if axis.other else groups
 
 
 def finest(domains: Iterable[Domain]) -> Domain:

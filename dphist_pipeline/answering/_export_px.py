@@ -87,13 +87,13 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     named["estimate"] = pgettext("content", "Estimate")
     audit, about, title = exported.audit, exported.about, title_of(exported)
     charged = charged_at(exported)
-    made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
+    creation_date = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
     counted = counted_of(exported)
     yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
     yield _keyword("LANGUAGE", language().code)
-    if made:
-        yield _keyword("CREATION-DATE", made)
+    if creation_date:
+        yield _keyword("CREATION-DATE", creation_date)
     yield from (f"DECIMALS={min(shown + 1, _MOST_DECIMALS)};", f"SHOWDECIMALS={decimals};")
     yield _keyword("MATRIX", str(audit["release"]))
     yield "AGGREGALLOWED=NO;"
@@ -118,8 +118,8 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield f"PRECISION({_quoted(contents)},{_quoted(named['standard_error'])})={decimals + 1};"
     for label in named.values():
         yield _keyword("UNITS", counted, of=(label,))
-        if made:
-            yield _keyword("LAST-UPDATED", made, of=(label,))
+        if creation_date:
+            yield _keyword("LAST-UPDATED", creation_date, of=(label,))
         if about.contact:
             yield _keyword("CONTACT", about.contact, of=(label,))
     yield from _notes(exported, contents, named)
@@ -152,14 +152,14 @@ def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
             if [code.meant for code in codes_of(axis)] != [code.meant for code in codes_of(there)]:
                 problem = f"its periods have other bins or categories of {axis.name}, which one PX file cannot hold"
                 raise ValueError(f"{problem}; choose one with --period")
-    found = [
+    variables = [
         (axis.name, [(code.code, code.label) for code in codes_of(axis, last.audit.get("model") == "local")])
         for axis in last.domain.axes
     ]
     if exported.audit["period"] != "all":
         days = [(str(one.audit["period"]), _days(one.audit)) for one in exported.publications]
-        found = [(free_name(gettext("period"), axes), days), *found]
-    return [(name, _apart(values)) for name, values in found]
+        variables = [(free_name(gettext("period"), axes), days), *variables]
+    return [(name, _apart(values)) for name, values in variables]
 
 
 def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -184,10 +184,10 @@ def _days(audit: Mapping[str, Any]) -> str:
 
 def _time_list(audits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]] | None:
     """The scale of time and the code of each period on it; None if the periods lie on none."""
-    found = [_on_scale(*ends) if (ends := days_of(audit)) is not None else None for audit in audits]
-    known = [one for one in found if one is not None]
+    points = [_on_scale(*ends) if (ends := days_of(audit)) is not None else None for audit in audits]
+    known = [one for one in points if one is not None]
     kinds = {kind for kind, _ in known}
-    return (kinds.pop(), [code for _, code in known]) if len(known) == len(found) and len(kinds) == 1 else None
+    return (kinds.pop(), [code for _, code in known]) if len(known) == len(points) and len(kinds) == 1 else None
 
 
 def _on_scale(start: date, end: date) -> tuple[str, str] | None:

@@ -77,7 +77,6 @@ def call_macro(
     Args:
         columns: of its rows, as SQL.
         arguments: by position, after the name of the release.
-        named: arguments by name.
         tables: rows that the macro reads, by the name of their table.
 
     Raises:

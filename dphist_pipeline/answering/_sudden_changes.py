@@ -80,12 +80,12 @@ def sudden_changes(
         seasons: periods of last year at the same time; empty where there is none.
     """
     values = sum(len(one.labels) for axis, one in now.items() if axis != TOTAL)
-    found = []
+    changes = []
     for axis, sums in now.items():
         of_values = _Rule(FACTOR, OF_ITSELF, level_for(values, periods_a_year))
         rule = _Rule(FACTOR_OF_TOTAL, OF_TOTAL, LEVEL) if axis == TOTAL else of_values
-        found.append(_changes(sums, last, seasons, rule))
-    return found
+        changes.append(_changes(sums, last, seasons, rule))
+    return changes
 
 
 def level_for(values: int, periods_a_year: float) -> Fraction:
@@ -268,11 +268,11 @@ def _sentence(found: Sequence[AxisChanges]) -> str:
         return _of_total(total, axes)
     if not axes:
         return ""
-    told = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
-    also = [axis.sums.axis for axis in axes if axis is not told]
+    axis_to_tell = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
+    also = [axis.sums.axis for axis in axes if axis is not axis_to_tell]
     others = f"; values of {' and of '.join([', '.join(also[:-1]), also[-1]] if also[1:] else also)} changed, too"
     whole = next((axis for axis in found if axis.sums.axis == TOTAL), None)
-    return _of_axis(told, whole) + (others if also else "")
+    return _of_axis(axis_to_tell, whole) + (others if also else "")
 
 
 def _moved(axis: AxisChanges) -> list[_Moved]:

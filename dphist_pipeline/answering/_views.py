@@ -164,8 +164,6 @@ def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterat
 
     Args:
         table: its name, with its schema.
-        about: what the table is.
-        columns: what each column means.
     """
     yield f"COMMENT ON TABLE {table} IS {literal(about)}"
     yield from _column_comments(table, columns)
@@ -189,10 +187,10 @@ def _view_without_rows(places: Places, of: Described) -> Iterator[str]:
 
 
 def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[str]:
-    shown = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
+    columns = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
     view, selected = (
         places.users + identifier(name),
-        ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items()),
+        ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in columns.items()),
     )
     yield (
         f"CREATE OR REPLACE VIEW {view} AS\nSELECT\n    {selected}\n"
@@ -200,7 +198,7 @@ def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[st
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
         + ("\nWHERE r.is_latest" if latest else "")
     )
-    yield from _column_comments(view, {column: comment for column, (_, comment) in shown.items()})
+    yield from _column_comments(view, {column: comment for column, (_, comment) in columns.items()})
 
 
 def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]:
@@ -246,11 +244,11 @@ def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
 
 def _strides(described: Sequence[Any]) -> dict[str, tuple[int, int]]:
     """For each axis the difference of cell numbers for one step along it, and its size; the last axis runs fastest."""
-    found, stride = dict[str, tuple[int, int]](), 1
+    strides, stride = dict[str, tuple[int, int]](), 1
     for axis in reversed(domain_of(described).axes):
-        found[axis.name] = (stride, axis.size)
+        strides[axis.name] = (stride, axis.size)
         stride *= axis.size
-    return found
+    return strides
 
 
 def _is_other(of: Described, axis: str) -> str:

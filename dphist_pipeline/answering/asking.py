@@ -96,8 +96,8 @@ class Publication:
             QuestionRefused: the axis is not a binned axis, the ends are in the wrong order or beyond all bins, or see
                 `chosen_cells`.
         """
-        found = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
-        written = [end_as_json(found, end) for end in ends] if isinstance(found, BinnedAxis) else ends
+        binned = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
+        written = [end_as_json(binned, end) for end in ends] if isinstance(binned, BinnedAxis) else ends
         rows = self._rows("dph_range", axis, *written, self._whole_bins(box))
         answers = [found_in_row(Answer, row) for row in rows]  # one row, or the inner and the outer one
         return RangeAnswer(answers[0], answers[-1])
@@ -153,8 +153,8 @@ class Publication:
         """
         wanted = [float(share) for share in shares]
         rows = self._rows("dph_quantile", axis, wanted, self._whole_bins(box))
-        found = {row["q"]: found_in_row(Quantile, row) for row in rows}
-        return [found[share] for share in wanted]
+        quantiles = {row["q"]: found_in_row(Quantile, row) for row in rows}
+        return [quantiles[share] for share in wanted]
 
     def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
         """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
@@ -469,21 +469,16 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """
     mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
     if mine != theirs:
-        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+        owners = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
         raise QuestionRefused(
             "",
-            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
+            f"release '{other['release']}' is of {owners[0]}, '{one['release']}' of {owners[1]}: they do "
             "not count the same people; compare releases of one account",
         )
 
 
 def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:
-    """For each publication in force the answer for all cells, by the digest of its audit.
-
-    Args:
-        public: the store's public folder.
-        release: which has publications.
-    """
+    """For each publication in force the answer for all cells, by the digest of its audit."""
     publications = [Publication(*one) for one in Catalogue(public.resolve()).publications(release)]
     sources = {(one.period, one.revision): one for one in (each.source for each in publications)}
     rows = call_macro(tuple(sources.values()), "dph_box", "*", ("{}",)).to_pylist()

@@ -164,15 +164,15 @@ def _read(folders: Mapping[Key, Path]) -> list[Publication]:
 
 def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     """The folders of publications, tables of families among them, by release, period and revision."""
-    found = {}
+    folders = {}
     for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
         if folder.name.removeprefix("revision=").isdecimal():
             named = {folder.parents[1].name: folder}
             named |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
             for name, path in named.items():
                 if release in ("*", name):
-                    found[name, folder.parent.name[7:], int(folder.name[9:])] = path
-    return found
+                    folders[name, folder.parent.name[7:], int(folder.name[9:])] = path
+    return folders
 
 
 def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
@@ -183,11 +183,11 @@ def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
         with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")
-            made = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
+            versions = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
             keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
             held = {(release, period, revision): digest for release, period, revision, digest in keys}
             folders = _folders(public)
-            is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
+            is_whole = versions == [(version(), written // 10**9)] and written % 10**9 == 0
             if not is_whole or any(PublishedFolder(folders.get(key, draft)).stated_digest != held[key] for key in held):
                 return False
             _add(connection, folders, held.keys(), sealed)

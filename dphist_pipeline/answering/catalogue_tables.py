@@ -134,17 +134,17 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
 
 def releases_in(connection: duckdb.DuckDBPyConnection, places: Places) -> set[str]:
     """The releases that a catalogue holds."""
-    found = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
-    return {release for (release,) in found}
+    rows = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
+    return {release for (release,) in rows}
 
 
 def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[tuple[str, str]]:
     """The families of a catalogue with one of their tables each, but those whose name another view has."""
     releases = places.table("dph_releases")
-    asked = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    query = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
     taken = releases_in(connection, places)
     taken |= {release + EVERY_REVISION for release in taken}
-    return [(family, table) for family, table in connection.execute(asked).fetchall() if family not in taken]
+    return [(family, table) for family, table in connection.execute(query).fetchall() if family not in taken]
 
 
 def version() -> str:
@@ -153,11 +153,16 @@ def version() -> str:
     columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *KINDS_OF_VALUES]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
     views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
-    asked = [Column(name, "VARCHAR", "") for name in columns]
-    views = [*views, *asked_statements(Places(), "example", asked, [("other", 1, asked)])]
+    columns_asked = [Column(name, "VARCHAR", "") for name in columns]
+    views = [*views, *asked_statements(Places(), "example", columns_asked, [("other", 1, columns_asked)])]
     views = [*views, *family_statements(Places(), "family", "example")]
-    told = [*tables, *views, *title_comments(Places(), "example", "Example", set()), *map(macro, (*INNER, *MACROS))]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    statements = [
+        *tables,
+        *views,
+        *title_comments(Places(), "example", "Example", set()),
+        *map(macro, (*INNER, *MACROS)),
+    ]
+    return hashlib.sha256("\n".join(statements).encode()).hexdigest()[:16]
 
 
 def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publications: Sequence[Publication]) -> list[str]:
@@ -282,8 +287,8 @@ def _add_widths(
 def _title(connection: duckdb.DuckDBPyConnection, places: Places, release: str) -> str:
     """The title of the last publication of a release, or its name."""
     latest = "ORDER BY period DESC, revision DESC LIMIT 1"
-    asked = f"SELECT title FROM {places.table('dph_releases')} WHERE release = $release {latest}"
-    (title,) = connection.execute(asked, {"release": release}).fetchall()[0]
+    query = f"SELECT title FROM {places.table('dph_releases')} WHERE release = $release {latest}"
+    (title,) = connection.execute(query, {"release": release}).fetchall()[0]
     return title or release
 
 
@@ -357,8 +362,8 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) 
 def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
     """The tables that answer for others, in order."""
     found: dict[str, list[tuple[str, int]]] = {}
-    asked = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
-    for release, best, first in connection.execute(asked).fetchall():
+    query = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
+    for release, best, first in connection.execute(query).fetchall():
         found.setdefault(release, []).append((best, first))
     return found
 
@@ -382,13 +387,13 @@ def make_asked_views(
 
 def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
     """The columns of the cells of all releases."""
-    asked = """
+    query = """
         SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
         WHERE database_name = current_database() AND schema_name = $schema
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index
     """
     found: dict[str, list[Column]] = {}
-    for table, *column in connection.execute(asked, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
+    for table, *column in connection.execute(query, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
         found.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
     return found

@@ -71,7 +71,6 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
     """The folder of the latest revision of a period; of a table of a family, the table's own.
 
     Args:
-        public: the store's public folder.
         period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
         family: whether a family of tables may be named.
 
@@ -153,5 +152,5 @@ def _tables(release: Path) -> list[str]:
 
 
 def _names(folder: Path, prefix: str) -> list[str]:
-    found = [path.name for path in folder.iterdir() if path.is_dir() and path.name.startswith(prefix)]
-    return sorted(name.removeprefix(prefix) for name in found if not name.startswith("."))
+    names = [path.name for path in folder.iterdir() if path.is_dir() and path.name.startswith(prefix)]
+    return sorted(name.removeprefix(prefix) for name in names if not name.startswith("."))

@@ -83,8 +83,8 @@ class PublishedQuality:
         """The folders of the published tables and their grids, the smallest first."""
         inside = {PublishedFolder(self.folder).table(name): one for name, one in self.audit.get("tables", {}).items()}
         tables = inside or {self.folder: self.audit}
-        found = [(path, domain_of(table["axes"])) for path, table in tables.items()]
-        return sorted(found, key=lambda one: one[1].cells)
+        domains = [(path, domain_of(table["axes"])) for path, table in tables.items()]
+        return sorted(domains, key=lambda one: one[1].cells)
 
     def cuts(self) -> dict[str | None, list[Cut]]:
         """As `QualityTable.cuts`; for a family, whose tables agree, by the smallest that has an axis."""
@@ -133,8 +133,8 @@ class PublishedQuality:
         if self.audit.get("model") == "local" or self.audit["privacy_unit"] == EVERY_ROW:
             return ""
         table = self.table if self._family is None else PublishedQuality(self._family, self.audit).table
-        found = self._cuts(table).get(None, [])
-        points = found[0].points if found else ""
+        cuts = self._cuts(table).get(None, [])
+        points = cuts[0].points if cuts else ""
         if not points:
             return f"Shares of these counts are {notes.CAP_UNKNOWN}."
         return table.shift_of_share(self.audit, points)

@@ -129,11 +129,11 @@ class Blocking:
         axes = {axis.name: axis for part in self.partitions.values() for axis in part.axes}
         places = {name: f"_position_{number}" for number, name in enumerate(axes, 1)}
         inner = ", ".join(f"{position_sql(axis)} AS {places[name]}" for name, axis in axes.items())
-        made = ", ".join(
+        columns = ", ".join(
             f"{part.block_sql([places[axis.name] for axis in part.axes])} AS {identifier(name)}"
             for name, part in self.partitions.items()
         )
-        return f"SELECT * EXCLUDE ({', '.join(places.values())}), {made} FROM (SELECT *, {inner} FROM {register})"
+        return f"SELECT * EXCLUDE ({', '.join(places.values())}), {columns} FROM (SELECT *, {inner} FROM {register})"
 
     def facts(self) -> dict[str, Any]:
         """Everything that both owners need, as JSON values."""
@@ -193,9 +193,9 @@ def blocking(
     """
     if isinstance(by, str) or not by:
         raise application_refused("by: takes a list of lists of axes, one for each partition")
-    made = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
+    partitions = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
     epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
-    return Blocking(made, (one.called, other.called), epsilon)
+    return Blocking(partitions, (one.called, other.called), epsilon)
 
 
 def blocks(
@@ -276,9 +276,9 @@ def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
         axes: of this release, by their names.
     """
     names = [axis.name for axis in whole.domain.axes]
-    kept = [names.index(axis.name) for axis in axes]
-    counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in kept))
-    return np.transpose(counts, [sorted(kept).index(number) for number in kept])
+    positions = [names.index(axis.name) for axis in axes]
+    counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in positions))
+    return np.transpose(counts, [sorted(positions).index(number) for number in positions])
 
 
 Box = tuple[slice, ...]
@@ -353,8 +353,8 @@ def position_sql(axis: Axis) -> str:
     value = f"TRY_CAST({column} AS {'DATE' if days else 'DOUBLE'})"
     ends = [float(end) for end in axis.bounds[1][: axis.size - axis.other]]
     written = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
-    found = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", written, 0)
-    by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {found} END"
+    search = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", written, 0)
+    by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {search} END"
     return f"coalesce({_text_position(axis, column)}, {by_number})" if isinstance(axis, BandedAxis) else by_number
 
 

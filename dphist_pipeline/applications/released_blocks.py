@@ -70,6 +70,6 @@ def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.in
     axes = shared_axes(one, other, names)
     of_cells = np.unique(groups, return_inverse=True)[1].reshape(one.domain.shape).astype(np.int64)
     counts = [np.bincount(of_cells.ravel(), summed(whole, axes).ravel()) for whole in (one, other)]
-    made = GroupBlocks(axes, (), of_cells, np.array(counts, dtype=np.int64))
+    group_blocks = GroupBlocks(axes, (), of_cells, np.array(counts, dtype=np.int64))
     epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
-    return Blocking({"block_1": made}, (one.called, other.called), epsilon)
+    return Blocking({"block_1": group_blocks}, (one.called, other.called), epsilon)

@@ -112,8 +112,8 @@ def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
         staged: Parquet with `rows` and a column for each word; rows where a word is null do not count.
     """
     with staged_rows(staged, words, "rows") as connection:
-        found = connection.sql("FROM staged").fetchnumpy()
-        return _codes(found, words), found["rows"]
+        columns = connection.sql("FROM staged").fetchnumpy()
+        return _codes(columns, words), columns["rows"]
 
 
 def unit_word(unit: str, key: bytes) -> int:

@@ -161,10 +161,10 @@ class Contrasts(Linear):
 
         Sums are cut off on every level: that brings the counts of neighbours no further apart.
         """
-        found = exact.reshape(self.shape)
+        sums = exact.reshape(self.shape)
         for axis in range(len(self.shape)):
-            found = np.moveaxis(_halves(np.moveaxis(found, axis, 0)), 0, axis)
-        return found.ravel()
+            sums = np.moveaxis(_halves(np.moveaxis(sums, axis, 0)), 0, axis)
+        return sums.ravel()
 
 
 def _halves(sums: Numbers) -> Numbers:
@@ -224,10 +224,10 @@ class WeightedSums(Linear):
 
         Numbers are cut off after each axis: that brings those of neighbours no further apart.
         """
-        found = exact.reshape(self.shape)
+        sums = exact.reshape(self.shape)
         for axis, line in enumerate(self.lines):
-            found = np.moveaxis(_weighted(line, np.moveaxis(found, axis, 0)), 0, axis)
-        return found.ravel()
+            sums = np.moveaxis(_weighted(line, np.moveaxis(sums, axis, 0)), 0, axis)
+        return sums.ravel()
 
 
 def _weighted(line: Numbers, numbers: Numbers) -> Numbers:
@@ -374,8 +374,8 @@ class Buckets(Question):
         """
         from dphist_pipeline.solvers.trees.dyadic_buckets import bucket_deviations, bucket_prices
 
-        found = bucket_deviations(exact[self.line])
-        return [cost + price for cost, price in zip(found, bucket_prices(self.cells, self.savings), strict=True)]
+        deviations = bucket_deviations(exact[self.line])
+        return [cost + price for cost, price in zip(deviations, bucket_prices(self.cells, self.savings), strict=True)]
 
 
 QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, WeightedSums, Choice, Buckets)

@@ -90,12 +90,12 @@ def _show(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
 def _staged(plan: CountingPlan, staged: Path, folder: Path) -> tuple[int, int]:
     """Rows of the period whose unit is known, and the most of one unit, at most `MOST_ROWS`."""
     rows = f"read_parquet({literal(str(staged))})"
-    asked = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
+    query = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
     if plan.privacy_unit != "row":
-        asked = f"SELECT coalesce(sum(n), 0), coalesce(max(n), 1) FROM (SELECT count(*) AS n FROM {rows} GROUP BY unit)"
+        query = f"SELECT coalesce(sum(n), 0), coalesce(max(n), 1) FROM (SELECT count(*) AS n FROM {rows} GROUP BY unit)"
     with duckdb.connect(config=engine_settings(folder)) as connection:
-        ((found, most),) = connection.execute(asked).fetchall()
-    return int(found), min(int(most), MOST_ROWS)
+        ((total, most),) = connection.execute(query).fetchall()
+    return int(total), min(int(most), MOST_ROWS)
 
 
 def _lines(
@@ -214,11 +214,11 @@ def _periods(
     connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source, parameters: dict[str, object]
 ) -> tuple[Any, ...]:
     moment = "NULL" if plan.period_column is None else moment_of(plan, source, plan.period_column)
-    told = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
+    selection = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
     day = "CAST(TRY_CAST({}(moment) AS DATE) AS VARCHAR)"
     columns = f"count(*), count(*) FILTER (within), count(*) - count(moment), {day.format('min')}, {day.format('max')}"
     ((rows, within, unparsed, first, last),) = _asked(
-        connection, f"SELECT {columns} FROM (SELECT {told} FROM ({source.relation}))", parameters
+        connection, f"SELECT {columns} FROM (SELECT {selection} FROM ({source.relation}))", parameters
     )
     return rows, within, unparsed, first, last
 

@@ -37,8 +37,8 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
 
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
         marked = pl.scan_parquet(staged, glob=False).group_by(marks).agg(pl.col("rows").sum())
-        found = marked.collect(engine="streaming")
-        kept = iter([(found.select(marks).to_numpy().T, found["rows"].to_numpy())])
+        frame = marked.collect(engine="streaming")
+        kept = iter([(frame.select(marks).to_numpy().T, frame["rows"].to_numpy())])
     else:
         units = _units_by_rows(plan, staged, seen)
         cut = _cut_by_position(plan, staged, seen, counts, key)
@@ -53,8 +53,8 @@ def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
     held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
     with staged_rows(staged, codes) as connection:
-        found = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
-    units = dict(found)
+        histogram = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
+    units = dict(histogram)
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 
 

@@ -141,8 +141,8 @@ def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.i
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
         problem = f"takes a range (low, high) {units}, half-open, None for an open end"
         if isinstance(wanted, str):
-            asked = _condition_of(axis, _cell_that_holds(axis, wanted))
-            problem += f"; `=` is for categories, so ask for a bin by its ends: `{asked}`"
+            condition = _condition_of(axis, _cell_that_holds(axis, wanted))
+            problem += f"; `=` is for categories, so ask for a bin by its ends: `{condition}`"
         raise QuestionRefused(axis.name, problem)
     low, high = wanted
     return _positions_of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))

@@ -239,7 +239,6 @@ def standing_out(
     Args:
         lines: how many numbers are told together.
         called: what the sentence calls them.
-        counted: what they count.
         tops: that each of the numbers can be at most, together but with a probability of `MISSED`. A number whose
             interval lies above it is not shown: noise made it.
         least: no smaller number is told of the others; see `shown_below`.
@@ -399,10 +398,10 @@ class QualityTable:
         Returns:
             Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
         """
-        told = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
+        rows = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
         lines = sum(row["axis"] is not None for row in self.rows)
-        tops = [(most or {}).get(row["axis"], math.inf) for row in told]
-        return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops, least)
+        tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
+        return standing_out(rows, lines, "numbers of missing or undeclared values", "rows", tops, least)
 
     def numbers(
         self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0
@@ -477,20 +476,19 @@ def rows_in_other(domain: Domain, unbiased: Unbiased | None) -> dict[str, RowsIn
     """By name of axis, for those that have `other`; empty where no noisy cells are published.
 
     Args:
-        domain: of one published table.
         unbiased: noise in groups of cells alone bounds nothing, nor do reports.
     """
     if not isinstance(unbiased, NoisyCells | NestedCells):
         return {}
-    found = {}
+    by_axis = {}
     for number, axis in enumerate(domain.axes):
         if axis.other_cell is not None:
             cells = [np.arange(size) for size in domain.shape]
             cells[number] = np.array([axis.other_cell])
-            found[axis.name] = RowsInOther(
+            by_axis[axis.name] = RowsInOther(
                 exact_sum(np.atleast_1d(unbiased.values.take(axis.other_cell, number))), cells, unbiased
             )
-    return found
+    return by_axis
 
 
 def most_failed(

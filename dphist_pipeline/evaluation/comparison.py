@@ -147,11 +147,7 @@ class Comparison:
         return lines
 
     def draw(self, folder: Path) -> list[Path]:
-        """Draws pictures of the scores; see `plots.draw`.
-
-        Args:
-            folder: of the new files.
-        """
+        """Draws pictures of the scores; see `plots.draw`."""
         return draw(self.scores, self.plan.data, folder, noisy=self.plan.note == PUBLISHED)
 
 

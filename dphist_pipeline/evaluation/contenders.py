@@ -30,9 +30,7 @@ class Contender:
         """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.
 
         Args:
-            domain: the grid.
             sensitivity: in records.
-            epsilons: of releases.
 
         Raises:
             DphistError: with the reason.
@@ -80,9 +78,7 @@ def choose_contenders(
 
     Args:
         written: see `parse_contender`; each is taken once.
-        domain: the grid.
         sensitivity: in records.
-        epsilons: of releases.
         first: a mechanism to put first if none are named; it must serve the domain.
 
     Returns:

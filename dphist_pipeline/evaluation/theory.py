@@ -168,10 +168,10 @@ def density_of_sum(values: Reals, draws: int, alpha: float) -> Reals:
         alpha: inverse scale.
     """
     n, z = draws, np.abs(values)
-    found = np.zeros_like(z)
+    density = np.zeros_like(z)
     for k in range(n):
-        found += math.comb(n - 1, k) * math.gamma(n + k) * z ** (n - 1 - k) / (2 * alpha) ** k
-    dense: Reals = found * alpha**n / (2**n * math.gamma(n) ** 2) * np.exp(-alpha * z)
+        density += math.comb(n - 1, k) * math.gamma(n + k) * z ** (n - 1 - k) / (2 * alpha) ** k
+    dense: Reals = density * alpha**n / (2**n * math.gamma(n) ** 2) * np.exp(-alpha * z)
     return dense
 
 

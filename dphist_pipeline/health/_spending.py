@@ -245,8 +245,8 @@ def _agreeing(store: Store, ledger: Ledger) -> Witness:
 
 def _file_access(check: str, file: Path) -> Finding:
     """Permissions of a database file and of its folder, in which the database makes files of its own."""
-    found, folder = file.stat(), file.parent
-    if found.st_mode & stat.S_IRWXO:
+    status, folder = file.stat(), file.parent
+    if status.st_mode & stat.S_IRWXO:
         return fault(check, f"everybody may read or change {file}", f"chmod o= {quoted(file)}")
     above = folder.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
@@ -254,8 +254,8 @@ def _file_access(check: str, file: Path) -> Finding:
     if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
         shared = f"chmod g+rw {quoted(file)}; chmod g+rwxs {quoted(folder)}"
         return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
-    whose = f", and of group {_group(found.st_gid)}" if found.st_mode & stat.S_IRWXG else " alone"
-    return ok(check, f"{file} is {name_of(found.st_uid)}'s{whose} (mode {stat.S_IMODE(found.st_mode):o})")
+    whose = f", and of group {_group(status.st_gid)}" if status.st_mode & stat.S_IRWXG else " alone"
+    return ok(check, f"{file} is {name_of(status.st_uid)}'s{whose} (mode {stat.S_IMODE(status.st_mode):o})")
 
 
 def _group(gid: int) -> str:
@@ -300,12 +300,12 @@ def left_runs(folder: Path) -> list[str]:
     Args:
         folder: of all runs in the confidential part of a store.
     """
-    found = set()
+    left_over = set()
     for place, _, names in os.walk(folder):
         for name in names:
             if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
-                found.add("/".join(Path(place).relative_to(folder).parts[:2]))
-    return sorted(found)
+                left_over.add("/".join(Path(place).relative_to(folder).parts[:2]))
+    return sorted(left_over)
 
 
 def _is_held(lock: Path) -> bool:

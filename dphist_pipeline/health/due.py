@@ -79,16 +79,16 @@ def due(seen: Examined) -> Finding:
     check = "due"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, "the ledger cannot be opened")
-    found = overdue(seen.store, seen.ledger, seen.now)
-    if found.says:
-        release, period, _ = found.periods[0]
+    late = overdue(seen.store, seen.ledger, seen.now)
+    if late.says:
+        release, period, _ = late.periods[0]
         mend = f"Look whether the schedule runs; dphist release SPEC --period {period}, or, if it never comes: "
         return warning(
             check,
-            " ".join([found.says, *_remarks(found)]),
+            " ".join([late.says, *_remarks(late)]),
             f"{mend}dphist ledger waive {release} {period} --reason TEXT",
         )
-    return ok(check, " ".join(["nothing is due", *_remarks(found)]))
+    return ok(check, " ".join(["nothing is due", *_remarks(late)]))
 
 
 def _remarks(found: Overdue) -> Iterator[str]:

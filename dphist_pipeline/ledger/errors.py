@@ -236,9 +236,9 @@ class WitnessMissing(LedgerError):
     """No witness, or one that does not know the store, or a charge of it."""
 
     def __init__(self, where: str, unknown: str = "") -> None:
-        found = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
+        finding = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
         super().__init__(
-            problem=f"{found}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
+            problem=f"{finding}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
             f"this store is in use: {ADOPT}."
         )
 
@@ -251,8 +251,8 @@ def address_refused(noun: str, problem: str) -> LedgerError:
 
 def not_recordable(what: str, value: object, rule: str) -> LedgerError:
     """A value that the ledger does not take."""
-    shown = repr(value)
-    problem = f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}."
+    text = repr(value)
+    problem = f"{what} {text if len(text) <= 60 else text[:57] + '...'}: it must be {rule}."
     return LedgerError("not_recordable", problem=problem)
 
 
@@ -298,11 +298,11 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     """Names the latest releases that spent an account, and sums up the others."""
     if not charges:
         return "Nothing was spent yet."
-    shown = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
+    spenders = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
     others = charges[:-_SPENDERS_SHOWN]
     if others:
-        shown.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
-    return f"Spent by {'; '.join(shown)}."
+        spenders.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
+    return f"Spent by {'; '.join(spenders)}."
 
 
 def decision_unknown(number: int, known: Iterable[int]) -> LedgerError:

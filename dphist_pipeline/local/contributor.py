@@ -78,12 +78,12 @@ class Contributor:
         """
         if limit <= 0:
             raise record_unusable(Path(path), "needs a limit above 0")
-        made = cls(Path(path))
-        with made._held():
-            if made._file.exists():
-                raise record_unusable(made.path, "is there already; open it, or name another")
-            made._write({"format": FORMAT, "limit": str(limit), "answered": {}})
-        return made
+        contributor = cls(Path(path))
+        with contributor._held():
+            if contributor._file.exists():
+                raise record_unusable(contributor.path, "is there already; open it, or name another")
+            contributor._write({"format": FORMAT, "limit": str(limit), "answered": {}})
+        return contributor
 
     @property
     def limit(self) -> Fraction:
@@ -160,9 +160,11 @@ class Contributor:
 def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
     """Draws the reports: ids and bodies in hex of those that are sent."""
     bodies = encode(question, chosen(values, question.values)[None, :])
-    kept = sent(question, question.reports)
+    is_sent = sent(question, question.reports)
     ids = report_ids(question.reports)
-    return [(name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[kept], bodies[kept], strict=True)]
+    return [
+        (name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[is_sent], bodies[is_sent], strict=True)
+    ]
 
 
 def _reports(known: dict[str, Any]) -> tuple[Report, ...]:

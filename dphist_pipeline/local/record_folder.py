@@ -213,8 +213,8 @@ def _read_answers(question: Question, file: Path) -> Any:
         Halted: it is damaged, or of another question.
     """
     try:
-        found = pq.ParquetFile(file).read()
-        table, epsilon = found.select(SCHEMA.names).cast(SCHEMA), _epsilon(found.schema)
+        answers = pq.ParquetFile(file).read()
+        table, epsilon = answers.select(SCHEMA.names).cast(SCHEMA), _epsilon(answers.schema)
         lengths = {
             name: set(pc.unique(pc.binary_length(table.column(name))).to_pylist()) for name in ("report_id", "report")
         }
@@ -267,16 +267,16 @@ def _by_contributor(
     order = shuffled[np.argsort(owners[shuffled], kind="stable")]
     sizes = np.bincount(owners[order], minlength=len(known))
     rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = rank < wanted
-    rows[owners[order[kept]], rank[kept]] = values[order[kept]]
+    fits = rank < wanted
+    rows[owners[order[fits]], rank[fits]] = values[order[fits]]
     return known, rows
 
 
 def _in_form(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
     """Names in one form, so that `1`, `001` and ` 1 ` are one contributor; without those of which nothing is left."""
     formed = [name if name.startswith("row ") else _whole(name) for name in names]
-    kept = np.array([name != "" for name in formed], dtype=bool)
-    return [name for name in formed if name], values[kept]
+    has_name = np.array([name != "" for name in formed], dtype=bool)
+    return [name for name in formed if name], values[has_name]
 
 
 def _whole(name: str) -> str:

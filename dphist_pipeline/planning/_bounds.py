@@ -175,14 +175,14 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     most, cells, rows = known.units.size, spec.domain.cells, known.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
-    found = []
+    bounds = []
     for bound in sorted(tried):
         cut, deviation = known.cut(bound)
         noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
-        found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))
-    return found
+        bounds.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))
+    return bounds
 
 
 def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
 from dphist_pipeline.errors import Refused, first_of
-from dphist_pipeline.planning._drafted_texts import comment_text, draft_refused, field, yaml_text
+from dphist_pipeline.planning.drafting import comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -148,7 +148,6 @@ def why_rows(needed: int, tells: str, per: str) -> tuple[str, ...]:
 
     Args:
         needed: rows below which the quality table tells nothing.
-        tells: what it tells.
     """
     return (
         f"A part of epsilon can buy a table that tells {tells}. With fewer than {needed:,} rows a {per} it cannot tell "

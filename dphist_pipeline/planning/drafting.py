@@ -2,30 +2,121 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dphist_pipeline.csv_text import UTF_8
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning import unit_names
-from dphist_pipeline.planning._drafted_texts import (
-    TEMPLATE,
-    comment_text,
-    field,
-    listed_names,
-    name_field,
-    source_lines,
-    yaml_text,
-)
-from dphist_pipeline.planning._drafted_texts import draft_refused as draft_refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import fields
+from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
-from dphist_pipeline.spec.mistakes import SpecError
+from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
 from dphist_pipeline.spec.sources import ISO
+
+LONGEST_NAME_SHOWN = 40
+TEMPLATE = re.compile(r"\{\{|\{%|\{#")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+def draft_refused(what: str, problem: str) -> Refused:
+    """The draft of a spec cannot be written."""
+    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
+
+
+def field(name: str, value: str, comment: str) -> str:
+    """A line of a spec with a comment, aligned with others."""
+    return f"{f'  {name}: {value}':<31} # {comment}"
+
+
+def source_lines(output: Path, named: str | None, layout: Layout | None) -> list[str]:
+    """The fields that say what is read and how.
+
+    Raises:
+        Refused: a spec cannot name the source.
+    """
+    if named is None or layout is None:
+        return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
+    written = _source_path(named, output)
+    try:
+        sources.source(written)
+        if TEMPLATE.search(written):
+            raise ValueError("holds a template sign, {{, {% or {#; rename the file")
+    except ValueError as error:
+        problem = str(error)
+    else:
+        lines = [f"  source: {yaml_text(written)}"]
+        if layout.delimiter:
+            lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
+            lines.append(
+                field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
+            )
+        if layout.encoding != UTF_8 or not layout.says_encoding:
+            lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
+        if layout.delimiter == ";":
+            lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
+        return lines
+    raise draft_refused(named, f"cannot be a source: {problem}")
+
+
+def _of_encoding(layout: Layout) -> str:
+    if layout.encoding != UTF_8:
+        return "by the bytes of the header line; see that its names are right below"
+    return "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
+
+
+def _quote_text(quote: str) -> str:
+    return f"'{quote}'" if quote == '"' else yaml_text(quote)
+
+
+def _source_path(named: str, output: Path) -> str:
+    """The path of the source, as a spec at `output` must write it."""
+    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
+    whole = os.path.normpath(Path.cwd() / named)
+    return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
+
+
+def name_field(column: str) -> list[str]:
+    """The field `name` of an axis, if the column's own name cannot be published."""
+    for name in (column, fields.suggestion(column)):
+        try:
+            fields.published_name(name)
+        except ValueError:
+            continue
+        return [] if name == column else [f"name: {name}"]
+    return [f"name: {fields.OPEN}"]
+
+
+def listed_names(columns: Iterable[Column]) -> str:
+    """Names of columns, safe in a comment."""
+    return ", ".join(comment_text(column.name) for column in columns)
+
+
+def comment_text(text: str) -> str:
+    """Text that is safe in a comment: one short line with visible characters only."""
+    return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
+
+
+def yaml_text(text: str) -> str:
+    """Text as a YAML scalar that reads back unchanged."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
+        return text
+    inside = "".join(_escaped(letter) for letter in text)
+    return f'"{inside}"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
 
 MOST_AXES = 4
 MOST_COLUMNS = 200
@@ -104,7 +195,7 @@ def draft(
         *_privacy_fields([*ids, *codes], outcome_of(others)),
         *_mechanism(mechanism, settings or {}, serving),
         *_axes(others, ids, codes, dates, layout),
-        *_unused_columns(roles.odd),
+        *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
@@ -115,19 +206,19 @@ def draft(
 def drafted_readings(layout: Layout) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
     roles = roles_of(layout)
-    told = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
+    doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         how = "dates, as `period_format` will say; what does not parse falls into no period"
-        told.append((column, how if column.kind == "text" else "a row without it falls into no period"))
+        doubts.append((column, how if column.kind == "text" else "a row without it falls into no period"))
     words = {
         "number": "numbers, in bins by `start`, `stop` and `width`; or codes, by `values`",
         "boolean": "the categories false and true",
         "text": "categories by `values`, compared letter by letter; or, by `start`, `stop` and `width`, "
         "numbers written 3.5 (with `decimal_comma: true` 3,5)",
     }
-    told += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
+    doubts += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
     alike: dict[tuple[str, str], list[Column]] = {}
-    for column, how in told:
+    for column, how in doubts:
         kind = "text" if column.kind == "text" else f"of type {comment_text(column.type)}"
         alike.setdefault((kind, how), []).append(column)
     return [
@@ -341,10 +432,6 @@ def _format_of_dates(column: Column) -> str:
         return field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
     lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
     return f"{field('period_format', fields.OPEN, lines)}\n  # what does not parse falls into no period"
-
-
-def _unused_columns(odd: list[str]) -> list[str]:
-    return ["", "  # Left out:", *(f"  #   {reason}" for reason in odd)] if odd else []
 
 
 def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:

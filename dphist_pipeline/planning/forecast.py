@@ -104,17 +104,17 @@ class ForecastPlan:
             progress: called with the name of each step.
         """
         here = [self.forecaster.expected(one, self.epsilon, progress) for one in self.contenders]
-        shown = self._best(here)
+        best = self._best(here)
         found: list[Expected] = []
         for epsilon in self.epsilons:
             if epsilon == self.epsilon:
                 found += here
             else:
-                found += [self.forecaster.expected(one, epsilon, progress) for one in shown]
+                found += [self.forecaster.expected(one, epsilon, progress) for one in best]
         costs = []
         if self.target is not None:
-            costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in shown]
-        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in shown))
+            costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in best]
+        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in best))
 
     def _best(self, here: Sequence[Expected]) -> list[Contender]:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
@@ -126,11 +126,11 @@ class ForecastPlan:
     @property
     def decided_by(self) -> list[int | str]:
         """Cells, sums of about a tenth of the cells, and each workload: of these a best mechanism is named."""
-        asked = [question.cells for question in self.forecaster.asked]
+        sizes = [question.cells for question in self.forecaster.asked]
         tenth = self.spec.domain.cells / 10
-        sums = [cells for cells in asked if isinstance(cells, int)]
+        sums = [cells for cells in sizes if isinstance(cells, int)]
         nearest = sorted(sums, key=lambda cells: abs(cells - tenth))[:1]
-        return [CELL, *nearest, *(cells for cells in asked if isinstance(cells, str))]
+        return [CELL, *nearest, *(cells for cells in sizes if isinstance(cells, str))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +177,9 @@ class Forecast:
     def _bounds_as_facts(self) -> dict[str, Any]:
         assert self.plan.units is not None
         errors = ("cell_error", "total_error", "share_bias", "share_error")
-        shown = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
-        told = {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
-        return told | (
+        bounds = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
+        facts = {"from": self.plan.units.basis, "tried": bounds, "advice": advice(self.bounds, self.plan.units.basis)}
+        return facts | (
             {"counted_by_itself": self.plan.units.counted_by_itself}
             if self.bounds and self.plan.units.counted_by_itself
             else {}
@@ -208,8 +208,8 @@ class Forecast:
         """Lines for who reads no table: the spec's own mechanism, the best one if ranges tell it, and the bound."""
         plan = self.plan
         own = next(one for one in self.found if one.epsilon == plan.epsilon)
-        told = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
-        lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(told)}."]
+        errors = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
+        lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
         lines += [_recommendation(one) for one in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
         if plan.units is not None:
@@ -249,8 +249,8 @@ class Forecast:
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
         if self.bounds and (plan.whole or plan.bounds_asked):
             assert plan.units is not None
-            shown = partial(short, decimals=decimals)
-            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, shown))
+            number = partial(short, decimals=decimals)
+            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, number))
             tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
         return [*tables, *(plan.periods.tables() if plan.periods is not None and plan.whole else [])]
 
@@ -326,12 +326,12 @@ class Forecast:
         if len(self.plan.contenders) == 1:
             return []
         here = [one for one in self.found if one.epsilon == self.plan.epsilon]
-        found = []
+        recommendations = []
         for question in self.plan.decided_by:
             best = min(here, key=lambda one: one.between(question)[1])
             most = best.between(question)[1]
             alike = [one.mechanism for one in here if one is not best and one.between(question)[0] <= most]
-            found.append(
+            recommendations.append(
                 {
                     "epsilon": float(self.plan.epsilon),
                     "questions": _called(question),
@@ -340,7 +340,7 @@ class Forecast:
                     "alike": alike,
                 }
             )
-        return found
+        return recommendations
 
     def _row(self, one: Expected, sizes: Sequence[int | str], decimals: int | None) -> tuple[str, ...]:
         errors = (_errors(*one.between(size), decimals) for size in (CELL, *sizes))
@@ -348,12 +348,12 @@ class Forecast:
         return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, _percents(one.poor)
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
-        found = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
-        if len(found) < len(one.epsilons):
-            missing = " on some shapes" if found else ""
+        epsilons = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
+        if len(epsilons) < len(one.epsilons):
+            missing = " on some shapes" if epsilons else ""
             epsilon = f"none up to {LARGEST_EPSILON}{missing}"
         else:
-            epsilon = _between(float(min(found)), float(max(found)))
+            epsilon = _between(float(min(epsilons)), float(max(epsilons)))
         return wrap_name(one.mechanism), _basis(one.by_law), epsilon
 
 
@@ -437,14 +437,14 @@ def _is_slow(contender: Contender, shape: tuple[int, ...]) -> bool:
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
     """The spec's epsilon, and half and twice as much if its mechanism serves these."""
-    found = [spec.epsilon]
+    epsilons = [spec.epsilon]
     for times in DEFAULT_FACTORS:
         try:
             own.check(spec.domain, spec.sensitivity, [times * spec.mechanism_epsilon])
         except DphistError:
             continue
-        found.append(times * spec.epsilon)
-    return found
+        epsilons.append(times * spec.epsilon)
+    return epsilons
 
 
 def _own_mechanism(spec: ReleaseSpec) -> Contender:

@@ -22,10 +22,9 @@ from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
 from dphist_pipeline.planning._date_forms import formats_meant
-from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
-from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
+from dphist_pipeline.planning.drafting import as_words, comment_text, name_field, outcome_of, roles_of, source_lines
 from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quality, small_share
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
@@ -182,7 +181,7 @@ class _Interview:
         # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
         people = [column for column in self.roles.ids if names_person(column.name)]
         likely = self._number_of(people[0]) if people else ""
-        asked = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
+        question = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
 
         def read(answer: str) -> Answers:
             if answer == EVERY_ROW:
@@ -190,7 +189,7 @@ class _Interview:
             names = [column.name for column in self._columns(answer)]
             return {"privacy_unit": names[0] if len(names) == 1 else names}
 
-        yield from self._ask(asked, read)
+        yield from self._ask(question, read)
         self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
         doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
         if doubt:
@@ -221,8 +220,8 @@ class _Interview:
             return
         # No default: a wrong one leaves every row out, and the period is paid for.
         why = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
-        asked = Question(f"How are dates written in {comment_text(column.name)}?", why)
-        yield from self._ask(asked, _date_format)
+        question = Question(f"How are dates written in {comment_text(column.name)}?", why)
+        yield from self._ask(question, _date_format)
 
     def ask_axes(self) -> Talk:
         while not self.answers.get("axes"):
@@ -251,7 +250,7 @@ class _Interview:
         others = [column for column in self.roles.others if column in free]
         likely = [column for column in others if not _RUNNING.search(as_words(column))][:LIKELY_AXES]
         listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
-        asked = Question(
+        question = Question(
             texts.COLUMNS, (f"columns: {listed}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
         found: list[Column] = []
@@ -260,7 +259,7 @@ class _Interview:
             found[:] = self._columns(answer, free)
             return {}
 
-        yield from self._ask(asked, read)
+        yield from self._ask(question, read)
         return found
 
     def _ask_axis(self, column: Column) -> Talk:
@@ -307,8 +306,8 @@ class _Interview:
         if name_field(column.name) != [f"name: {fields.OPEN}"] or "name" not in axis:
             return
         why = texts.why_name(comment_text(column.name))
-        asked = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
-        yield from self._ask(asked, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
+        question = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
+        yield from self._ask(question, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
 
     def ask_outcome(self) -> Talk:
         by_row = self.answers["privacy_unit"] == EVERY_ROW
@@ -332,8 +331,8 @@ class _Interview:
                     )
             return {"quality": {"share": str(QUALITY_SHARE), "rows": USUAL_ROWS_SEEN, "by": by}}
 
-        asked = Question(texts.OUTCOME, (f"axes: {listed}", *texts.WHY_OUTCOME), default)
-        yield from self._ask(asked, read)
+        question = Question(texts.OUTCOME, (f"axes: {listed}", *texts.WHY_OUTCOME), default)
+        yield from self._ask(question, read)
 
     def ask_mechanism(self, written: str) -> Talk:
         if written:
@@ -435,9 +434,9 @@ class _Interview:
     def ask_words(self) -> Talk:
         title = self.release.replace("_", " ").capitalize()
         yield from self._ask(Question(texts.TITLE, texts.WHY_TITLE, title), lambda answer: {"title": answer})
-        asked = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
+        question = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
         # Each default is what an unset field says.
-        yield from self._ask(asked, lambda answer: {} if answer == "records" else {"counted": answer})
+        yield from self._ask(question, lambda answer: {} if answer == "records" else {"counted": answer})
         yield from self._ask_unit_label()
         for place, axis in enumerate(self._axes):
             name, column = axis.get("name", axis["column"]), axis["column"]
@@ -449,17 +448,17 @@ class _Interview:
 
             asks = f"What do readers call the axis {comment_text(name)}?"
             yield from self._ask(Question(asks, texts.WHY_LABEL, " ".join(column.replace("_", " ").split())), read)
-        asked = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
+        question = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
         # English is the default, and stays unsaid: the office may have another one.
-        yield from self._ask(asked, lambda answer: {} if answer == "en" else {"language": answer})
+        yield from self._ask(question, lambda answer: {} if answer == "en" else {"language": answer})
 
     def _ask_unit_label(self) -> Talk:
         if self.answers["privacy_unit"] == EVERY_ROW:
             return
         units = list(map(str, self._units))
         called = label_of(next(filter(names_person, units), units[0]))
-        asked = Question(texts.UNIT_LABEL, texts.WHY_UNIT_LABEL, called)
-        yield from self._ask(asked, lambda answer: {} if [answer] == units else {"unit_label": answer})
+        question = Question(texts.UNIT_LABEL, texts.WHY_UNIT_LABEL, called)
+        yield from self._ask(question, lambda answer: {} if [answer] == units else {"unit_label": answer})
 
     def decided(self) -> Decided:
         """The spec that the answers make."""
@@ -479,12 +478,12 @@ class _Interview:
             wrong = "needs an answer"
             if answer:
                 try:
-                    found = read(answer)
-                    wrong = self._problems(found)
+                    value = read(answer)
+                    wrong = self._problems(value)
                 except (ValueError, DphistError, csv.Error) as error:
                     wrong = str(error)
             if not wrong:
-                self.answers |= found
+                self.answers |= value
                 return
             question = replace(question, said=(), problem=wrong)
 
@@ -535,10 +534,10 @@ class _Interview:
 
     def _columns(self, answer: str, among: Sequence[Column] | None = None) -> list[Column]:
         """The columns that an answer names, by number or by name, with commas between."""
-        found = [self._one_of(part, self.usable if among is None else among) for part in _listed(answer)]
-        if len(set(found)) < len(found):
+        columns = [self._one_of(part, self.usable if among is None else among) for part in _listed(answer)]
+        if len(set(columns)) < len(columns):
             raise ValueError("names a column twice; name each once")
-        return found
+        return columns
 
     def _one_of(self, part: str, among: Sequence[Column]) -> Column:
         by_name = [column for column in among if column.name == part]
@@ -613,9 +612,9 @@ def _date_format(answer: str) -> Answers:
 
 def _with_open_ends(bins: Mapping[str, object], column: Column, numbers: Sequence[str]) -> dict[str, object]:
     """Bins with a cell for all values below them and one for all above; whole if the column and the numbers are."""
-    made = {**bins, "below": True, "above": True}
+    open_bins = {**bins, "below": True, "above": True}
     is_whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, numbers))
-    return made | {"whole": True} if is_whole else made
+    return open_bins | {"whole": True} if is_whole else open_bins
 
 
 def _axis(answer: str, column: Column) -> dict[str, object]:

@@ -106,9 +106,9 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
         return f"public counts of {named}", _read_public_counts(named, shape)
-    found = read_publication(named, public)
-    _refuse_other_grid(named, found.counts.shape, shape)
-    return found.about, found.counts
+    publication = read_publication(named, public)
+    _refuse_other_grid(named, publication.counts.shape, shape)
+    return publication.about, publication.counts
 
 
 def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | None:
@@ -119,11 +119,11 @@ def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | 
     its sums have the least noise.
     """
     try:
-        found = read_publication(spec.release, public)
+        publication = read_publication(spec.release, public)
     except Refused:  # there is no store, nothing was published, or it was withdrawn
-        found = None
-    if found is not None and found.counts.shape == spec.domain.shape:
-        return found
+        publication = None
+    if publication is not None and publication.counts.shape == spec.domain.shape:
+        return publication
     return _of_related_release(spec, public) if public is not None else None
 
 
@@ -273,16 +273,16 @@ def _refuse_source(named: str, spec: ReleaseSpec) -> None:
 
 def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
     """Public counts; cells beyond the end of the file are empty."""
-    found = read_counts(named)
+    counts = read_counts(named)
     if named.startswith(SYNTHETIC):
-        _refuse_other_grid(named, found.shape, shape)
-    if found.ndim != len(shape):
-        have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (found.ndim, len(shape)))
+        _refuse_other_grid(named, counts.shape, shape)
+    if counts.ndim != len(shape):
+        have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (counts.ndim, len(shape)))
         raise stand_in_refused(named, f"has {have}; the spec has {need}")
-    for number, (side, wanted) in enumerate(zip(found.shape, shape, strict=True), 1):
+    for number, (side, wanted) in enumerate(zip(counts.shape, shape, strict=True), 1):
         if side > wanted:
             raise stand_in_refused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
-    return np.pad(found, [(0, wanted - side) for side, wanted in zip(found.shape, shape, strict=True)])
+    return np.pad(counts, [(0, wanted - side) for side, wanted in zip(counts.shape, shape, strict=True)])
 
 
 def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:

@@ -67,11 +67,11 @@ class BinnedAxisSpec(NamedAxis):
 
     @model_validator(mode="after")
     def _bins_are_apart(self) -> Self:
-        found = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
-        if self.whole and not found:
-            found = list(self._broken_ends())
-        if found:
-            raise MistakesError(found)
+        mistakes = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
+        if self.whole and not mistakes:
+            mistakes = list(self._broken_ends())
+        if mistakes:
+            raise MistakesError(mistakes)
         return self
 
     @property

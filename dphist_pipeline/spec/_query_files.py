@@ -66,8 +66,8 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
     try:
         return {**settings, SETTING: _read(settings[SETTING], info.context or {})}
     except MistakesError as mistakes:
-        found = [((SETTING, *at), what) for at, what in mistakes.found]
-    raise MistakesError(found)
+        problems = [((SETTING, *at), what) for at, what in mistakes.found]
+    raise MistakesError(problems)
 
 
 def _read(written: object, context: Mapping[str, Any]) -> QueryFile:
@@ -98,10 +98,10 @@ def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, An
     Raises:
         MistakesError: naming lines that are no range of the grid.
     """
-    asked = settings.get(SETTING)
-    if not isinstance(asked, QueryFile):
+    queries = settings.get(SETTING)
+    if not isinstance(queries, QueryFile):
         return dict(settings)
-    return {**settings, SETTING: ((0, 0, 1, 1.0),) if domain is None else _cells(asked, domain)}
+    return {**settings, SETTING: ((0, 0, 1, 1.0),) if domain is None else _cells(queries, domain)}
 
 
 def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float], ...]:

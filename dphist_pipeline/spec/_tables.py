@@ -60,8 +60,8 @@ def _with_figures(value: object, info: ValidationInfo) -> object:
     try:
         return {**value, "invariants": read_figures(value["invariants"], info)}
     except MistakesError as mistakes:
-        found = [(("invariants", *at), what) for at, what in mistakes.found]
-    raise MistakesError(found)
+        problems = [(("invariants", *at), what) for at, what in mistakes.found]
+    raise MistakesError(problems)
 
 
 Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeValidator(_with_figures)]

@@ -66,18 +66,15 @@ def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) 
     body = {field: value for field, value in attributes.items() if field != FOR_EACH}
     try:
         name, items = _loop(attributes[FOR_EACH], variables)
-        _refuse_large(body, len(items))
+        if _weight(body) * len(items) > MOST_NODES:
+            raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
     except _LoopWrong as wrong:
         return [], [(place("attributes", (FOR_EACH, *wrong.at)), wrong.what)]
     return [_filled(body, {**variables, name: item}, _called(name, item)) for item in items], []
 
 
 def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Problem]:
-    """The mistakes of several specs, each told once, with the items that it concerns where they are not all.
-
-    Args:
-        found: the mistakes of each.
-    """
+    """The mistakes of several specs, each told once, with the items that it concerns where they are not all."""
     concerned: dict[Problem, list[str]] = {}
     for part, problems in zip(parts, found, strict=True):
         for problem in dict.fromkeys(problems):
@@ -132,11 +129,6 @@ def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequen
     if len(items) > MOST_ITEMS:
         raise _LoopWrong(f"has more than {MOST_ITEMS:,} items; use several files", name)
     return name, items
-
-
-def _refuse_large(body: Mapping[str, object], items: int) -> None:
-    if _weight(body) * items > MOST_NODES:
-        raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
 
 
 def _weight(value: object) -> int:
@@ -389,19 +381,19 @@ def from_templates(
         SpecError: with every mistake that was found.
     """
     parts, wrong = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
-    specs, found = [], []
+    specs, faults = [], []
     for part in parts:
         spec, mistakes = _judged(build, part.attributes, base, part.problems, addresses)
         specs.append(spec)
-        found.append(mistakes)
-    problems = [*problems, *wrong, *merged(parts, found)]
-    made = [spec for spec in specs if spec is not None]
-    if not problems and (twice := _twice(made, of_what)):
+        faults.append(mistakes)
+    problems = [*problems, *wrong, *merged(parts, faults)]
+    readable = [spec for spec in specs if spec is not None]
+    if not problems and (twice := _twice(readable, of_what)):
         what = f"is {shown(twice)} for two items of `for_each`; put the variable in"
         problems.append((f"attributes.{of_what}", what))
     if problems:
         raise SpecError(problems, of_what=of_what)
-    return made
+    return readable
 
 
 def _judged(

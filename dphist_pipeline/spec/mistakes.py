@@ -184,7 +184,6 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
     """Every mistake with its location below the model, in the order of the fields.
 
     Args:
-        error: raised by Pydantic.
         kinds: models of items of a discriminated union, by the tag that Pydantic puts behind the item's number.
     """
     found: list[tuple[Location, str]] = []
@@ -213,8 +212,8 @@ def checker(kind: Any) -> Callable[[object], Any]:
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
-            found = located(error, {})
-        raise MistakesError(found)
+            mistakes = located(error, {})
+        raise MistakesError(mistakes)
 
     return check
 

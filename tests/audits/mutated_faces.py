@@ -89,7 +89,7 @@ FACES = (
     Part(
         "dphist_pipeline/integrations/dagster/_checks.py",
         (SHOWN,),
-        (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
+        (Mutation("if cells.tell or not cells.cells:", "if True:", "nothing but noise passes"),),
     ),
     Part(
         "dphist_pipeline/integrations/dagster/_checks.py",
@@ -160,7 +160,7 @@ FACES = (
         (CLI, "system/test_replay.py"),
         (
             Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
-            Mutation('"replayed": made.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
+            Mutation('"replayed": published.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
         ),
     ),
     Part(
@@ -184,7 +184,11 @@ FACES = (
     Part(
         "dphist_pipeline/cli/ask/answer.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("if told.limit is not None and told.hides:", "if not vars(told):", "the end tells a hidden figure"),),
+        (
+            Mutation(
+                "if number.limit is not None and number.hides:", "if not vars(number):", "the end tells a hidden figure"
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/cli/ask/_answer_rows.py",

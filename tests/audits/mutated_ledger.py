@@ -325,7 +325,9 @@ LEDGER = (
         (
             Mutation('    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),\n', "", "twice"),
             Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",\n', "", "rows are replaced"),
-            Mutation("            if found != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"),
+            Mutation(
+                "            if version != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"
+            ),
         ),
     ),
 )

@@ -39,7 +39,7 @@ SPEC = (
         QUERIES,
         (
             Mutation("            _check_unit(items, unit)\n", "", "a query makes every visit another person"),
-            Mutation("not left_out and not made", "not made", "a unit that EXCLUDE leaves out"),
+            Mutation("not left_out and not outputs", "not outputs", "a unit that EXCLUDE leaves out"),
             Mutation(
                 "            if not error.allowable:\n", "            if False:\n", "a decision lets anything pass"
             ),
@@ -212,7 +212,7 @@ SPEC = (
         (
             Mutation("period.end.date() - timedelta(days=1)", "period.end.date()", "a file of the next period"),
             Mutation("(day.replace(day=1) + timedelta(days=31))", "(day + timedelta(days=31))", "a month is left out"),
-            Mutation("{year if 'week' in found else day.year:04}", "{day.year:04}", "a week in another year"),
+            Mutation("{year if 'week' in placeholders else day.year:04}", "{day.year:04}", "a week in another year"),
         ),
     ),
     Part(

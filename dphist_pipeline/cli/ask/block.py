@@ -61,8 +61,8 @@ def block(
     if released_groups == bool(by):
         raise application_refused("give either --by, which cuts blocks from both releases, or --released-groups")
     mine = store_folder(store)
-    asked = ((mine, release, period), (other_store or mine, other, other_period))
-    folders = [latest_revision(public_folder(at), name, wanted) for at, name, wanted in asked]
+    releases = ((mine, release, period), (other_store or mine, other, other_period))
+    folders = [latest_revision(public_folder(at), name, wanted) for at, name, wanted in releases]
     one, two = map(WholeRelease.read, folders)
     if by:
         found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)

@@ -166,13 +166,13 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
-    made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
+    opened_store = Store.open(store_folder(store))
+    ledger = opened_store.ledger()
+    terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
+    new_account = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
     reading = read.reading(ledger, account, privacy_unit)
-    with deciding(opened, ledger) as operator:
-        ledger.open_account(made, operator, reading, read.also_of or [])
+    with deciding(opened_store, ledger) as operator:
+        ledger.open_account(new_account, operator, reading, read.also_of or [])
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
@@ -251,22 +251,22 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened = Store.open(store_folder(store))
+    opened_store = Store.open(store_folder(store))
     if for_all:
-        print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
+        print_allowed(_allow_for_all(opened_store, code_lists, clock, engine, reason), as_json)
         return
     from dphist_pipeline.releasing import allowing, engines
 
-    ledger, name = opened.ledger(), str(account)
+    ledger, name = opened_store.ledger(), str(account)
     reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
-    asked = [{"source": reading.facts()}] if reading is not None else []
-    asked += [allowing.query_of_file(query)] if query is not None else []
-    asked += [allowing.check_of_option(check)] if check is not None else []
-    asked += [engines.engine_of_option(spark)] if spark is not None else []
-    for what in asked:
-        with deciding(opened, ledger) as operator:
-            made = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
-        print_allowed(made, as_json)
+    readings = [{"source": reading.facts()}] if reading is not None else []
+    readings += [allowing.query_of_file(query)] if query is not None else []
+    readings += [allowing.check_of_option(check)] if check is not None else []
+    readings += [engines.engine_of_option(spark)] if spark is not None else []
+    for what in readings:
+        with deciding(opened_store, ledger) as operator:
+            decision = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
+        print_allowed(decision, as_json)
 
 
 @ledger_app.command()
@@ -279,9 +279,9 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    opened_store = Store.open(store_folder(store))
+    ledger = opened_store.ledger()
+    with deciding(opened_store, ledger) as operator:
         decision = ledger.disallow(number, reason, operator)
     if decision in ledger.decisions(decision.account):
         out.print("Entered, and not in force yet: another operator must sign it. Until then releases read by it.")
@@ -298,9 +298,9 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    opened_store = Store.open(store_folder(store))
+    ledger = opened_store.ledger()
+    with deciding(opened_store, ledger) as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(Statement.of(ledger, account), as_json)
 
@@ -348,15 +348,15 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """
     from dphist_pipeline.releasing.verifying import confirm_witness
 
-    opened = Store.open(store_folder(store))
-    entries, whole, missing = opened.verify()
-    witnessed = confirm_witness(opened, entries, whole)
+    opened_store = Store.open(store_folder(store))
+    entries, whole, missing = opened_store.verify()
+    witnessed = confirm_witness(opened_store, entries, whole)
     if as_json:
         facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
-        print_json({**facts, "ledger": opened.ledger_id})
+        print_json({**facts, "ledger": opened_store.ledger_id})
         return
-    found = "1 publication is" if whole == 1 else f"{whole} publications are"
-    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {found} whole")
+    publications = "1 publication is" if whole == 1 else f"{whole} publications are"
+    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {publications} whole")
     if not witnessed:
         out.print("  no witness yet: the first decision of an operator brings one")
     for place in missing:
@@ -414,12 +414,12 @@ def _open_for(
     """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
-    ledger, (total, renews, signatures, also_of) = opened.ledger(), terms
-    decisions = SpecDecisions.to_open(spec, opened, ledger, account, total, renews, signatures, also_of)
+    opened_store = Store.open(store_folder(store))
+    ledger, (total, renews, signatures, also_of) = opened_store.ledger(), terms
+    decisions = SpecDecisions.to_open(spec, opened_store, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
     command += [*(["--renews", "yearly"] if renews else []), *(["--signatures", "2"] if signatures > 1 else [])]
-    show_and_sign(decisions, spec, opened, ledger, yes, [*command, *_also(also_of), *_where(store)], as_json)
+    show_and_sign(decisions, spec, opened_store, ledger, yes, [*command, *_also(also_of), *_where(store)], as_json)
 
 
 def _allow_for(
@@ -427,11 +427,11 @@ def _allow_for(
 ) -> None:
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    decisions = SpecDecisions.to_allow(spec, opened, ledger, account, also_of)
+    opened_store = Store.open(store_folder(store))
+    ledger = opened_store.ledger()
+    decisions = SpecDecisions.to_allow(spec, opened_store, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
-    show_and_sign(decisions, spec, opened, ledger, yes, command, as_json)
+    show_and_sign(decisions, spec, opened_store, ledger, yes, command, as_json)
 
 
 def _also(accounts: list[str]) -> list[str]:
@@ -514,12 +514,12 @@ def show_and_sign(
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
             raise decisions.unsigned(shlex.join(command))
     with deciding(store, ledger) as operator:
-        made = decisions.sign(ledger, operator)
+        signed = decisions.sign(ledger, operator)
     _keep(decisions, store)
     if as_json:
         print_json({"signed": True, "digest": digest, **decisions.facts})
         return
-    for decision in made:
+    for decision in signed:
         print_allowed(decision, as_json)
     print_statement(Statement.of(ledger, decisions.spec.account), as_json)
     _print_left_out(decisions)

@@ -36,18 +36,18 @@ def report(
     from dphist_pipeline.publishing.ledger_report import report as reported
     from dphist_pipeline.publishing.ledger_report import report_page
 
-    opened = Store.open(store_folder(store))
-    found = reported(opened.ledger(), year)
+    opened_store = Store.open(store_folder(store))
+    facts = reported(opened_store.ledger(), year)
     if page is not None:
-        page.write_text(report_page(opened.ledger(), opened.public, year), encoding="utf-8")
+        page.write_text(report_page(opened_store.ledger(), opened_store.public, year), encoding="utf-8")
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    for account in found["accounts"]:
+    for account in facts["accounts"]:
         _print_account(account)
-    if found["general"]:
+    if facts["general"]:
         out.print("[bold]The whole ledger[/]")
-        _print_rows(DECIDED, found["general"])
+        _print_rows(DECIDED, facts["general"])
     if page is not None:
         out.print(f"[green]✓[/] Written: {escape(str(page))}")
 
@@ -77,8 +77,8 @@ def _print_account(account: dict[str, Any]) -> None:
 def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
     if found:
         rows = [tuple(row[name] for name in columns) for row in found]
-        shown = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
-        print_table(list(columns.values()), shown)
+        lines = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
+        print_table(list(columns.values()), lines)
 
 
 @store_app.command()
@@ -100,14 +100,14 @@ def adopt(
     What the witness holds counts as spent and is never drawn again. Other
     copies of the store draw nothing from then on.
     """
-    opened = Store.open(store_folder(store))
+    opened_store = Store.open(store_folder(store))
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = adopt_store(opened, reason, elsewhere)
+    generation, carried = adopt_store(opened_store, reason, elsewhere)
     if as_json:
-        print_json({"store": str(opened.root), "generation": generation, "carried": carried})
+        print_json({"store": str(opened_store.root), "generation": generation, "carried": carried})
         return
     out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
     for place in carried:
@@ -147,22 +147,22 @@ def publish(
     from dphist_pipeline.releasing.public_copy import no_address, with_bucket
     from dphist_pipeline.releasing.publisher import publish_copy
 
-    opened = Store.open(store_folder(store))
-    before = opened.public_address
+    opened_store = Store.open(store_folder(store))
+    before = opened_store.public_address
     if to is not None:
-        opened = with_bucket(opened, to)
-    if opened.public_address is None:
-        raise no_address(opened.root)
-    finish_withdrawals(opened, opened.ledger())
+        opened_store = with_bucket(opened_store, to)
+    if opened_store.public_address is None:
+        raise no_address(opened_store.root)
+    finish_withdrawals(opened_store, opened_store.ledger())
     with progress(as_json) as step:
-        copied = publish_copy(opened, step, check, drop)
+        copied = publish_copy(opened_store, step, check, drop)
     if as_json:
         print_json(vars(copied))
         return
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, opened.public_address):
+    if before not in (None, opened_store.public_address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
@@ -183,10 +183,10 @@ def pages(
     from dphist_pipeline.releasing.approvals import finish_withdrawals
     from dphist_pipeline.releasing.page_rendering import render_pages
 
-    opened = Store.open(store_folder(store))
-    finish_withdrawals(opened, opened.ledger())
+    opened_store = Store.open(store_folder(store))
+    finish_withdrawals(opened_store, opened_store.ledger())
     with progress(as_json) as step:
-        done = render_pages(opened, release, step)
+        done = render_pages(opened_store, release, step)
     if as_json:
         print_json(vars(done))
     else:

@@ -84,8 +84,8 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
 def _allowed_already(spec: Path, store: Path) -> bool:
     """Whether all that a spec reads is allowed."""
     with suppress(DphistError):
-        opened = Store.open(store)
-        return SpecDecisions.to_allow(spec, opened, opened.ledger(), None).nothing
+        opened_store = Store.open(store)
+        return SpecDecisions.to_allow(spec, opened_store, opened_store.ledger(), None).nothing
     return False
 
 

@@ -133,11 +133,11 @@ def check(
     for one in warnings:
         print_warning(one)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
-    made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
+    size = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
         {
             "release": checked.release,
-            **made,
+            **size,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **reliability_in_words(checked),
@@ -233,15 +233,15 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """The tables of a family for a terminal."""
-    told = tables_of(spec)
-    named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
-    errors: Mapping[str, float] = told["errors_of_cells"]
+    tables = tables_of(spec)
+    named = first_of([f"{name} ({cells:,})" for name, cells in tables["tables"].items()], MOST_TABLES)
+    errors: Mapping[str, float] = tables["errors_of_cells"]
     worst = max(errors, key=errors.__getitem__)
     return {
-        "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
-        "measured": _measured(told["measured"]),
+        "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {named}",
+        "measured": _measured(tables["measured"]),
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
-        f"in the mean of all tables {told['error_of_a_cell']:,.1f}",
+        f"in the mean of all tables {tables['error_of_a_cell']:,.1f}",
     }
 
 
@@ -301,9 +301,11 @@ def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
     if spec.quality is None:
         return {}
     widths = half_widths(spec)
-    told = [f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths]
+    widths_in_words = [
+        f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths
+    ]
     tells = say_quality(spec, per_period(spec))
-    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(told)}"}
+    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(widths_in_words)}"}
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
@@ -358,8 +360,8 @@ def _bins(axis: Axis) -> str:
         named = [" … ".join(dict.fromkeys(spelled))]
         named += ["everything below"] * axis.below + ["everything above"] * axis.above
     else:
-        shown = ", ".join(axis.values[:MOST_EXAMPLES])
-        named = [shown if len(axis.values) <= MOST_EXAMPLES else f"{shown}, … {axis.values[-1]}"]
+        examples = ", ".join(axis.values[:MOST_EXAMPLES])
+        named = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]
     return "; ".join([*named, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
 
 

@@ -75,8 +75,8 @@ def new(
     layout = read_layout(source) if source is not None else None
     if source is not None and layout is not None and not no_input and not as_json and at_a_terminal():
         refuse_taken(file)
-        told = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
-        decided = answered(told)
+        talk = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
+        decided = answered(talk)
         write_draft(decided.text, file)
         print_next(decided, file, store_folder(None))
         return

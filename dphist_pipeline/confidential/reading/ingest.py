@@ -145,14 +145,14 @@ def prepared(
     plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
-    found = plan.source
-    if found.query is not None:
-        source = select_rows(connection, source, found.query, plan.privacy_unit.columns)
+    source_plan = plan.source
+    if source_plan.query is not None:
+        source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
-    source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
+    source, numbers = with_decimal_points(source, _numbers(plan) if source_plan.decimal_comma else ())
     axes = [
         positions(read, number, source.types[read.column])
         for number, axis in enumerate(plan.domain.axes)
@@ -313,9 +313,9 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
-        found = kind_of(source.types[column])
-        if "NULL" not in (found, decided) and found != decided:
-            problem = f"holds {found}, and was {decided} when the source was allowed; have it allowed anew"
+        kind = kind_of(source.types[column])
+        if "NULL" not in (kind, decided) and kind != decided:
+            problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
             raise ColumnRefused(column, problem)
 
 

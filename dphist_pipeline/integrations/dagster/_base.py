@@ -73,7 +73,7 @@ class Group:
         """
         look = self.look
         inside = [f"{self.prefix}/{after}"] if after else []
-        made = dg.AssetSpec(
+        spec = dg.AssetSpec(
             dg.AssetKey([*self.prefix.split("/"), name]),
             deps=[dg.AssetKey(dep.split("/")) for dep in [*inside, *deps]],
             kinds={kind},
@@ -86,7 +86,7 @@ class Group:
             skippable=skippable,
             **more,
         )
-        return self.change(made)
+        return self.change(spec)
 
     def table(
         self,

@@ -35,8 +35,8 @@ def health_sensor(
         wrong = [finding for finding in examine(store_folder(None), releases_only) if finding.state != "ok"]
         # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
         # may be wrong, or is due, is news.
-        told = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
-        mark = sha256(told) if wrong else ""
+        findings = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
+        mark = sha256(findings) if wrong else ""
         if mark != (context.cursor or ""):
             tell("\n".join(map(_line, wrong)) or "dphist doctor: all is well again")
         said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"

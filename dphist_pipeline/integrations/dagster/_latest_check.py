@@ -33,17 +33,17 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
         required_resource_keys=storage.keys,
     )
     def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        shown = _shown(context.instance, published)
+        revisions = _shown(context.instance, published)
         in_force = _in_force(storage.open(context.resources).public / spec.release / CURRENT)
         older = {
             period: f"{period} shows revision {revision}, "
             + (f"{in_force[period]} is in force" if period in in_force else "which was withdrawn")
-            for period, revision in shown.items()
+            for period, revision in revisions.items()
             if in_force.get(period) != revision
         }
         said = first_of(sorted(older.values()), MOST_NAMED)
         return dg.AssetCheckResult(
-            passed=not older, metadata={"periods": len(shown), "not_in_force": len(older)}, description=said or None
+            passed=not older, metadata={"periods": len(revisions), "not_in_force": len(older)}, description=said or None
         )
 
     return shows_latest
@@ -55,13 +55,13 @@ def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, in
     if ids:
         latest = dg.AssetRecordsFilter(asset_key=published, storage_ids=sorted(ids.values()))
         records = instance.fetch_materializations(latest, limit=len(ids)).records
-        found = [record.asset_materialization for record in records]
+        materializations = [record.asset_materialization for record in records]
     else:
         event = instance.get_latest_materialization_event(published)
-        found = [event.asset_materialization] if event is not None else []
+        materializations = [event.asset_materialization] if event is not None else []
     return {
         made.partition or EVERYTHING: int(str(made.metadata[REVISION].value))
-        for made in found
+        for made in materializations
         if made is not None and REVISION in made.metadata
     }
 

@@ -94,7 +94,6 @@ def told(
 
     Args:
         keys: of the periods of the run, in order; at least one.
-        work: does one period.
         draws: whether this step counts and draws; otherwise it publishes what another one drew.
         publishes: whether this step publishes, too; otherwise a person approves first.
     """

@@ -115,11 +115,11 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
-    made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
+    assets = parts.drawn if by_hand else [*parts.drawn, *parts.public]
     checks = [latest_check(spec, storage, parts.published.key)]
     checks += [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
     alone = [key for check in checks for key in check.check_keys]
-    job = group.job(made, _job_text(spec), without=alone)
+    job = group.job(assets, _job_text(spec), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     schedules = [schedule_of(spec, job, storage)] if scheduled else []
@@ -135,11 +135,8 @@ def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, st
 
 
 def _job_text(spec: ReleaseSpec) -> str:
-    return JOB_TEXT.format(spec.release, _period_word(spec), spec.epsilon, spec.account)
-
-
-def _period_word(spec: ReleaseSpec) -> str:
-    return "release" if spec.period == "none" else spec.period
+    period = "release" if spec.period == "none" else spec.period
+    return JOB_TEXT.format(spec.release, period, spec.epsilon, spec.account)
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
@@ -286,9 +283,9 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
     warning = allowing.unsaid_dates(spec, store.root, made.audit["period"], opens=not made.replayed)
-    shown = published_metadata(made, totals.of(made), statement, spec.deps, warning)
-    shown["checks"] = checks_table(checks)
-    return replace(outcome, shown=shown, checks=checks)
+    metadata = published_metadata(made, totals.of(made), statement, spec.deps, warning)
+    metadata["checks"] = checks_table(checks)
+    return replace(outcome, shown=metadata, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:

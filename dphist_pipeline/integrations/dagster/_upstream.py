@@ -185,8 +185,8 @@ def _keys_seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: dateti
     seen: set[str] = set()
     cursor = None
     while True:
-        found = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
-        seen |= {made.partition_key for made in found.records if made.partition_key and made.timestamp >= after}
-        if not found.has_more or found.records[-1].timestamp < after:
+        page = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
+        seen |= {made.partition_key for made in page.records if made.partition_key and made.timestamp >= after}
+        if not page.has_more or page.records[-1].timestamp < after:
             return seen
-        cursor = found.cursor
+        cursor = page.cursor

@@ -58,11 +58,11 @@ class Wanted:
     @cached_property
     def costs(self) -> Reals:
         """What a variance of 1 of each part adds to the mean variance, shape (parts,)."""
-        found, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
+        costs, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
         for table, weight in zip(self.tables, self.weights, strict=True):
             for part in subsets_of([table], self.above):
-                found[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
-        return found
+                costs[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
+        return costs
 
     def _weight_of_part(self, table: Axes, part: Axes) -> float:
         """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of its axes."""
@@ -74,7 +74,7 @@ class Wanted:
     @cached_property
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Reals]:
         """Which candidate tells which part, and the precision at the share 1: three arrays of shape (pairs,)."""
-        found = []
+        edges = []
         for number, candidate in enumerate(self.candidates):
             inside = (
                 [part for part in self.parts if part <= candidate]
@@ -84,8 +84,8 @@ class Wanted:
             for part in inside:
                 if part in self.parts:
                     summed = math.prod(self.sizes[axis] for axis in candidate - part)
-                    found.append((number, self.parts[part], 0.5 / summed))
-        from_candidates, to_parts, precisions = zip(*found, strict=True)
+                    edges.append((number, self.parts[part], 0.5 / summed))
+        from_candidates, to_parts, precisions = zip(*edges, strict=True)
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
 
     @cached_property
@@ -136,9 +136,9 @@ class Wanted:
             squares: see `variance`.
         """
         candidate, precision, starts, parts = self._by_part
-        told = np.zeros(len(self.parts))
-        told[parts] = np.add.reduceat(precision * squares[candidate], starts)
-        return told
+        precisions = np.zeros(len(self.parts))
+        precisions[parts] = np.add.reduceat(precision * squares[candidate], starts)
+        return precisions
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
         """The mean variance, and how fast it falls with each square, shape (candidates,).
@@ -159,25 +159,25 @@ def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -
         tables: sets of axes.
         above: for a level of an axis the next coarser one; if given, only closed subsets.
     """
-    found = {
+    subsets = {
         frozenset(chosen)
         for table in tables
         for size in range(len(table) + 1)
         for chosen in combinations(sorted(table), size)
     }
     if above:
-        found = {part for part in found if all(axis not in above or above[axis] in part for axis in part)}
-    return sorted(found, key=lambda axes: (len(axes), sorted(axes)))
+        subsets = {part for part in subsets if all(axis not in above or above[axis] in part for axis in part)}
+    return sorted(subsets, key=lambda axes: (len(axes), sorted(axes)))
 
 
 def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
     """The set with all coarser levels."""
-    found = set(axes)
+    closure = set(axes)
     for axis in axes:
         while axis in above:
             axis = above[axis]
-            found.add(axis)
-    return frozenset(found)
+            closure.add(axis)
+    return frozenset(closure)
 
 
 def opened(axes: Axes, above: Mapping[int, int]) -> Axes:

@@ -146,12 +146,12 @@ def _stand_ins(weighed: Weighed, chain: list[Widths]) -> list[Evidence]:
         high = np.minimum(low + wide, size)
         known.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
     known = np.minimum.accumulate(known).tolist()
-    found = []
+    stand_ins = []
     for (width,), sums, more, less in zip(chain[:-1], box_sums(chain, weighed.cells), known, known[1:], strict=False):
         telling = more - less > TELLING * more
         spread = math.sqrt(width / (more - less)) if telling else 0.0
-        found.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
-    return [*found, NOTHING]
+        stand_ins.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
+    return [*stand_ins, NOTHING]
 
 
 def _without_stand_ins(

@@ -114,8 +114,8 @@ def line_tree(size: int, squares: Callable[[int], float]) -> LineTree:
         for shares in _starts(len(widths)):
             variance = _improve(widths, gains, shares)
             if variance < least * BETTER:
-                kept = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
-                least, best = variance, LineTree(size, *map(tuple, zip(*kept, strict=True)))
+                levels = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
+                least, best = variance, LineTree(size, *map(tuple, zip(*levels, strict=True)))
     return best
 
 
@@ -136,11 +136,11 @@ def _starts(levels: int) -> Iterator[list[int]]:
 
 
 def _mean_variance(widths: Sequence[int], gains: Sequence[float], shares: Sequence[int]) -> float:
-    precision = found = 0.0
+    precision = variance = 0.0
     for level in range(len(widths) - 1, -1, -1):
         precision += widths[level] * shares[level] ** 2
-        found += gains[level] / precision
-    return found * TOTAL**2
+        variance += gains[level] / precision
+    return variance * TOTAL**2
 
 
 def _improve(widths: Sequence[int], gains: Sequence[float], shares: list[int]) -> float:

@@ -303,7 +303,7 @@ class _Record:
         ]
         if not paths:
             raise ValueError(
-                f"{self._latest / name} is not there, which the record describes; the next publication writes it"
+                f"the record describes {self._latest / name}, which is not there yet; the next publication writes it"
             )
         return paths[-1]
 

@@ -61,7 +61,7 @@ def ledger(seen: Examined) -> Finding:
             "ledger",
             f"published, and the ledger at {seen.ledger.place} does not say so: "
             f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
-            "Put the newer ledger back. If it is lost, release these again, for nothing: dphist release SPEC.",
+            "Put the newer ledger back. If it is lost, release these again, at no cost: dphist release SPEC.",
         )
     generation, number, _ = seen.ledger.head()
     return ok("ledger", f"{seen.ledger.place}: {number} entries, every hash holds; generation {generation}")
@@ -175,14 +175,14 @@ def runs(seen: Examined) -> Finding:
         return warning(
             check,
             f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
-            "Run a release, such as one that is published already: the next run deletes them, for nothing.",
+            "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
     unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
     if unmarked:
         return warning(
             check,
             f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
-            "Run any release of this store, such as one that is published already: it marks them, for nothing.",
+            "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
     late = [charge for charge in late if not is_doubted(seen.store, charge)]
@@ -192,7 +192,7 @@ def runs(seen: Examined) -> Finding:
         return warning(
             check,
             f"charged and not published: {listed(names)}",
-            f"Finish it, for nothing more: dphist release SPEC{period}, with the spec of {late[0].release}.",
+            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {late[0].release}.",
         )
     if not may(seen.confidential, os.R_OK | os.X_OK):
         return ok(check, "all that was charged is published; files of runs are not this user's to see")

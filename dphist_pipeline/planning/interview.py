@@ -293,7 +293,7 @@ class _Interview:
                 return {}
             edges = list(axis["bands"].values())
             if len(edges) < 2:
-                raise ValueError("is yes: one lower end makes no bins of numbers")
+                raise ValueError("must be yes: a single lower end makes no bins of numbers")
             bins = {"edges": edges, "below": True, "above": True}
             return {"axes": [*axes, {**{n: v for n, v in axis.items() if n != "bands"}, **bins}]}
 

@@ -42,7 +42,7 @@ class AwaitsApproval(AfterCharge):
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
-            f"for approval: {why} Publish it, for nothing more: dphist publish SPEC{period}{revision} --approved-by "
+            f"for approval: {why} Publish it, at no further cost: dphist publish SPEC{period}{revision} --approved-by "
             f"NAME; or say that it will not be: dphist reject {key.release} {key.period}{revision} --reason TEXT"
         )
 
@@ -205,7 +205,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     charges = [charge for charge in made if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
         raise nothing_to_decide(
-            Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
+            Key(release, period, 1), "nothing is published yet; what waits is refused by `dphist reject`"
         )
     if not charges:
         return _withdraw_uncharged(store, Key(release, period, 1), reason)

@@ -24,7 +24,7 @@ class Due:
 
     Attributes:
         missing: finished, after the first charged one, and neither charged nor waived.
-        unfinished: charged and not published; running one again finishes it for nothing.
+        unfinished: charged and not published; running one again finishes it at no cost.
         left_out: as `missing`, but from the time before an upgrade, whose schedules did not ask for them: to charge
             them is a decision, by command.
         ready: the day from which each period can be released.

@@ -211,7 +211,8 @@ class Store:
                 there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
                 if recorded is None and there:
                     raise PublishedFilesDamaged(
-                        self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
+                        self.published(key),
+                        "is there, and the ledger has no entry that it was published; release it again, at no cost",
                     )
                 if recorded is not None and not there:
                     here = not own or charge.folder is None or charge.folder.id in own
@@ -321,7 +322,7 @@ class Store:
                 raise store_unusable(
                     self.root,
                     f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
-                    "away and release that period again, for nothing",
+                    "away and release that period again, at no cost",
                 )
             yield witness
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):

@@ -134,7 +134,7 @@ def test_nothing_comes_back_from_a_bucket(copied: Office, bucket: ObjectServer):
     refused = copied.run("store", "publish", "--store", copied.store)
     assert refused.code == 1 and f"that the public folder does not have: {PLACE}" in refused.err
     assert objects(bucket) == before and not copied.published().exists()
-    again = copied.released()  # from the journal, for nothing
+    again = copied.released()  # from the journal, at no cost
     assert "spent" not in again.err and {path.name for path in copied.published().iterdir()} == set(offices.FILES)
     for path, content in objects(bucket).items():
         assert not path.startswith(PLACE) or path == f"{PLACE}/audit.json" or content == published[path]

@@ -273,7 +273,7 @@ def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) 
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
 
-def of_one_account(permissions: Permissions, reading: SourceReading) -> set[str]:
+def of_one_account(permissions: Permissions, reading: SourceReading, waiting: bool = False) -> set[str]:
     return set()
 
 

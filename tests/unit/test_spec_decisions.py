@@ -164,7 +164,7 @@ def test_a_spec_that_protects_others_than_the_account_is_not_allowed(office: Off
         ([*OPEN, "--csv-quote", "'", "--hive"], "says it all; leave out --csv-quote, --hive"),
         ([*ALLOW, "--code-lists", "codes"], "says it all; leave out --code-lists"),
         ([*ALLOW], "holds no account 'library'"),
-        (["ledger", "open", "x", "--total", "1", "--yes", "a"], "has a use with --for SPEC alone"),
+        (["ledger", "open", "x", "--total", "1", "--yes", "a"], "goes together with --for SPEC only"),
         (["ledger", "open", "x", "--total", "1", "--privacy-unit", "p"], "--neighbours: must be given, or --for SPEC"),
         (["ledger", "open", "--for", "none.yaml", "--total", "1"], "none.yaml"),
     ],

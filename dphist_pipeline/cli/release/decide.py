@@ -102,7 +102,7 @@ def withdraw(
         out.print(f"  marked in {escape(opened_store.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
     if period != "all":
-        anew = f"`dphist store pages {escape(release)}` renders that one anew, for nothing."
+        anew = f"`dphist store pages {escape(release)}` renders that one anew, at no cost."
         out.print(f"  The card of the period after it may compare with it: {anew}")
 
 

@@ -287,7 +287,7 @@ def publish(
         typer.Argument(metavar="REPORTS", help="Parquet files of reports; - for lines on standard input."),
     ] = None,
     store: StoreOption = None,
-    revise: Annotated[bool, typer.Option("--revise", help="Publish anew, for nothing; needs --reason.")] = False,
+    revise: Annotated[bool, typer.Option("--revise", help="Publish anew, at no cost; needs --reason.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, such as: late reports.")] = "",
     as_json: JsonOption = False,
 ) -> None:

@@ -104,5 +104,5 @@ def _older_card(path: Path, audit: dict[str, Any]) -> str:
         return ""
     return (
         "The card of the period after it may tell the figure of the revision before: "
-        f"`dphist store pages {audit['release']}` renders that card anew, for nothing."
+        f"`dphist store pages {audit['release']}` renders that card anew, at no cost."
     )

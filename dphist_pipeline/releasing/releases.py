@@ -357,8 +357,7 @@ class Release:
         Raises:
             Refused: the releases do not have these axes in common, or this one has published no groups.
         """
-        from dphist_pipeline.applications.blocking import blocking
-        from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+        from dphist_pipeline.applications.blocking import blocking, group_blocking, published_groups
         from dphist_pipeline.applications.whole_release import application_refused
 
         if not isinstance(other, Release):

@@ -298,7 +298,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/applications/released_blocks.py",
+        "dphist_pipeline/applications/blocking.py",
         ("applications/test_released_blocks.py",),
         (
             Mutation("[{cell} + 1]", "[{cell}]", "records in the block of the cell before"),

@@ -52,8 +52,7 @@ def block(
     its rules to Splink. Candidate pairs and links are confidential.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.applications.blocking import blocking
-    from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+    from dphist_pipeline.applications.blocking import blocking, group_blocking, published_groups
     from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
     if output.exists() and not overwrite:

@@ -28,11 +28,10 @@ from dphist_pipeline.integrations.dagster._checks import (
     copied_of,
     findings,
 )
-from dphist_pipeline.integrations.dagster._due_check import due_check
-from dphist_pipeline.integrations.dagster._latest_check import latest_check
 from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
+from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing

@@ -1,23 +1,68 @@
-"""A check that says which periods Dagster shows by a revision that is not in force: revised or withdrawn elsewhere."""
+"""Checks in steps of their own, which no release waits for: run them on a schedule of their own.
+
+One says what `dphist doctor --due` says: whether periods are due that nobody released. The other one says which periods
+Dagster shows by a revision that is not in force: revised or withdrawn elsewhere.
+"""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.releasing.due import due_of
+from dphist_pipeline.releasing.period_rules import cadence_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import EVERYTHING
 
-NAME = "shows_latest"
+DUE_NAME = "nothing_due"
 MOST_NAMED = 10
+HELD = "values from records"
+LATEST_NAME = "shows_latest"
 REVISION = "revision"  # in the metadata of a materialization
 
 
+def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
+    """The check of what is due.
+
+    Args:
+        spec: checked; with periods.
+        published: key of the asset that shows publications.
+    """
+    slack = cadence_of(spec).slack_days
+
+    @dg.asset_check(
+        asset=published,
+        name=DUE_NAME,
+        description=(
+            f"No {spec.period} has been due for more than {slack} days: finished, and neither released nor waived. "
+            "It reads the ledger alone, so it sees a schedule that died; run it on a schedule of its own."
+        ),
+        required_resource_keys=storage.keys,
+    )
+    def nothing_due(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        now = datetime.now(UTC)
+        due = base.withheld(
+            "looking at what is due",
+            lambda: due_of(
+                spec.release, spec.period_rule, store := storage.open(context.resources), store.ledger(), now
+            ),
+            HELD,
+        )
+        late = due.overdue(now.astimezone(ZoneInfo(spec.time_zone)).date(), slack)
+        said = f"{len(late)} due since {min(late.values())}: {first_of(sorted(late), MOST_NAMED)}" if late else ""
+        numbers = {"due": len(due.keys), "due_too_long": len(late), "left_out_before_upgrade": len(due.left_out)}
+        return dg.AssetCheckResult(passed=not late, metadata=numbers, description=said or None)
+
+    return nothing_due
+
+
 def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
-    """The check, in a step of its own that no release waits for: run it on a schedule of its own.
+    """The check of what Dagster shows.
 
     Args:
         published: key of the asset that shows publications.
@@ -25,7 +70,7 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
 
     @dg.asset_check(
         asset=published,
-        name=NAME,
+        name=LATEST_NAME,
         description=(
             "What Dagster shows of each period is the revision in force. A period that was revised or withdrawn by the "
             "command line stays green; of a revised one, run it once more, which spends nothing, to see its numbers."

@@ -164,14 +164,14 @@ def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The values of a variable with labels that differ once they are written."""
-    found, taken = list[tuple[str, str]](), set[str]()
+    distinct, taken = list[tuple[str, str]](), set[str]()
     for code, label in values:
         plain = _plain(label)[:MOST_LETTERS]
         if plain in taken:
             plain = f"{plain[: MOST_LETTERS - len(code) - 3]} ({code})"
         taken.add(plain)
-        found.append((code, plain))
-    return found
+        distinct.append((code, plain))
+    return distinct
 
 
 def _days(audit: Mapping[str, Any]) -> str:

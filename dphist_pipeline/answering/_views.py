@@ -131,7 +131,7 @@ def _as_in(column: Column, kind: str, first: int) -> str:
 
 def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
     """The statements that make the views of a family: its tables for readers, and nothing for macros, which refuse."""
-    view, asked = places.users + identifier(family), places.asked(family)
+    view, macro_view = places.users + identifier(family), places.asked(family)
     columns = {
         "release": "name of a table of the family",
         "axes": "names of its axes, in declared order",
@@ -146,9 +146,9 @@ def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
     )
     yield f"COMMENT ON VIEW {view} IS {literal(f'The tables of family {family}: ask one of them.')}"
     yield from _column_comments(view, columns)
-    yield f"CREATE OR REPLACE VIEW {asked} AS FROM {places.cells(table)} WHERE false"
+    yield f"CREATE OR REPLACE VIEW {macro_view} AS FROM {places.cells(table)} WHERE false"
     about = f"Holds nothing. Macros look here if they are asked for {family}, and name its tables."
-    yield f"COMMENT ON VIEW {asked} IS {literal(about)}"
+    yield f"COMMENT ON VIEW {macro_view} IS {literal(about)}"
 
 
 def title_comments(places: Places, release: str, title: str, taken: set[str]) -> Iterator[str]:

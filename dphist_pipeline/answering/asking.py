@@ -377,8 +377,8 @@ class Publication:
             (row["capped"] or "").replace(notes.FIRST_PERIOD, of_first).replace(notes.SECOND_PERIOD, of_second)
             for row in rows
         ]
-        told = {"chance": notes.CHANCE_OF_RELEASES}
-        return [{**row, **told, "capped": one or None} for row, one in zip(rows, capped, strict=True)]
+        remark = {"chance": notes.CHANCE_OF_RELEASES}
+        return [{**row, **remark, "capped": one or None} for row, one in zip(rows, capped, strict=True)]
 
     def _by(self, by: Sequence[str]) -> dict[str, object]:
         """The argument of a macro that answers by axes."""

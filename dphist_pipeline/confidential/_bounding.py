@@ -170,9 +170,9 @@ def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key
         codes = np.concatenate([codes, more], axis=1)
         order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
         starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
-        kept = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
-        finished = ranks[kept] < ranks[-1]
-        yield codes[:, kept[finished]]
-        places, codes = places[kept[~finished]], codes[:, kept[~finished]]
+        first = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
+        finished = ranks[first] < ranks[-1]
+        yield codes[:, first[finished]]
+        places, codes = places[first[~finished]], codes[:, first[~finished]]
         unit, code, seen = units[-1], more[:, -1].tolist(), copies[-1] + 1
     yield codes

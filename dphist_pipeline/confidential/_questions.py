@@ -216,8 +216,8 @@ class WeightedSums(Linear):
     @property
     def digest(self) -> str:
         """SHA-256 of the weights, of each axis the number of its rows, then row by row."""
-        asked = [np.append(len(line), line.ravel()) for line in self.lines]
-        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+        words = [np.append(len(line), line.ravel()) for line in self.lines]
+        return hashlib.sha256(np.concatenate(words).astype("<i8").tobytes()).hexdigest()
 
     def answers(self, exact: Numbers) -> Numbers:
         """In C order of the numbers along each axis: the line times its weights, then the sums; cut off at ±2^52.
@@ -294,8 +294,8 @@ class Choice(Question):
     @property
     def digest(self) -> str:
         """SHA-256 of the numbers of candidates, then of the cells of each group, ended by -1."""
-        asked = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
-        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+        words = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
+        return hashlib.sha256(np.concatenate(words).astype("<i8").tobytes()).hexdigest()
 
     def scores(self, exact: Numbers) -> list[Numbers]:
         """The scores of the candidates of each group, shape (candidates,) each.
@@ -363,8 +363,8 @@ class Buckets(Question):
     @property
     def digest(self) -> str:
         """SHA-256 of the savings, then of the line."""
-        asked = np.concatenate([np.array(self.savings, dtype=np.int64), self.line])
-        return hashlib.sha256(asked.astype("<i8").tobytes()).hexdigest()
+        words = np.concatenate([np.array(self.savings, dtype=np.int64), self.line])
+        return hashlib.sha256(words.astype("<i8").tobytes()).hexdigest()
 
     def costs(self, exact: Numbers) -> list[Numbers]:
         """Deviations and prices, level by level, each within ±2^61.

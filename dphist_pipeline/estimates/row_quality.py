@@ -249,20 +249,20 @@ def standing_out(
     tops = tops or [math.inf] * len(numbers)
     missed = 1 - LEVEL - (MISSED if any(map(math.isfinite, tops)) else 0)
     reaches = [_reach_together(row, lines, missed) for row in numbers]
-    shown, others = list[Row](), list[float]()
+    clear_rows, others = list[Row](), list[float]()
     for row, reach, top in zip(numbers, reaches, tops, strict=True):
         lower, upper = row["estimate"] - reach, min(top, highest(row["estimate"] + reach, reach))
         if 0 < lower <= top:
-            shown.append({**row, "estimate": min(top, row["estimate"]), "ci_lower": lower, "ci_upper": upper})
+            clear_rows.append({**row, "estimate": min(top, row["estimate"]), "ci_lower": lower, "ci_upper": upper})
         else:
             others.append(upper)
     if not others:
-        return shown, ""
-    other, most = "other " if shown else "", f"{max(least, *others):,.0f} {counted}"
+        return clear_rows, ""
+    other, most = "other " if clear_rows else "", f"{max(least, *others):,.0f} {counted}"
     if len(others) == 1:
         one = called.removeprefix("numbers")
-        return shown, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
-    return shown, (
+        return clear_rows, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
+    return clear_rows, (
         f"Of {len(others):,} {other}{called}, none stands out from the noise (95 % for all together): each is at most "
         f"{most}."
     )

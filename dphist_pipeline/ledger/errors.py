@@ -245,8 +245,8 @@ class WitnessMissing(LedgerError):
 
 def address_refused(noun: str, problem: str) -> LedgerError:
     """A place where a ledger or a witness cannot be."""
-    told = f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}"
-    return LedgerError("address_refused", problem=told, noun=noun)
+    sentence = f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}"
+    return LedgerError("address_refused", problem=sentence, noun=noun)
 
 
 def not_recordable(what: str, value: object, rule: str) -> LedgerError:

@@ -137,8 +137,8 @@ class PostgresDatabase(Database):
         level = "REPEATABLE READ" if intent == "read" else "READ COMMITTED"
         problem: errors.LedgerError | None = None
         try:
-            opened = self._engine.connect()
-            with opened.execution_options(isolation_level=level, postgresql_readonly=intent == "read") as connection:
+            session = self._engine.connect()
+            with session.execution_options(isolation_level=level, postgresql_readonly=intent == "read") as connection:
                 if intent != "read":
                     connection.execute(_LOCK)
                 yield connection

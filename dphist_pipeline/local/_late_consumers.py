@@ -31,8 +31,8 @@ def why_unserved(spec: CollectionSpec, named: Collection[str]) -> str:
         named: the questions that reports name, by the first digits of their digests.
     """
     for late in _left_out(spec):
-        kept = tuple(reader for reader in spec.consumers if reader not in late)
-        before = spec.model_copy(update={"consumers": kept})
+        earlier = tuple(reader for reader in spec.consumers if reader not in late)
+        before = spec.model_copy(update={"consumers": earlier})
         for encoding in _encodings(before, named):
             return _in_words(spec, before, late, encoding)
     return ""

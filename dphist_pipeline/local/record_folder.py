@@ -124,25 +124,25 @@ class RecordFolder:
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
             if not _anybody_answered(self.folder) or _ids_of(self.folder) == _FORM:
                 names, values = _in_form(names, values)
-            asked, rows = _by_contributor(names, values, question.values)
+            contributors, rows = _by_contributor(names, values, question.values)
             file = self.folder / f"{question.digest}.parquet"
             known = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
             answered, spent = set(known.column("contributor").to_pylist()), self._spent_elsewhere(file)
-            fresh = [place for place, name in enumerate(asked) if name not in answered]
-            able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
-            if fresh and not able and len(fresh) == len(asked):
+            fresh = [place for place, name in enumerate(contributors) if name not in answered]
+            able = [place for place in fresh if spent[contributors[place]] + question.epsilon <= self.limit]
+            if fresh and not able and len(fresh) == len(contributors):
                 raise all_reached_their_limit(question, self.limit)
             if able:
-                known = pa.concat_tables([known, _drawn(question, [asked[place] for place in able], rows[able])])
+                known = pa.concat_tables([known, _drawn(question, [contributors[place] for place in able], rows[able])])
                 if not _anybody_answered(self.folder):
                     self._keep(LIMIT, json.dumps({"limit": str(self.limit), "ids": _FORM}).encode() + b"\n")
                 self._keep(file.name, _as_parquet(question, known))
-        mine = pc.is_in(known.column("contributor"), pa.array(asked, pa.string()))
+        mine = pc.is_in(known.column("contributor"), pa.array(contributors, pa.string()))
         chosen = known.filter(pc.and_(mine, known.column("sent"))).sort_by("report_id")
         ids, bodies = (chosen.column(name).combine_chunks() for name in ("report_id", "report"))
         exhausted = len(fresh) - len(able)
         return Answers(
-            as_matrix(ids, ID_BYTES), as_matrix(bodies, question.report_bytes), len(asked) - exhausted, exhausted
+            as_matrix(ids, ID_BYTES), as_matrix(bodies, question.report_bytes), len(contributors) - exhausted, exhausted
         )
 
     def refuse_changed_rows(self, file: str, rows: int) -> None:

@@ -174,10 +174,10 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
         files: read in this order.
     """
     for file in files:
-        problem, opened = None, _opened(file)
-        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
+        problem, parquet = None, _opened(file)
+        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
         try:
-            for rows in opened.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
+            for rows in parquet.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
                 yield _batch(question, rows)
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
@@ -189,10 +189,10 @@ def questions_named(files: Sequence[Path]) -> set[str]:
     """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred."""
     digests = set[str]()
     for file in files:
-        problem, opened = None, _opened(file)
-        fitting = max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
+        problem, parquet = None, _opened(file)
+        fitting = max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
         try:
-            for rows in opened.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
+            for rows in parquet.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
                 names = pc.unique(_plain(rows.column("question"), NAMED))
                 digests |= set(names.filter(_of_length(names, NAMED)).slice(0, MOST_NAMED).to_pylist())
                 if len(digests) >= MOST_NAMED:
@@ -239,13 +239,14 @@ def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
     refused = Counter[str]()
     with report_file(question, path) as add:
         for chunk in _chunks(lines, NAMED + sum(digits) + len(b"  \r")):
-            found = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
-            reports = [report for report in map(wanted.fullmatch, found) if report]
+            written_lines = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
+            reports = [report for report in map(wanted.fullmatch, written_lines) if report]
             others = sum(
-                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line)) for line in found
+                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line))
+                for line in written_lines
             )
             add(*(_from_hex([report[part] for report in reports], digits[part - 1] // 2) for part in (1, 2)))
-            refused += Counter({UNREADABLE: len(found) - len(reports) - others, OTHER_QUESTION: others})
+            refused += Counter({UNREADABLE: len(written_lines) - len(reports) - others, OTHER_QUESTION: others})
     return refused
 
 
@@ -313,12 +314,12 @@ def _batch(question: Question, rows: Any) -> Batch:
         OTHER_QUESTION: pc.fill_null(pc.equal(names, question.digest[:NAMED]), False),
         WRONG_LENGTH: _of_length(bodies, question.report_bytes),
     }
-    refused, kept = Counter[str](), np.ones(len(rows), dtype=np.bool_)
+    refused, is_counted = Counter[str](), np.ones(len(rows), dtype=np.bool_)
     for reason, holds in conditions.items():
-        fine = kept & holds.to_numpy(zero_copy_only=False)
-        refused[reason] = int(np.count_nonzero(kept) - np.count_nonzero(fine))
-        kept = fine
-    chosen = pa.array(kept)
+        fine = is_counted & holds.to_numpy(zero_copy_only=False)
+        refused[reason] = int(np.count_nonzero(is_counted) - np.count_nonzero(fine))
+        is_counted = fine
+    chosen = pa.array(is_counted)
     return Batch(
         as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
     )

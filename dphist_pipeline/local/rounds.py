@@ -137,10 +137,10 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
     """The conditions for publishing, by name, judged by the files that consumers' steps will read."""
     counted, file = read_tally(spec, store), file_of(spec, store, QUESTION)
-    made = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
+    estimates = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
     return {
-        "intervals complete": all(np.isfinite(values).all() for values in made)
-        and [values.shape for values in made] == [(consumer.intervals,) for consumer in spec.consumers],
+        "intervals complete": all(np.isfinite(values).all() for values in estimates)
+        and [values.shape for values in estimates] == [(consumer.intervals,) for consumer in spec.consumers],
         # A question's digest is that of its text without the end of the line.
         "question was asked": file.exists()
         and hashlib.sha256(file.read_bytes().strip()).hexdigest() == counted.tally.question.digest,

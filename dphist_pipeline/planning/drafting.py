@@ -380,15 +380,15 @@ def _axes(
         lines.append("  # A CSV file has no types. An axis of numbers: {column: X, start: 0, stop: 100, width: 5, …}")
     axes = [_axis(column) for column in others]
     calendars = [_axis(column, calendar=True) for column in dates]
-    shown = axes or calendars
+    candidates = axes or calendars
     spare = [
-        *shown[MOST_AXES:],
+        *candidates[MOST_AXES:],
         *(_axis(replace(column, kind="text")) for column in codes),
         *(calendars if axes else []),
     ]
-    if not shown:
+    if not candidates:
         return [*lines, field("axes", "[]", f"{fields.OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
-    lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
+    lines += ["  axes:", *(f"    - {axis}" for axis in candidates[:MOST_AXES])]
     if spare:
         lines += ["    # More columns that could be axes:", *(f"    # - {axis}" for axis in spare)]
     return lines

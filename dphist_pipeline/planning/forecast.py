@@ -257,10 +257,10 @@ class Forecast:
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
         plan = self.plan
-        shown = [one for one in self.found if one.mechanism in self.shown]
-        by_law = any(one.by_law for one in shown) or any(one.by_law for one in self.costs)
+        results = [one for one in self.found if one.mechanism in self.shown]
+        by_law = any(one.by_law for one in results) or any(one.by_law for one in self.costs)
         law = "law: exact, because noise is the only error. " if by_law else ""
-        none = "; - if there is none" if any(one.half_width is None for one in shown) else ""
+        none = "; - if there is none" if any(one.half_width is None for one in results) else ""
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",

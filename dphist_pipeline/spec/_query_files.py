@@ -107,7 +107,7 @@ def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, An
 def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float], ...]:
     numbers = {axis.name: number for number, axis in enumerate(domain.axes)}
     ends = [_ends(axis) for axis in domain.axes]
-    found, wrong = [], list[Mistake]()
+    ranges, wrong = [], list[Mistake]()
     for (line, row), weight in zip(asked.rows, asked.weights, strict=True):
         if row["axis"] not in numbers:
             wrong.append((line, "its axis is none of this release"))
@@ -120,11 +120,11 @@ def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float
         elif low >= high:
             wrong.append((line, "its range holds no cell; `from` comes first"))
         elif weight > 0:
-            found.append((number, low, high, weight))
+            ranges.append((number, low, high, weight))
     try:
         refuse_lines(wrong)
-        if found:
-            return tuple(found)
+        if ranges:
+            return tuple(ranges)
         mistakes = MistakesError([((), "holds no query with a weight above 0")])
     except MistakesError as error:
         mistakes = error

@@ -405,14 +405,14 @@ def _judged(
 ) -> tuple[Spec | None, Problems]:
     """One spec, or its mistakes: those of templates first, and of each place once."""
     resolved, unresolved = resolve_templates(attributes, addresses)
-    found = dict(problems)
+    problem_of_item = dict(problems)
     for at, what in unresolved:
-        found.setdefault(place("attributes", at), what)
-    mistakes = list(found.items())
+        problem_of_item.setdefault(place("attributes", at), what)
+    mistakes = list(problem_of_item.items())
     try:
         return build(resolved, base), mistakes
     except SpecError as error:
-        return None, mistakes + [problem for problem in error.problems if problem[0] not in found]
+        return None, mistakes + [problem for problem in error.problems if problem[0] not in problem_of_item]
 
 
 def _twice(specs: Sequence[object], of_what: str) -> str:

@@ -157,9 +157,9 @@ def check_placeholders(address: str, secret: bool = False) -> None:
     """
     names = placeholders_of(address)
     for name in sorted(names - GLOBS.keys()):
-        told = "a placeholder" if secret else f"{{{name[:60]}}}"
+        placeholder = "a placeholder" if secret else f"{{{name[:60]}}}"
         hint = "" if secret else f". {did_you_mean(name[:60], GLOBS)}"
-        raise ValueError(f"holds {told} in braces, which is none of {NAMES}{hint}")
+        raise ValueError(f"holds {placeholder} in braces, which is none of {NAMES}{hint}")
     if "week" in names and names & {"month", "day"}:
         raise ValueError(
             "holds {week} beside {month} or {day}; weeks lie across months, so use {year} and {week} alone"

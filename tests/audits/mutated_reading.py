@@ -93,7 +93,7 @@ READING = (
         (
             Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
             Mutation(
-                'if "GENERATED ALWAYS" in str(made[name]).upper():', "if False:", "a column that may fail on a row"
+                'if "GENERATED ALWAYS" in str(tables[name]).upper():', "if False:", "a column that may fail on a row"
             ),
         ),
     ),

@@ -397,9 +397,9 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
         raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
-    told = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
-    told = {**told, "--also-of": False, **{name: value is not None for name, value in others.items()}}
-    if for_spec is not None and (mixed := [name for name, given in told.items() if given]):
+    is_given = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
+    is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
+    if for_spec is not None and (mixed := [name for name, given in is_given.items() if given]):
         raise typer.BadParameter(f"says it all; leave out {', '.join(mixed)}", param_hint="--for")
 
 

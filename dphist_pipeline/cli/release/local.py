@@ -143,11 +143,11 @@ def _errors(found: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
     for number, reader in enumerate(found.spec.consumers):
         even = np.array([way.errors[number].even for way in ways])
         if reader.intervals <= MOST_INTERVALS_SHOWN and len(found.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
-            told = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
+            lines = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
         else:
-            told = _summary(even)
-        told.append(("at worst", *(_error(way.errors[number].worst.max()) for way in ways)))
-        rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(told)]
+            lines = _summary(even)
+        lines.append(("at worst", *(_error(way.errors[number].worst.max()) for way in ways)))
+        rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(lines)]
     return rows
 
 

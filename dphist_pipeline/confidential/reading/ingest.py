@@ -354,13 +354,13 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     joined = [f"{axis.joined} AS place_{number}" for number, axis in enumerate(axes) if axis.joined]
     rows = f"SELECT {', '.join(['staged.*', *joined])} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     codes = _codes(plan, axes)
-    told = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
+    selected = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     if plan.rows_seen is not None:
-        told += _marks(plan, axes)
+        selected += _marks(plan, axes)
     return statement(
         "ingest/stage_rows",
         columns="*" if unit else "*, count(*) AS rows",
-        cells=f"SELECT {', '.join(told)} FROM ({rows})",
+        cells=f"SELECT {', '.join(selected)} FROM ({rows})",
         kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if unit and plan.rows_seen is None else "true",
         grouped="" if unit else "GROUP BY ALL",
         target=literal(str(staged)),

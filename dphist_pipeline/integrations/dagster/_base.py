@@ -175,8 +175,8 @@ def publish_step(
     """
 
     def work(context: dg.AssetExecutionContext) -> Done:
-        made = publish(context)
-        return Done(made.audit["values_digest"], published_metadata(made, made.answer()))
+        publication = publish(context)
+        return Done(publication.audit["values_digest"], published_metadata(publication, publication.answer()))
 
     return step(name, [asset], "publishing", held, work)
 

@@ -189,15 +189,15 @@ class Totals:
 
 def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, totals: Totals) -> dict[str, Found]:
     """What each check of a publication finds."""
-    found = {
+    by_check = {
         "account_lasts": _account(spec, statement),
         "cells_tell_something": Found(*cells_tell_something(made)),
     }
     if spec.period != "none":
-        found["total_like_last_period"] = _total(spec, store, made, totals)
-        found[VALUES_LIKE_PAST] = Found(*values_like_past(made))
-        found["no_period_missing"] = _periods(spec, statement, made)
-    return found
+        by_check["total_like_last_period"] = _total(spec, store, made, totals)
+        by_check[VALUES_LIKE_PAST] = Found(*values_like_past(made))
+        by_check["no_period_missing"] = _periods(spec, statement, made)
+    return by_check
 
 
 def copied_of(store: Store, problem: str) -> Found:

@@ -152,8 +152,8 @@ def _outputs(
         return
     digests = _one_version([_digest(outcome) for outcome in outcomes])
     yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
-    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
-    yield from table_results(context, parts.tables, made)
+    publications = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield from table_results(context, parts.tables, publications)
 
 
 def _result(
@@ -236,8 +236,8 @@ def _inputs(
     for key in (dep.asset_key for dep in asset.deps):
         if key in versions:
             wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
-            (made,) = context.instance.fetch_materializations(wanted, limit=1).records
-            version, event = versions[key], made.storage_id
+            (materialization,) = context.instance.fetch_materializations(wanted, limit=1).records
+            version, event = versions[key], materialization.storage_id
         else:
             known = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)
             version = known.data_version.value if known and known.data_version else INITIAL

@@ -257,7 +257,7 @@ def _published(
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = release.make_public(attempt, drawn)
+    publication = release.make_public(attempt, drawn)
     try:
         base.tried(lambda: release.refresh_catalogue(attempt))
     except NotCopied as error:
@@ -265,7 +265,7 @@ def _published(
     else:
         not_copied = ""
     statement = Statement.of(attempt.ledger, spec.account)
-    return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
+    return Outcome(key, charged, found, publication, statement, attempt.store, not_copied=not_copied)
 
 
 def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:

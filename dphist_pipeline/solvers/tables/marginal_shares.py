@@ -56,12 +56,12 @@ def choose_shares(wanted: Wanted) -> Shares:
         wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
-    made = []
+    outcomes = []
     for marginals, parts in finalists(wanted, squares):
         chosen = dict(zip(marginals, parts, strict=True))
         shares = [float(chosen.get(opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
-        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
-    return min(made, key=lambda shares: shares.mean_variance)
+        outcomes.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(outcomes, key=lambda shares: shares.mean_variance)
 
 
 Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
@@ -87,13 +87,13 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
         for number, candidate in enumerate(wanted.candidates)
         if every <= candidate
     ]
-    made = []
+    outcomes = []
     for shares in optima:
         parts = _rational(shares)
         measured = [number for number, part in enumerate(parts) if part]
         marginals = tuple(opened(wanted.candidates[number], wanted.above) for number in measured)
-        made.append((marginals, tuple(parts[number] for number in measured)))
-    return made
+        outcomes.append((marginals, tuple(parts[number] for number in measured)))
+    return outcomes
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
@@ -160,11 +160,11 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
 def _without_small(wanted: Wanted, shares: Reals) -> Reals:
     """The same strategy without the candidates that do not pay: each costs noise in all others."""
     for limit in (1e-4, 1e-3, _SMALL):
-        kept = np.where(shares < limit * shares.max(), 0.0, shares)
-        if not np.isfinite(wanted.variance(kept**2)):
+        large = np.where(shares < limit * shares.max(), 0.0, shares)
+        if not np.isfinite(wanted.variance(large**2)):
             continue
-        tried = np.zeros(kept.size)
-        tried[kept > 0] = _improved(wanted.only(kept > 0), kept[kept > 0] / kept.sum())
+        tried = np.zeros(large.size)
+        tried[large > 0] = _improved(wanted.only(large > 0), large[large > 0] / large.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

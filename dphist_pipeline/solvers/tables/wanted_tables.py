@@ -110,11 +110,11 @@ class Wanted:
         candidate, part, precision = self.edges
         chosen = kept[candidate]
         numbers = np.cumsum(kept) - 1
-        found = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
+        problem = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
         # Nothing else depends on the candidates.
         edges = numbers[candidate[chosen]], part[chosen], precision[chosen]
-        found.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
-        return found
+        problem.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
+        return problem
 
     def variance(self, squares: Reals) -> float:
         """The mean variance, in (sensitivity / epsilon)².
@@ -236,7 +236,7 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
     for number, table in enumerate(tables):
         members[number, list(table)] = 1
     counts, every = np.array(sizes, dtype=np.float64), members.sum(axis=1)
-    growth, found = np.log(np.maximum(counts, 2)), []
+    growth, cover_tables = np.log(np.maximum(counts, 2)), []
     left = np.ones(len(tables), dtype=bool)
     while left.any():
         view = members[int(left.argmax())].copy()
@@ -250,5 +250,5 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
             view[added] = 1
             missing -= members[:, added]
         left &= missing > 0
-        found.append(frozenset(np.flatnonzero(view).tolist()))
-    return found
+        cover_tables.append(frozenset(np.flatnonzero(view).tolist()))
+    return cover_tables

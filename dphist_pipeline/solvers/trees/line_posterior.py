@@ -186,9 +186,9 @@ def _without_stand_ins(
         wide, one, two = spread[number], spread[number + 1][left], spread[number + 1][other] * pair
         part = (wide + one - two) / (2.0 * wide)
         of_left, of_right = bend[left], bend[other] * pair
-        told = -(of_left + of_right)
-        sure = np.maximum(1.0 / np.maximum(one - part**2 * wide, least / 4.0), (1.0 + KEPT) * told)
-        pivot, slope = sure - told, part * sure + of_right
+        precision = -(of_left + of_right)
+        sure = np.maximum(1.0 / np.maximum(one - part**2 * wide, least / 4.0), (1.0 + KEPT) * precision)
+        pivot, slope = sure - precision, part * sure + of_right
         apart = lines[left] - lines[other] * pair[:, None]
         follows, moves = slope / pivot, apart / pivot[:, None]
         # A stretch whose second half holds no cell is its first half.

@@ -128,9 +128,9 @@ def _gains(widths: Sequence[int], squares: Callable[[int], float]) -> list[float
 def _starts(levels: int) -> Iterator[list[int]]:
     """Equal shares for every k-th level from the last, without some upper ones."""
     for every, top in product(range(1, MOST_SKIPPED + 1), range(MOST_TOPS)):
-        kept = [level for level in range(levels) if (levels - 1 - level) % every == 0 and level >= top]
-        if kept and (every == 1 or len(kept) > 1):
-            shares = [TOTAL // len(kept) if level in kept else 0 for level in range(levels)]
+        levels_measured = [level for level in range(levels) if (levels - 1 - level) % every == 0 and level >= top]
+        if levels_measured and (every == 1 or len(levels_measured) > 1):
+            shares = [TOTAL // len(levels_measured) if level in levels_measured else 0 for level in range(levels)]
             shares[-1] += TOTAL - sum(shares)
             yield shares
 

@@ -118,9 +118,9 @@ def faults(public: Path) -> list[str]:
 
 def _fault(name: str, text: Any) -> str:
     """Why a field says nothing; empty if it does."""
-    known = {field.name for field in fields(About)}
-    if name not in known:
-        return f"there is no field {name!r}; the fields are {', '.join(sorted(known))}"
+    names = {field.name for field in fields(About)}
+    if name not in names:
+        return f"there is no field {name!r}; the fields are {', '.join(sorted(names))}"
     if not isinstance(text, str):
         return f"{name!r} is no text"
     if name == "language" and text and text not in LANGUAGES:

@@ -125,9 +125,9 @@ def state_folder() -> Path | None:
 
     A folder that is no absolute path does not count.
     """
-    named = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if named.is_absolute():
-        return named / "dphist"
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if base.is_absolute():
+        return base / "dphist"
     with suppress(RuntimeError):
         if Path.home().is_absolute():
             return Path.home() / ".local" / "state" / "dphist"

@@ -41,17 +41,17 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
         with in_language(""):  # a code is the same in every language
             english = ReaderAxis(axis, closed).labels[: axis.size - axis.other]
         spoken = ReaderAxis(axis, closed).labels
-        named = [(_code(label), axis_codes, label) for label, axis_codes in zip(english, spoken, strict=False)]
+        triples = [(_code(label), axis_codes, label) for label, axis_codes in zip(english, spoken, strict=False)]
     else:
-        known = zip(axis.values, axis.labels or axis.values, strict=True)
-        named = [
+        labelled_values = zip(axis.values, axis.labels or axis.values, strict=True)
+        triples = [
             (value if _CODE.fullmatch(value) else _code(label or value), label or value, value)
-            for value, label in known
+            for value, label in labelled_values
         ]
-    codes = [code for code, _, _ in named]
+    codes = [code for code, _, _ in triples]
     if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
         codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
-    axis_codes = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, named, strict=True)]
+    axis_codes = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, triples, strict=True)]
     return axis_codes + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
 
 

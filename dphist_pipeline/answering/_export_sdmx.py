@@ -54,9 +54,9 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
             for name in ("estimate", "unbiased", "ci_lower", "ci_upper"):
                 visible = ~np.logical_or(*hidden.of(name))
                 numbers[name] = [value if keep else None for value, keep in zip(numbers[name], visible, strict=True)]
-        written = [[in_places(value, places.get(name)) for value in column] for name, column in numbers.items()]
+        columns = [[in_places(value, places.get(name)) for value in column] for name, column in numbers.items()]
         for cell, of, (estimate, *attributes) in zip(
-            zip(*codes, strict=True), status, zip(*written, strict=True), strict=True
+            zip(*codes, strict=True), status, zip(*columns, strict=True), strict=True
         ):
             yield [*structure, *cell, *when, estimate, of, one.audit["revision"], *attributes]
 
@@ -68,10 +68,10 @@ def has_periods(exported: Exported) -> bool:
 
 def dimensions(axes: Iterable[str]) -> dict[str, str]:
     """The id of each axis; one with the id of another, or the name of a column of every file, gets underscores."""
-    identifiers, taken = dict[str, str](), {*TAKEN, *ATTRIBUTES}
+    identifiers, reserved = dict[str, str](), {*TAKEN, *ATTRIBUTES}
     for name in axes:
-        identifiers[name] = free_name(name.upper(), taken)
-        taken.add(identifiers[name])
+        identifiers[name] = free_name(name.upper(), reserved)
+        reserved.add(identifiers[name])
     return identifiers
 
 

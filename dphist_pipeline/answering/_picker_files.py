@@ -120,8 +120,8 @@ def write_picker(public: Path, scratch: Path) -> None:
         if not _is_attached(connection, public):
             return
         connection.execute("USE catalogue")
-        written = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
-        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in written}
+        old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
+        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
         for one in _latest(connection):
             releases.setdefault(one.folder, []).append(one)
         reached, about = _reached(connection), About.of(public)
@@ -363,9 +363,9 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
-    held = [axis.values_between(low, high, closed) for low, high in bins]
-    low = [axis.written(low) if math.isfinite(low) else None for low, _ in held]
-    high = [axis.written(high) if math.isfinite(high) else None for _, high in held]
+    spans = [axis.values_between(low, high, closed) for low, high in bins]
+    low = [axis.written(low) if math.isfinite(low) else None for low, _ in spans]
+    high = [axis.written(high) if math.isfinite(high) else None for _, high in spans]
     below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
     above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
     is_left = axis.closed == "left"
@@ -381,8 +381,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
 def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | None]:
     """Ends of bins as a box has them: null where they are open, and for `other`."""
     days = isinstance(axis, CalendarAxis)
-    written = (end if math.isfinite(end) else None for end in ends.tolist())
-    return [day_of(end).isoformat() if days and end is not None else end for end in written]
+    finite_ends = (end if math.isfinite(end) else None for end in ends.tolist())
+    return [day_of(end).isoformat() if days and end is not None else end for end in finite_ends]
 
 
 def _tiles_at(file: Path) -> Mapping[str, Any]:

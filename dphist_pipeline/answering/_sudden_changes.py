@@ -115,13 +115,13 @@ class _Level:
 
     @classmethod
     def of(cls, labels: tuple[str, ...], axis: str, periods: Sequence[PeriodSums], level: Fraction) -> _Level:
-        taken = [period[axis] for period in periods[:LAST] if axis in period]
-        if not taken:
+        last_periods = [period[axis] for period in periods[:LAST] if axis in period]
+        if not last_periods:
             nothing, none = np.full(len(labels), np.nan), np.zeros(len(labels))
             return cls(nothing, nothing, none, none, none)
-        values = np.array([_aligned(one, labels, one.values) for one in taken])
-        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in taken])
-        variances = np.array([_aligned(one, labels, one.variances) for one in taken])
+        values = np.array([_aligned(one, labels, one.values) for one in last_periods])
+        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in last_periods])
+        variances = np.array([_aligned(one, labels, one.variances) for one in last_periods])
         there = ~np.isnan(values)
         number = there.sum(axis=0).astype(np.float64)
         known = np.maximum(number, 1.0)
@@ -299,10 +299,10 @@ def _of_total(total: _Moved, axes: Sequence[AxisChanges]) -> str:
 def _of_axis(axis: AxisChanges, whole: AxisChanges | None) -> str:
     moved = _moved(axis)
     fell, rose = ([one for one in moved if one.change * sign > 0] for sign in (-1, 1))
-    taken = _taken(axis)
-    if fell and taken is not None:
-        label = axis.sums.labels[taken.place]
-        return f"{_fell(fell)} while {label if label == OTHER else taken.name} rose by as much: {RENAMED}"
+    move = _taken(axis)
+    if fell and move is not None:
+        label = axis.sums.labels[move.place]
+        return f"{_fell(fell)} while {label if label == OTHER else move.name} rose by as much: {RENAMED}"
     if fell:
         lost, total = sum(one.change for one in fell), None if whole is None else _Moved(whole, 0)
         too = ", and the total by as much" if total and total.as_much_as(-lost, fell[0].noise) else ""

@@ -216,8 +216,8 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
         for axis in [axis for axis in last if last[axis] == column]:
             if f"{axis}_is_other" not in published:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
-            taken = {name for name in published if labels.get(name) != axis}
-            yield from (one for one in _for_readers(of, axis) if one[0] not in taken)
+            names = {name for name in published if labels.get(name) != axis}
+            yield from (one for one in _for_readers(of, axis) if one[0] not in names)
     yield "cell_number", "t.cell_number", comments["cell_number"]
 
 

@@ -97,8 +97,8 @@ class Publication:
                 `chosen_cells`.
         """
         binned = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
-        written = [end_as_json(binned, end) for end in ends] if isinstance(binned, BinnedAxis) else ends
-        rows = self._rows("dph_range", axis, *written, self._whole_bins(box))
+        json_ends = [end_as_json(binned, end) for end in ends] if isinstance(binned, BinnedAxis) else ends
+        rows = self._rows("dph_range", axis, *json_ends, self._whole_bins(box))
         answers = [found_in_row(Answer, row) for row in rows]  # one row, or the inner and the outer one
         return RangeAnswer(answers[0], answers[-1])
 
@@ -178,8 +178,8 @@ class Publication:
         return self._moment("dph_sum", axis, (low, high), box)
 
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
-        written = [None if end is None else str(end) for end in ends]
-        (row,) = self._rows(macro, axis, *written, self._whole_bins(box))
+        texts = [None if end is None else str(end) for end in ends]
+        (row,) = self._rows(macro, axis, *texts, self._whole_bins(box))
         return found_in_row(Answer, row)
 
     def band(self, level: float, box: Box) -> pa.Table:
@@ -304,8 +304,8 @@ class Publication:
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
-        named = {**self._by(by), **self._chance("dph_changes")}
-        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), named)
+        arguments = {**self._by(by), **self._chance("dph_changes")}
+        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), arguments)
 
     def by_period(self, box: Box) -> pa.Table:
         """The count in a box for each period of the release that stands: `dph_box`.
@@ -364,8 +364,8 @@ class Publication:
         if is_renamed:
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
-        named = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
-        rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
+        asked_for = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
+        rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, asked_for).to_pylist()
         if is_renamed:
             of_periods = {**_of_period("first", earlier.source), **_of_period("second", self.source)}
             rows = [{**row, **of_periods} for row in rows]
@@ -434,8 +434,8 @@ class Publication:
         more: Mapping[str, object] = NO_NAMES,
     ) -> pa.Table:
         mine = self.source
-        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
-        return call_macro((mine,), macro, columns, arguments, named, tables)
+        asked_for = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
+        return call_macro((mine,), macro, columns, arguments, asked_for, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:
         """The published columns of some axes or levels, with their types."""

@@ -142,9 +142,9 @@ def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[
     """The families of a catalogue with one of their tables each, but those whose name another view has."""
     releases = places.table("dph_releases")
     query = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
-    taken = releases_in(connection, places)
-    taken |= {release + EVERY_REVISION for release in taken}
-    return [(family, table) for family, table in connection.execute(query).fetchall() if family not in taken]
+    names = releases_in(connection, places)
+    names |= {release + EVERY_REVISION for release in names}
+    return [(family, table) for family, table in connection.execute(query).fetchall() if family not in names]
 
 
 def version() -> str:
@@ -186,8 +186,8 @@ def _insert_cells(
     """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
     # ParquetFile, because `read_table` would read the names of the folders as columns. Texts stay dictionaries.
     path = folder / "histogram.parquet"
-    named = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
-    file = pq.ParquetFile(path, read_dictionary=named)
+    text_columns = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
+    file = pq.ParquetFile(path, read_dictionary=text_columns)
     numbers = file.read(["estimate", "unbiased_estimate"])
     whole = whole_of(folder, audit, numbers)
     _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
@@ -201,13 +201,13 @@ def _insert_cells(
 
 def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
     """The published cells, read a part at a time but for the `numbers` that were read, with two more columns."""
-    named = [name for name in file.schema_arrow.names if name not in numbers.column_names]
-    fields = [file.schema_arrow.field(name) for name in named] + list(numbers.schema)
+    axis_columns = [name for name in file.schema_arrow.names if name not in numbers.column_names]
+    fields = [file.schema_arrow.field(name) for name in axis_columns] + list(numbers.schema)
     schema = pa.schema([*fields, pa.field("whole_count", pa.int64()), pa.field("cell_number", pa.int64())])
 
     def batches() -> Iterator[Any]:
         start = 0
-        for batch in file.iter_batches(GROUP_ROWS, columns=named):
+        for batch in file.iter_batches(GROUP_ROWS, columns=axis_columns):
             end = start + batch.num_rows
             read = numbers.slice(start, batch.num_rows).combine_chunks().to_batches()[0].columns
             added = [pa.array(counts[start:end]), pa.array(np.arange(start, end))]
@@ -380,8 +380,8 @@ def make_asked_views(
         return
     columns = _columns_of_cells(connection, places)
     for release in releases:
-        named = [(table, first, columns[table]) for table, first in others.get(release, [])]
-        for statement in asked_statements(places, release, columns[release], named):
+        tables = [(table, first, columns[table]) for table, first in others.get(release, [])]
+        for statement in asked_statements(places, release, columns[release], tables):
             connection.execute(statement)
 
 

@@ -127,11 +127,11 @@ class _Parser:
             self._expect("sign", ")")
             return low, high
         self._expect("sign", "(")
-        listed = [self._category()]
+        categories = [self._category()]
         while self._skip("sign", ","):
-            listed.append(self._category())
+            categories.append(self._category())
         self._expect("sign", ")")
-        return listed
+        return categories
 
     def _add(self, axis: str, wanted: Condition) -> None:
         """Adds a condition; only two ends of a range, or several !=, may be on one axis."""

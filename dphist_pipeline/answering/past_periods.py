@@ -129,8 +129,8 @@ def _dated(release: Path) -> Iterator[tuple[date, Path]]:
 
 def _revisions(period: Path) -> list[Path]:
     """The latest first; folders that were renamed are left out."""
-    named = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
-    return [named[number] for number in sorted(filter(str.isdecimal, named), key=int, reverse=True)]
+    by_revision = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
+    return [by_revision[number] for number in sorted(filter(str.isdecimal, by_revision), key=int, reverse=True)]
 
 
 def _seasons(past: _Past, start: date, end: date) -> Iterator[tuple[date, Season]]:

@@ -91,10 +91,10 @@ class PublishedQuality:
         return self._cuts(self.table)
 
     def _cuts(self, table: QualityTable) -> dict[str | None, list[Cut]]:
-        known = self._tables()
+        tables = self._tables()
 
         def counted(axis: str | None) -> NDArray[np.float64]:
-            path, domain = next(one for one in known if axis is None or axis in [named.name for named in one[1].axes])
+            path, domain = next(one for one in tables if axis is None or axis in [named.name for named in one[1].axes])
             counts = pq.ParquetFile(path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
             chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
             return domain.sums_along(axis, chosen.to_numpy().reshape(domain.shape))

@@ -243,25 +243,25 @@ def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tu
     Raises:
         Refused: an axis is unknown or differs between the releases.
     """
-    known = {axis.name: axis for axis in one.domain.axes}
+    axis_of = {axis.name: axis for axis in one.domain.axes}
     theirs = {axis.name: axis for axis in other.domain.axes}
     if isinstance(by, str) or not by or len(set(by)) < len(by):
         raise application_refused("by: takes a list of axes, each once")
     for name in by:
-        for whole, axes in ((one, known), (other, theirs)):
+        for whole, axes in ((one, axis_of), (other, theirs)):
             if name not in axes:
                 raise application_refused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
-        if _grid(known[name]) != _grid(theirs[name]):
+        if _grid(axis_of[name]) != _grid(theirs[name]):
             raise application_refused(
                 f"axis '{name}' has other bins or categories in {other.called} than in {one.called}: both owners must "
                 "declare the same ones"
             )
-        if _reading(known[name]) != _reading(theirs[name]):
+        if _reading(axis_of[name]) != _reading(theirs[name]):
             raise application_refused(
                 f"axis '{name}' counts other texts in {other.called} than in {one.called}, so no rule can read both "
                 "registers: both owners must declare the same `bands`, `spellings` and `tidy`"
             )
-    return tuple(known[name] for name in by)
+    return tuple(axis_of[name] for name in by)
 
 
 def _grid(axis: Axis) -> Axis:
@@ -359,8 +359,8 @@ def position_sql(axis: Axis) -> str:
     days = isinstance(axis, CalendarAxis)
     value = f"TRY_CAST({column} AS {'DATE' if days else 'DOUBLE'})"
     ends = [float(end) for end in axis.bounds[1][: axis.size - axis.other]]
-    written = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
-    search = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", written, 0)
+    edges = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
+    search = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", edges, 0)
     by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {search} END"
     return f"coalesce({_text_position(axis, column)}, {by_number})" if isinstance(axis, BandedAxis) else by_number
 

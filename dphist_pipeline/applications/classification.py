@@ -69,10 +69,10 @@ class Classifier:
             Refused: a column is missing, or no record has a category of the axis.
         """
         (truth,) = places_of([self.target], records)
-        known = truth != NOWHERE
-        if not known.any():
+        is_inside = truth != NOWHERE
+        if not is_inside.any():
             raise application_refused(f"no record has a category of the axis '{self.target.name}' to test on")
-        return float((self._predicted(places_of(self.features, records))[known] == truth[known]).mean())
+        return float((self._predicted(places_of(self.features, records))[is_inside] == truth[is_inside]).mean())
 
     def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         if places[0].size == 0:

@@ -184,15 +184,15 @@ def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Repor
     """
     if isinstance(whole, WholeFamily):
         return _report_on_family(whole, file)
-    drawn = _counts(whole, file)
-    return Report(tuple(_sums(whole, drawn)), None if test is None else _tested(whole, drawn, test))
+    counts = _counts(whole, file)
+    return Report(tuple(_sums(whole, counts)), None if test is None else _tested(whole, counts, test))
 
 
 def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
-    drawn = _population(whole.domain, file)
-    written = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
-    scale = whole.total / int(drawn.rows.sum())
-    return FamilyReport(tuple(_of_table(whole, name, drawn, written, scale) for name in whole.audit["tables"]))
+    sample = _population(whole.domain, file)
+    publication = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
+    scale = whole.total / int(sample.rows.sum())
+    return FamilyReport(tuple(_of_table(whole, name, sample, publication, scale) for name in whole.audit["tables"]))
 
 
 def _population(domain: Domain, file: Path) -> Population:
@@ -258,10 +258,10 @@ def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
 def _tested(whole: WholeRelease, drawn: NDArray[np.int64], test: PublicTest) -> Tested:
     examples = examples_of(replace(whole, counts=drawn), test.target, test.features)
     (truth,) = places_of([test.target], test.table)
-    known = truth != NOWHERE
+    is_inside = truth != NOWHERE
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()
     accuracy = fitted(test.target, test.features, examples).accuracy(test.table)
-    return Tested(test.target.name, int(known.sum()), accuracy, float((truth[known] == frequent).mean()))
+    return Tested(test.target.name, int(is_inside.sum()), accuracy, float((truth[is_inside] == frequent).mean()))
 
 
 def _percent(share: float) -> str:

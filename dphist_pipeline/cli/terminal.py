@@ -462,14 +462,14 @@ def _has_digit(word: str) -> bool:
 
 def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]:
     """The columns of each part, by their places; every part has one that is no key, if there is one."""
-    named = list(range(min(keys, len(columns))))
-    taken = sum(columns[place].least + len(GAP) for place in named)
-    parts, left = [list(named)], width - taken + len(GAP)
-    for place in range(len(named), len(columns)):
+    keys_places = list(range(min(keys, len(columns))))
+    width_of_keys = sum(columns[place].least + len(GAP) for place in keys_places)
+    parts, left = [list(keys_places)], width - width_of_keys + len(GAP)
+    for place in range(len(keys_places), len(columns)):
         needed = columns[place].least + len(GAP)
-        if needed > left and len(parts[-1]) > len(named):
-            parts.append(list(named))
-            left = width - taken + len(GAP)
+        if needed > left and len(parts[-1]) > len(keys_places):
+            parts.append(list(keys_places))
+            left = width - width_of_keys + len(GAP)
         parts[-1].append(place)
         left -= needed
     return parts

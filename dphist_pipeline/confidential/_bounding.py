@@ -86,8 +86,8 @@ def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Itera
         words: names of the columns with codes; rows where one is null are left out.
         more: the other column: `unit`, or `rows` where each row is its own unit.
     """
-    known = " AND ".join(f"{word} IS NOT NULL" for word in words)
-    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
+    condition = " AND ".join(f"{word} IS NOT NULL" for word in words)
+    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {condition}"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
         connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
         yield connection

@@ -138,12 +138,12 @@ def _unit_lines(plan: CountingPlan, observed: ObservedRows) -> Iterator[str]:
     if plan.privacy_unit == "row":
         yield "every row is its own unit: the bound cuts nothing"
         return
-    held = [(number, units) for number, units in enumerate(observed.units.tolist(), 1) if units]
-    for number, units in held[: 2 * MOST_LINES]:
+    histogram = [(number, units) for number, units in enumerate(observed.units.tolist(), 1) if units]
+    for number, units in histogram[: 2 * MOST_LINES]:
         yield f"units with {number:,} rows in declared cells: {units:,}"
-    if held[2 * MOST_LINES :]:
-        more = sum(units for _, units in held[2 * MOST_LINES :])
-        yield f"units with {held[2 * MOST_LINES][0]:,} rows or more, up to {held[-1][0]:,}: {more:,}"
+    if histogram[2 * MOST_LINES :]:
+        more = sum(units for _, units in histogram[2 * MOST_LINES :])
+        yield f"units with {histogram[2 * MOST_LINES][0]:,} rows or more, up to {histogram[-1][0]:,}: {more:,}"
     yield f"rows that the bound of {plan.max_rows_per_unit:,} cuts: {int(observed.cut.sum()):,}"
     start = 0
     for axis in plan.domain.axes:
@@ -241,8 +241,8 @@ def _spellings(
     read: Positions,
 ) -> list[tuple[str, int]] | None:
     axis = plan.domain.axes[number]
-    written = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
-    rows = f"SELECT {written} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
+    spelling = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
+    rows = f"SELECT {spelling} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
     rows += f" FROM ({source.relation}) WHERE {in_period(plan, source)}"
     for level, step in enumerate(read.steps):
         place = f"{step} AS place_{number}"

@@ -51,9 +51,9 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
 def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
-    held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
+    query = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
     with staged_rows(staged, codes) as connection:
-        histogram = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
+        histogram = connection.execute(f"SELECT held, count(*) FROM ({query}) GROUP BY held", {"seen": seen}).fetchall()
     units = dict(histogram)
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 

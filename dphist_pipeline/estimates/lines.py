@@ -77,9 +77,9 @@ class WeightedLine:
             measured: numbers along the first axis, in the order of the rows' results; shape (positions + sums, …).
         """
         size = self.positions
-        known = _along(self.weights[0], measured[:size]) + np.tensordot(self.weights[1:].T, measured[size:], axes=1)
-        taken = np.tensordot(self.shared.T, np.tensordot(self.shared, known, axes=1), axes=1)
-        values: Reals = _along(self.alone, known) - taken
+        normal = _along(self.weights[0], measured[:size]) + np.tensordot(self.weights[1:].T, measured[size:], axes=1)
+        correction = np.tensordot(self.shared.T, np.tensordot(self.shared, normal, axes=1), axes=1)
+        values: Reals = _along(self.alone, normal) - correction
         return values
 
     @cached_property

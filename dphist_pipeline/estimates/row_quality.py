@@ -173,13 +173,13 @@ def rest_in_words(
         labels: what readers call the axes, by name.
     """
     others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
-    named = [axis for axis, made in others.items() if made]
-    if not named:
+    axes = [axis for axis, made in others.items() if made]
+    if not axes:
         return ""
-    alone = all(len(others[axis]) == len(found[axis]) for axis in named)
-    most = max(least, *(cut.possible[1] for axis in named for cut in others[axis]))
+    alone = all(len(others[axis]) == len(found[axis]) for axis in axes)
+    most = max(least, *(cut.possible[1] for axis in axes for cut in others[axis]))
     values = {
-        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in named),
+        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in axes),
         "number": number_text(f"{most:,.0f}"),
     }
     if alone:

@@ -254,11 +254,11 @@ def _distances(domain: Domain, counts: NDArray[np.int64], basis: Reals, widths: 
         away = np.abs(gaps[kept])
         half = widths.of(kept)
         name = "*".join(domain.axes[axis].name for axis in kept) or "total"
-        known = not math.isinf(half)
+        has_width = not math.isinf(half)
         yield Distance(
             "cells" if kept == every else name,
             away.size,
             float(away.max()),
-            half if known else math.nan,
-            int((away > half + 1).sum()) if known else 0,
+            half if has_width else math.nan,
+            int((away > half + 1).sum()) if has_width else 0,
         )

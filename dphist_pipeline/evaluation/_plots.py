@@ -49,13 +49,13 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
         "relative_error_by_value": _by_size(scores, title, "mre_of_value", f"{size}, the smallest ones"),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    files = []
     for name, chart in charts.items():
         for ending in ("svg", "png") if chart is not None else ():
             path = folder / f"{name}.{ending}"
             chart.save(str(path), scale_factor=2 if ending == "png" else 1)
-            written.append(path)
-    return written
+            files.append(path)
+    return files
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:

@@ -73,11 +73,11 @@ def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> l
 def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
     alike = leaders(errors)
     least = min(errors, key=lambda score: score.mean)
-    chosen = next((score for score in alike if score.mechanism == SIMPLEST), least)
+    winner = next((score for score in alike if score.mechanism == SIMPLEST), least)
     simplest = next((score.mean for score in errors if score.mechanism == SIMPLEST), None)
-    others = tuple(score.mechanism for score in alike if score is not chosen)
-    times = chosen.mean / simplest if simplest else None
-    return Recommendation(chosen.epsilon, questions, chosen.mechanism, times, others)
+    others = tuple(score.mechanism for score in alike if score is not winner)
+    times = winner.mean / simplest if simplest else None
+    return Recommendation(winner.epsilon, questions, winner.mechanism, times, others)
 
 
 def leaders(scores: Sequence[Score]) -> list[Score]:

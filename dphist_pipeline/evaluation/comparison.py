@@ -184,6 +184,6 @@ def prepare(
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:
         raise no_mechanism_serves(left_out)
-    chosen = tuple(parse_workloads(workloads, exact.shape))
+    questions = tuple(parse_workloads(workloads, exact.shape))
     note = NOTE if published is None else PUBLISHED
-    return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out, note)
+    return ComparisonPlan(data, exact, unique, contenders, questions, repeat, sensitivity, left_out, note)

@@ -87,10 +87,10 @@ def choose_contenders(
     Raises:
         DphistError: a named mechanism, or `first`, does not serve the domain.
     """
-    chosen = [parse_contender(text) for text in dict.fromkeys(written)]
+    contenders = [parse_contender(text) for text in dict.fromkeys(written)]
     if first is not None and not written:
-        chosen.append(first)
-    for contender in chosen:
+        contenders.append(first)
+    for contender in contenders:
         contender.check(domain, sensitivity, epsilons)
     refused: dict[str, str] = {}
     for name in () if written else mechanisms.names():
@@ -100,5 +100,5 @@ def choose_contenders(
         except DphistError as error:
             refused[name] = str(error)
         else:
-            chosen.append(contender)
-    return tuple(dict.fromkeys(chosen)), refused
+            contenders.append(contender)
+    return tuple(dict.fromkeys(contenders)), refused

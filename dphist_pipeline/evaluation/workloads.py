@@ -94,8 +94,8 @@ def prefixes(shape: tuple[int, ...], most: int = BOXES, seed: int = SEED) -> Box
         most: number of boxes.
         seed: see `random_boxes`.
     """
-    chosen = _few(math.prod(shape), most, seed)
-    high = np.stack(np.unravel_index(chosen, shape), axis=1) + 1
+    numbers = _few(math.prod(shape), most, seed)
+    high = np.stack(np.unravel_index(numbers, shape), axis=1) + 1
     return Boxes(np.zeros_like(high), high)
 
 

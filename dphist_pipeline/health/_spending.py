@@ -91,7 +91,7 @@ def witness(seen: Examined) -> Finding:
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     try:
-        held = _agreeing(seen.store, seen.ledger)
+        witness_beside = _agreeing(seen.store, seen.ledger)
         database = witness_database(seen.store.witness_file)
     except DphistError as error:
         return told(check, error)
@@ -99,16 +99,16 @@ def witness(seen: Examined) -> Finding:
     if isinstance(place, Path) and isinstance(beside, Path) and place.stat().st_dev == beside.stat().st_dev:
         return warning(
             check,
-            f"{held.where} agrees with the ledger, and lies on the same disk: one failure takes both",
+            f"{witness_beside.where} agrees with the ledger, and lies on the same disk: one failure takes both",
             "Stop releases, move it to another disk, and set DPHIST_WITNESS for all who use this store.",
         )
     if isinstance(place, str) and isinstance(beside, str) and server.same(database.url, seen.ledger.url):
         return warning(
             check,
-            f"{held.where} agrees with the ledger, and is on the same server: one backup puts back both",
+            f"{witness_beside.where} agrees with the ledger, and is on the same server: one backup puts back both",
             "Keep the witness's database on another server, or at least its backups apart.",
         )
-    return ok(check, f"{held.where} agrees with the ledger")
+    return ok(check, f"{witness_beside.where} agrees with the ledger")
 
 
 def witness_access(seen: Examined) -> Finding:
@@ -230,8 +230,8 @@ def approvals(seen: Examined) -> Finding:
             f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
-    named = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
-    said = f"{len(waiting)} releases wait for approval{named}, {len(unsigned)} decisions for a second signature"
+    titles = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
+    said = f"{len(waiting)} releases wait for approval{titles}, {len(unsigned)} decisions for a second signature"
     return ok(check, said)
 
 

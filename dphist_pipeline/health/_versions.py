@@ -36,8 +36,8 @@ def versions(seen: Examined) -> Finding:
     if other is not None:
         return other
     python = ".".join(map(str, sys.version_info[:3]))
-    listed = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
-    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {listed}{_written(seen)}")
+    versions_text = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
+    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(seen)}")
 
 
 def _untested(seen: Examined) -> Finding | None:

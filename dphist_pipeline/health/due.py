@@ -36,8 +36,8 @@ class Overdue:
         if not self.periods:
             return ""
         many = "1 period" if len(self.periods) == 1 else f"{len(self.periods)} periods"
-        named = listed([f"{release} {period}" for release, period, _ in self.periods])
-        return f"{many} due since {self.periods[0][2]}: {named}"
+        periods = listed([f"{release} {period}" for release, period, _ in self.periods])
+        return f"{many} due since {self.periods[0][2]}: {periods}"
 
     def facts(self) -> dict[str, Any]:
         """As JSON values."""
@@ -93,8 +93,8 @@ def due(seen: Examined) -> Finding:
 
 def _remarks(found: Overdue) -> Iterator[str]:
     if found.left_out:
-        named = listed([f"{release} {period}" for release, period in found.left_out])
-        yield f"(left out before an upgrade, and run by command only: {named})"
+        periods = listed([f"{release} {period}" for release, period in found.left_out])
+        yield f"(left out before an upgrade, and run by command only: {periods})"
     if found.unknown:
         yield f"(not known before their next release: {listed(found.unknown)})"
 

@@ -109,16 +109,16 @@ class Contributor:
         """
         with self._held():
             record = self._read()
-            known = record["answered"].get(question.digest)
-            if known is None:
+            earlier = record["answered"].get(question.digest)
+            if earlier is None:
                 spent, limit = _spent(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
                     raise limit_reached(question, spent, limit)
-                known = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
-                known["reports"] = _drawn(question, values)
-                record["answered"][question.digest] = known
+                earlier = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
+                earlier["reports"] = _drawn(question, values)
+                record["answered"][question.digest] = earlier
                 self._write(record)
-        return _reports(known)
+        return _reports(earlier)
 
     @property
     def _file(self) -> Path:

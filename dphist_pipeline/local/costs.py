@@ -184,10 +184,10 @@ def remarks(spec: CollectionSpec) -> list[str]:
     ]
     others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
     if others:
-        named = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
+        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         sentences.append(
-            f"A report spends epsilon {each}, the least of all consumers; so {named}{more} get no more of it."
+            f"A report spends epsilon {each}, the least of all consumers; so {readers}{more} get no more of it."
         )
     if spec.protocol == "sampled":
         sentences.append(

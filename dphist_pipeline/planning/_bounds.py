@@ -141,12 +141,12 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
             quality = PublishedQuality.read(folder)
         except Refused:  # there is none, it was withdrawn, or it has no quality table
             continue
-        held = [row for row in quality.rows if row["statistic"] == "units"]
-        if held:
+        unit_rows = [row for row in quality.rows if row["statistic"] == "units"]
+        if unit_rows:
             basis = f"the quality table of {name}, period {quality.audit['period']}"
-            variance = noise_law(Fraction(held[0]["noise_scale"])).variance
+            variance = noise_law(Fraction(unit_rows[0]["noise_scale"])).variance
             (cut,) = quality.cuts()[None]
-            units = np.array([row["estimate"] for row in held])
+            units = np.array([row["estimate"] for row in unit_rows])
             return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(quality.audit["max_rows_per_unit"])))
     return None
 
@@ -223,8 +223,8 @@ def _doubt(others: Sequence[int]) -> str:
     """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
     if not others:
         return ""
-    listed = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
-    return f" That is uncertain: within the intervals of what is cut, {listed} may have less."
+    names = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    return f" That is uncertain: within the intervals of what is cut, {names} may have less."
 
 
 def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:

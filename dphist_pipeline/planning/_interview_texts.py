@@ -249,8 +249,8 @@ def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, ser
 
 
 def _field(name: str, value: Any, comments: Mapping[str, str]) -> str:
-    written = _value(name, value)
-    return field(name, written, comments[name]) if name in comments else f"  {name}: {written}"
+    yaml_value = _value(name, value)
+    return field(name, yaml_value, comments[name]) if name in comments else f"  {name}: {yaml_value}"
 
 
 def _axis_lines(axis: Mapping[str, Any]) -> Iterator[str]:

@@ -44,15 +44,15 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
     """
     if named is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    written = _source_path(named, output)
+    path = _source_path(named, output)
     try:
-        sources.source(written)
-        if TEMPLATE.search(written):
+        sources.source(path)
+        if TEMPLATE.search(path):
             raise ValueError("holds a template sign, {{, {% or {#; rename the file")
     except ValueError as error:
         problem = str(error)
     else:
-        lines = [f"  source: {yaml_text(written)}"]
+        lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
             lines.append(
@@ -303,8 +303,8 @@ def outcome_of(others: list[Column]) -> str:
     """The published name of the first axis that is an outcome, by its name; empty if none is."""
     for column in others[:MOST_AXES]:
         if _OUTCOME.search(column.name):
-            named = name_field(column.name)
-            name = named[0].removeprefix("name: ") if named else column.name
+            name_lines = name_field(column.name)
+            name = name_lines[0].removeprefix("name: ") if name_lines else column.name
             return "" if name == fields.OPEN else name
     return ""
 
@@ -348,8 +348,8 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
     if name == "tables":
         lines.append(field("tables", "{all: 2}", "every pair of axes; or list: [[age, ward], [ward]]"))
     if settings:
-        written = ", ".join(f"{setting}: {yaml_text(str(value))}" for setting, value in settings.items())
-        lines.append(f"  settings: {{{written}}}")
+        settings_text = ", ".join(f"{setting}: {yaml_text(str(value))}" for setting, value in settings.items())
+        lines.append(f"  settings: {{{settings_text}}}")
     return lines
 
 
@@ -395,18 +395,18 @@ def _axes(
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    written = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
+    parts = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
-        written += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
+        parts += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
     elif column.kind == "number":
-        written += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
-        written += ["below: true", "above: true", "other: true"]
-        written += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
+        parts += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
+        parts += ["below: true", "above: true", "other: true"]
+        parts += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
     elif column.kind == "boolean":
-        written += ['values: ["false", "true"]', "other: true"]
+        parts += ['values: ["false", "true"]', "other: true"]
     else:
-        written += [f"values: {fields.OPEN}", "other: true"]
-    return f"{{{', '.join(written)}}}"
+        parts += [f"values: {fields.OPEN}", "other: true"]
+    return f"{{{', '.join(parts)}}}"
 
 
 def _period(dates: list[Column]) -> list[str]:

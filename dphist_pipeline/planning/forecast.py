@@ -118,8 +118,8 @@ class ForecastPlan:
 
     def _best(self, here: Sequence[Expected]) -> list[Contender]:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
-        named = [size for size in self.decided_by if isinstance(size, str)]
-        ranks = self.forecaster.ranks(here, named or self.decided_by, self.epsilon)
+        workloads = [size for size in self.decided_by if isinstance(size, str)]
+        ranks = self.forecaster.ranks(here, workloads or self.decided_by, self.epsilon)
         others = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
         return [self.contenders[place] for place in (0, *sorted(others))]
 
@@ -388,9 +388,11 @@ def prepare(
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
     """
     own, shape = _own_mechanism(spec), spec.domain.shape
-    chosen = tuple(sorted(set(epsilons or (_default_epsilons(spec, own) if whole else [spec.epsilon])), reverse=True))
+    epsilons_asked = tuple(
+        sorted(set(epsilons or (_default_epsilons(spec, own) if whole else [spec.epsilon])), reverse=True)
+    )
     counted = spec.mechanism_epsilon / spec.epsilon
-    served = [epsilon * counted for epsilon in chosen]
+    served = [epsilon * counted for epsilon in epsilons_asked]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     if not (whole or mechanisms):
         contenders = tuple(one for one in contenders if one == own or not _is_slow(one, shape))
@@ -405,15 +407,15 @@ def prepare(
         assumed = records is None
         counts = declared_shapes(shape, records or RECORDS)
     times = repeat or enough_repeats(spec.domain.cells, len(counts))
-    named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
-    forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
+    questions_asked = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
+    forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *questions_asked], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
     runway = AccountRunway.of(spec, store)
-    held = float(next(iter(counts.values())).sum())
+    records_held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
-        *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
+        *(spec, epsilons_asked, contenders, forecaster, basis, target, left_out, runway, units, records_held),
         assumed=assumed,
-        periods=plan_periods(spec, counts, held, yearly_total(spec, store)),
+        periods=plan_periods(spec, counts, records_held, yearly_total(spec, store)),
         every=whole or bool(mechanisms),
         whole=whole,
         bounds_asked=units_by_rows is not None,
@@ -451,8 +453,8 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     """The spec's mechanism with its settings."""
     plain = spec.plain_settings.items()
     settings = tuple((name, value if isinstance(value, tuple) else str(value)) for name, value in plain)
-    named = ",".join(f"{name}={value}" for name, value in spec.settings.items())
-    return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
+    settings_text = ",".join(f"{name}={value}" for name, value in spec.settings.items())
+    return Contender(f"{spec.mechanism}:{settings_text}" if settings_text else spec.mechanism, spec.mechanism, settings)
 
 
 def _called(question: int | str) -> str:

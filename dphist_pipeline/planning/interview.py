@@ -177,11 +177,11 @@ class _Interview:
             raise texts.nothing_to_publish(self.named)
 
     def ask_unit(self) -> Talk:
-        listed = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
+        columns = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
         # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
         people = [column for column in self.roles.ids if names_person(column.name)]
         likely = self._number_of(people[0]) if people else ""
-        question = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
+        question = Question(texts.UNIT, (f"columns: {columns}", *texts.WHY_UNIT), likely)
 
         def read(answer: str) -> Answers:
             if answer == EVERY_ROW:
@@ -201,7 +201,7 @@ class _Interview:
         if not free:
             self.answers["period"] = NONE
             return
-        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
         default = self._number_of(dates[0]) if dates else NONE
 
         def read_column(answer: str) -> Answers:
@@ -210,7 +210,7 @@ class _Interview:
             column = self._one_of(answer, free)
             return {"period": "month", "period_column": column.name, "time_zone": "UTC"}
 
-        yield from self._ask(Question(texts.PERIOD, (f"columns: {listed}", *texts.WHY_PERIOD), default), read_column)
+        yield from self._ask(Question(texts.PERIOD, (f"columns: {columns}", *texts.WHY_PERIOD), default), read_column)
         if self.answers["period"] == NONE:
             return
         length = Question(f"How often is a table published: {', '.join(LENGTHS)}?", texts.WHY_LENGTH, "month")
@@ -225,8 +225,8 @@ class _Interview:
 
     def ask_axes(self) -> Talk:
         while not self.answers.get("axes"):
-            chosen = yield from self._ask_columns()
-            for column in chosen:
+            columns = yield from self._ask_columns()
+            for column in columns:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
                 self.said.append("No axis is left: a table needs at least one.")
@@ -243,15 +243,15 @@ class _Interview:
         self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
 
     def _ask_columns(self) -> Generator[Question, str, list[Column]]:
-        taken = {*self._units, self.answers.get("period_column")}
-        free = [column for column in self.usable if column.name not in taken]
+        used = {*self._units, self.answers.get("period_column")}
+        free = [column for column in self.usable if column.name not in used]
         if not free:
             raise texts.nothing_to_publish(self.named)
         others = [column for column in self.roles.others if column in free]
         likely = [column for column in others if not _RUNNING.search(as_words(column))][:LIKELY_AXES]
-        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
         question = Question(
-            texts.COLUMNS, (f"columns: {listed}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
+            texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
         found: list[Column] = []
 
@@ -320,18 +320,18 @@ class _Interview:
 
         numbers = [self._number_of(one) for axis in self._axes for one in self.usable if one.name == axis["column"]]
         numbered = dict(zip(numbers, names, strict=True))
-        listed = "   ".join(f"{number} {name}" for number, name in numbered.items())
+        axis_names = "   ".join(f"{number} {name}" for number, name in numbered.items())
 
         def read(answer: str) -> Answers:
             by = [] if answer == NONE else [numbered.get(part, part) for part in _listed(answer)]
             for part in by:
                 if part not in names:
                     raise ValueError(
-                        f"{comment_text(part)} is no axis of the list; give its number or its name: {listed}"
+                        f"{comment_text(part)} is no axis of the list; give its number or its name: {axis_names}"
                     )
             return {"quality": {"share": str(QUALITY_SHARE), "rows": USUAL_ROWS_SEEN, "by": by}}
 
-        question = Question(texts.OUTCOME, (f"axes: {listed}", *texts.WHY_OUTCOME), default)
+        question = Question(texts.OUTCOME, (f"axes: {axis_names}", *texts.WHY_OUTCOME), default)
         yield from self._ask(question, read)
 
     def ask_mechanism(self, written: str) -> Talk:
@@ -512,14 +512,14 @@ class _Interview:
 
     def _named(self, column: Column, values: Mapping[str, object], answer: str) -> dict[str, object]:
         """An axis with its column, and the name of its published one where that is another."""
-        taken = [axis.get("name", axis["column"]) for axis in self._axes]
-        name = self._published_name(column, answer, taken)
+        names = [axis.get("name", axis["column"]) for axis in self._axes]
+        name = self._published_name(column, answer, names)
         return {"column": column.name, **name, **values, "other": True}
 
     def _published_name(self, column: Column, answer: str, taken: Sequence[str]) -> dict[str, str]:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
-        named = name_field(column.name)
-        name = named[0].removeprefix("name: ") if named else column.name
+        lines = name_field(column.name)
+        name = lines[0].removeprefix("name: ") if lines else column.name
         plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
         name = (
             USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain)

@@ -105,9 +105,9 @@ def rehearse(
         Refused: the folder to keep is not empty.
         DphistError: the release would be refused for the same reason.
     """
-    chosen = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
+    rehearsed_period = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
     with _folder(keep) as folder, _separate_environment(folder):
-        return _rehearsed(spec, rows, chosen, folder, keep, progress)
+        return _rehearsed(spec, rows, rehearsed_period, folder, keep, progress)
 
 
 def _rehearsed(
@@ -380,11 +380,11 @@ def _numbers(
     first, last = axis.edges[1] - axis.edges[0], axis.edges[-1] - axis.edges[-2]
     lower[np.isneginf(lower)] = axis.edges[0] - first
     upper[np.isposinf(upper)] = axis.edges[-1] + last
-    drawn = lower[cells] + (upper - lower)[cells] * shares
-    drawn[undeclared] = axis.edges[-1] + last * (1 + shares[undeclared])
+    numbers = lower[cells] + (upper - lower)[cells] * shares
+    numbers[undeclared] = axis.edges[-1] + last * (1 + shares[undeclared])
     if not isinstance(axis, CalendarAxis):
-        return [None if number != number else number for number in drawn.tolist()]
-    return [None if number != number else day_of(np.floor(number)) for number in drawn.tolist()]
+        return [None if number != number else number for number in numbers.tolist()]
+    return [None if number != number else day_of(np.floor(number)) for number in numbers.tolist()]
 
 
 def _text(value: Value) -> str | None:

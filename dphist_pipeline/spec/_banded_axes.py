@@ -119,8 +119,8 @@ class BandedAxisSpec(NamedAxis):
         """Texts such as `[20-40)` that say another upper end than their band has: a band between is missing."""
         uppers = dict(pairwise(self._ends))
         for number, (text, lower) in enumerate(self.bands.items()):
-            upper, named = uppers.get(lower), _upper_ends(text, lower)
-            if upper is None or not named or _fits(named, upper):
+            upper, ends = uppers.get(lower), _upper_ends(text, lower)
+            if upper is None or not ends or _fits(ends, upper):
                 continue
             mend = (
                 "Correct `stop`, or the text's lower end"
@@ -129,7 +129,7 @@ class BandedAxisSpec(NamedAxis):
             )
             yield (
                 (BANDS, number),
-                f"{shown(text)} says that it ends at {digits(named[0][0])}, but its band goes from {digits(lower)} to "
+                f"{shown(text)} says that it ends at {digits(ends[0][0])}, but its band goes from {digits(lower)} to "
                 f"{digits(upper)}. {mend}",
             )
 

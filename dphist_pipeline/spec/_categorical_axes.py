@@ -72,9 +72,9 @@ class CategoricalAxisSpec(NamedAxis):
                 found.append(
                     (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
                 )
-        known = set(self.values)
+        categories = set(self.values)
         for number, (spelling, value) in enumerate(self.spellings.items()):
-            if value not in known:
+            if value not in categories:
                 found.append((("spellings", number), "stands for a category that `values` does not list"))
             elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
                 found.append((("spellings", number), "is, once tidied, counted in another category already"))
@@ -145,12 +145,12 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     if problems:
         raise MistakesError(problems)
     try:
-        listed = read_code_list(code_list, base or Path(), decided)
+        codes = read_code_list(code_list, base or Path(), decided)
     except MistakesError as mistakes:
         problems = [(("values_from", *at), what) for at, what in mistakes.found]
     else:
         rest = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
-        return {"column": code_list.column, **rest, **vars(listed)}
+        return {"column": code_list.column, **rest, **vars(codes)}
     raise MistakesError(problems)
 
 

@@ -184,10 +184,10 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
         _check_header(table.schema_arrow.names, columns)
         if table.metadata.num_rows > MOST_CODES:
             raise _refused(f"it has more than {MOST_CODES:,} codes")
-        held = table.read(columns=columns)
+        rows = table.read(columns=columns)
     except pa.ArrowException:
         return
-    for number, row in enumerate(_as_python(held), 1):
+    for number, row in enumerate(_as_python(rows), 1):
         yield number, {name: "" if value is None else str(value).strip() for name, value in row.items()}
 
 

@@ -133,7 +133,7 @@ def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float
 
 def _ends(axis: Axis) -> tuple[Ends, Ends]:
     """The first cell by what `from` may say, and the cell after the last by what `to` may say."""
-    named = axis.size - axis.other
+    declared = axis.size - axis.other
     if isinstance(axis, CategoricalAxis):
         firsts: Ends = {value: cell for cell, value in enumerate(axis.values)}
         lasts: Ends = {value: cell + 1 for cell, value in enumerate(axis.values)}
@@ -141,9 +141,9 @@ def _ends(axis: Axis) -> tuple[Ends, Ends]:
         firsts = {edge: cell + axis.below for cell, edge in enumerate(axis.edges)}
         lasts = dict(firsts)
     if axis.other:
-        firsts.setdefault("other", named)
+        firsts.setdefault("other", declared)
         lasts.setdefault("other", axis.size)
-    return {**firsts, "": 0}, {**lasts, "": named}
+    return {**firsts, "": 0}, {**lasts, "": declared}
 
 
 def _place(axis: Axis, text: str) -> object:

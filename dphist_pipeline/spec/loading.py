@@ -138,8 +138,8 @@ def _weight(value: object) -> int:
 
 
 def _called(name: str, item: object) -> str:
-    named = item.get("name") if isinstance(item, Mapping) else item
-    return f"{name} is {shown(named)}"
+    title = item.get("name") if isinstance(item, Mapping) else item
+    return f"{name} is {shown(title)}"
 
 
 def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
@@ -199,8 +199,8 @@ def _as_text(path: str, value: object) -> str:
 
 
 def _known(variables: Mapping[str, object]) -> str:
-    named = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
-    return f"there are {named}" if len(variables) > 1 else f"there is {named}"
+    names = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
+    return f"there are {names}" if len(variables) > 1 else f"there is {names}"
 
 
 _ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)

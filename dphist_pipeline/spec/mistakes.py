@@ -189,14 +189,14 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
     found: list[tuple[Location, str]] = []
     for detail in error.errors(include_url=False):
         at: Location = detail["loc"]
-        known = fields
+        model_fields = fields
         if len(at) > 2 and at[2] in kinds:
-            known, at = kinds[str(at[2])].model_fields, (*at[:2], *at[3:])
+            model_fields, at = kinds[str(at[2])].model_fields, (*at[:2], *at[3:])
         if at and at[-1] == "[key]":
             at = at[:-1]
         # Where a default rests on another field, the mistake is told of that one.
         if detail["type"] != "default_factory_not_called":
-            found += _explained(detail, at, known)
+            found += _explained(detail, at, model_fields)
     return found
 
 

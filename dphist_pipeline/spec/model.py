@@ -300,16 +300,16 @@ class DeclaredRelease(EngineField):
     def _settings_of_the_mechanism(cls, settings: object, info: ValidationInfo) -> object:
         if not isinstance(settings, Mapping):
             return settings
-        chosen = with_queries({as_key(key): value for key, value in settings.items()}, info)
+        settings_asked = with_queries({as_key(key): value for key, value in settings.items()}, info)
         try:
             if "mechanism" in info.data:
-                cls.registry.build(info.data["mechanism"], by_cells(chosen, None))
+                cls.registry.build(info.data["mechanism"], by_cells(settings_asked, None))
         except DphistError as error:
             setting = getattr(error, "setting", None)
-            at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
+            at: Location = (setting,) if isinstance(setting, str) and setting in settings_asked else ()
             mistakes = MistakesError([(at, str(error))])
         else:
-            return chosen
+            return settings_asked
         raise mistakes
 
     @field_validator("axes")

@@ -458,11 +458,11 @@ def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -
     if encoding != UTF_8 or source is None or FORMATS.get(ending_of(source) or "") != "csv":
         return []
     axes = [axis for axis in domain.axes if isinstance(axis, CategoricalAxis)]
-    named = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
+    names = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
     return [
         f"Categories of '{name}' have letters beyond ASCII. CSV is read as UTF-8: in a file in Latin-1 or Windows-1252 "
         "they are undeclared, and nothing but `dphist look` tells. Write `csv_encoding: windows-1252` for such a file."
-        for name in named[:1]
+        for name in names[:1]
     ]
 
 

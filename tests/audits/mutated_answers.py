@@ -479,7 +479,7 @@ ANSWERS = (
         (PORTALS,),
         (
             Mutation("""replace('"', "'")""", """replace('"', '"')""", "a text ends its quotes"),
-            Mutation("if plain in taken:", "if False:", "two categories have one label"),
+            Mutation("if plain in folded_names:", "if False:", "two categories have one label"),
             Mutation("value is not None and math.isfinite(value)", "True", "a cell without interval holds 0"),
             Mutation("if [code.meant for code in", "if False and [code.meant for code in", "bins of two periods mixed"),
         ),

@@ -180,14 +180,14 @@ SPEC = (
             ),
             Mutation("return sorted({*", "return list({*", "bands in the order of nobody knows what"),
             Mutation("above=self.stop is None,", "above=False,", "the last band is cut off"),
-            Mutation("not named or _fits(named, upper)", "True", "a missing band is told as part of the one below"),
+            Mutation("not ends or _fits(ends, upper)", "True", "a missing band is told as part of the one below"),
         ),
     ),
     Part(
         "dphist_pipeline/spec/fields.py",
         MODEL,
         (
-            Mutation("return Fraction(written)\n", "return Fraction(number)\n", "0.1 is not one tenth"),
+            Mutation("return Fraction(digits_text)\n", "return Fraction(number)\n", "0.1 is not one tenth"),
             Mutation("if len(mantissa) > MOST_FLOAT_DIGITS:", "if False:", "digits that a double rounds"),
             Mutation("if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:", "if number <= 0:", "an epsilon of 1,000"),
             Mutation("if isinstance(value, bool):  # which is", "if False:  # which is", "`yes` is an epsilon of 1"),

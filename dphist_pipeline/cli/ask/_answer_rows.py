@@ -420,8 +420,8 @@ def print_which(publication: Publication, one_period: bool = True, other: Public
     """
     sides = [one.audit for one in (publication, other) if one is not None]
     of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
-    named = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
-    out.print(", less ".join(named))
+    titles = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    out.print(", less ".join(titles))
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
@@ -459,9 +459,9 @@ def names_of(listed: str) -> list[str]:
 def _shares(asked: str) -> tuple[str, list[float]]:
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
-    name, _, listed = asked.partition("=")
+    name, _, shares_text = asked.partition("=")
     try:
-        return name.strip(), [float(share) for share in listed.split(",")]
+        return name.strip(), [float(share) for share in shares_text.split(",")]
     except ValueError:
         raise QuestionRefused(
             "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"

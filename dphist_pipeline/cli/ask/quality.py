@@ -52,8 +52,8 @@ def quality(
     audit, rows, cuts_by_axis, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
     says = quality.table.sentences(audit, cuts_by_axis)
     if as_json:
-        named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
-        print_json({**named, "says": says, "rows": rows})
+        facts = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
+        print_json({**facts, "says": says, "rows": rows})
         return
     texts = _Told(limit_of(audit) or 0, decimals)
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")

@@ -118,8 +118,8 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
     parameters |= signature(ReadingOptions).parameters
-    taken = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
-    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    options = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = hints
     return run
 
@@ -523,8 +523,10 @@ def show_and_sign(
         print_allowed(decision, as_json)
     print_statement(Statement.of(ledger, decisions.spec.account), as_json)
     _print_left_out(decisions)
-    named = shlex.quote(str(path))
-    print_lines(["Next:", *(f"  {one}" for one in (f"dphist check {named}", *next_of_period(decisions.spec, named)))])
+    argument = shlex.quote(str(path))
+    print_lines(
+        ["Next:", *(f"  {one}" for one in (f"dphist check {argument}", *next_of_period(decisions.spec, argument)))]
+    )
     print_lines([told_before_release(decisions.spec)])
 
 

@@ -73,11 +73,11 @@ def rotate_key(
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
     opened_store = Store.open(store_folder(store))
     ledger = opened_store.ledger()
-    known, new = ledger.operators(), None if to is None else _new_key(to, opened_store.root)
-    if new is None or new.public not in known:
+    operators, new = ledger.operators(), None if to is None else _new_key(to, opened_store.root)
+    if new is None or new.public not in operators:
         with deciding(opened_store, ledger) as operator:
-            known = known or {operator.public: operator.name}
-            taker = str(name) if new is None else known.get(operator.public, operator.name)
+            operators = operators or {operator.public: operator.name}
+            taker = str(name) if new is None else operators.get(operator.public, operator.name)
             ledger.rotate_key(taker, str(key) if new is None else new.public, reason, operator)
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
     if key is not None:

@@ -234,11 +234,11 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
 def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """The tables of a family for a terminal."""
     tables = tables_of(spec)
-    named = first_of([f"{name} ({cells:,})" for name, cells in tables["tables"].items()], MOST_TABLES)
+    sizes = first_of([f"{name} ({cells:,})" for name, cells in tables["tables"].items()], MOST_TABLES)
     errors: Mapping[str, float] = tables["errors_of_cells"]
     worst = max(errors, key=errors.__getitem__)
     return {
-        "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {named}",
+        "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {sizes}",
         "measured": _measured(tables["measured"]),
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
         f"in the mean of all tables {tables['error_of_a_cell']:,.1f}",
@@ -267,10 +267,10 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"
     ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
-    named = [
+    shares = [
         f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
     ]
-    return f"{', '.join(named)} of the mechanism's epsilon"
+    return f"{', '.join(shares)} of the mechanism's epsilon"
 
 
 def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
@@ -352,17 +352,17 @@ def _bins(axis: Axis) -> str:
     """The cells of an axis in words, with the first and the last bin or category."""
     if isinstance(axis, CalendarAxis):
         days = axis.first_days
-        named = [f"from {days[0]} up to {days[-1]}"]
+        phrases = [f"from {days[0]} up to {days[-1]}"]
     elif isinstance(axis, BinnedAxis):
         ends = ("[", ")") if axis.closed == "left" else ("(", "]")
         pairs = list(zip(axis.edges, axis.edges[1:], strict=False))
         spelled = [f"{ends[0]}{low:g}, {high:g}{ends[1]}" for low, high in (pairs[0], pairs[-1])]
-        named = [" … ".join(dict.fromkeys(spelled))]
-        named += ["everything below"] * axis.below + ["everything above"] * axis.above
+        phrases = [" … ".join(dict.fromkeys(spelled))]
+        phrases += ["everything below"] * axis.below + ["everything above"] * axis.above
     else:
         examples = ", ".join(axis.values[:MOST_EXAMPLES])
-        named = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]
-    return "; ".join([*named, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
+        phrases = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]
+    return "; ".join([*phrases, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
 
 
 def _reason_of_sensitivity(spec: ReleaseSpec) -> str:

@@ -107,12 +107,12 @@ def compare(
         comparison = study.run(step)
     if json_file is not None and not quiet:
         Path(json_file).write_text(json.dumps(comparison.facts(), indent=2) + "\n", encoding="utf-8")
-    drawn = comparison.draw(plots) if plots is not None else []
+    files = comparison.draw(plots) if plots is not None else []
     if quiet:
         print_json(comparison.facts())
         return
     print_tables(comparison.tables(decimals))
-    print_lines(["", *comparison.notes(), *(f"  drawn: {path}" for path in drawn)])
+    print_lines(["", *comparison.notes(), *(f"  drawn: {path}" for path in files)])
 
 
 def _earlier_period(data: str, sides: tuple[int, ...] | None, store: Path | None) -> EarlierPeriod | None:

@@ -116,9 +116,9 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
         raise SourceRefused(where, "was written by a Spark that counted days in another calendar; write it anew")
     for name, served in uses:
         if types_of_files[0][name].partition("(")[0] not in served:
-            listed = f"{', '.join(served[:-1])} or {served[-1]}"
+            kinds = f"{', '.join(served[:-1])} or {served[-1]}"
             problem = (
-                f"is of type {types_of_files[0][name]}, and Spark reads exactly what DuckDB does where it is {listed}"
+                f"is of type {types_of_files[0][name]}, and Spark reads exactly what DuckDB does where it is {kinds}"
             )
             raise ColumnRefused(name, f"{problem}; write it as one of these, or use `engine: duckdb`")
     for axis in plan.domain.axes:

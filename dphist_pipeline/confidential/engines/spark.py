@@ -237,8 +237,8 @@ def _translated(sql: str, axis: Positions) -> str:
     """SQL of a place for Spark: numbers that are doubles, and not decimals, and the edges, a parameter for DuckDB."""
     sql = FLOAT.sub(r"\g<0>D", sql)
     for name, edges in axis.parameters.items():
-        taken = f"array({', '.join(f'{edge!r}D' for edge in edges)})" if f"${name}," in sql else ""  # type: ignore[attr-defined]
-        sql = re.sub(rf"list_extract\(\${name}, ([^()]*)\)", rf"try_element_at({taken}, CAST(\1 AS INT))", sql)
+        edges_sql = f"array({', '.join(f'{edge!r}D' for edge in edges)})" if f"${name}," in sql else ""  # type: ignore[attr-defined]
+        sql = re.sub(rf"list_extract\(\${name}, ([^()]*)\)", rf"try_element_at({edges_sql}, CAST(\1 AS INT))", sql)
     return sql
 
 

@@ -65,9 +65,9 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
         written: what messages call the source.
     """
     schema, name = _parts(table, "main")
-    listed = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
+    query = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
     places = {"office": OFFICE, "schema": schema}
-    tables = dict(asked(connection, written, "has no readable list of tables", listed, places))
+    tables = dict(asked(connection, written, "has no readable list of tables", query, places))
     if name not in tables:
         raise SourceRefused(written, f"has no table {table!r} (views are not read). {did_you_mean(name, tables)}")
     if "GENERATED ALWAYS" in str(tables[name]).upper():

@@ -118,10 +118,10 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
     """The columns of a source that staging reads, by a judged query or without one."""
     query = plan.source.query.query if plan.source.query is not None else None
-    named = {axis.column for axis in plan.domain.axes} | {plan.period_column}
-    named |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
+    columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
+    columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     read = {column.lower() for column in query.columns} if query is not None else set()
-    return {column for column in source.types if column in named or column.lower() in read}
+    return {column for column in source.types if column in columns or column.lower() in read}
 
 
 def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
@@ -207,8 +207,8 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
         units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
-        named = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
-        return {column: source.types[column] for column in named if column is not None}
+        columns = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        return {column: source.types[column] for column in columns if column is not None}
 
 
 @contextmanager

@@ -250,9 +250,9 @@ def _periods(spec: ReleaseSpec, statement: Statement, made: Release) -> Found:
     while period.key > first:
         period = spec.period_before(period)
         missing += [period.key] if period.key not in there else []
-    listed = ", ".join(sorted(missing)[:MOST_LISTED])
+    names = ", ".join(sorted(missing)[:MOST_LISTED])
     return Found(
-        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {listed}" if missing else ""
+        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {names}" if missing else ""
     )
 
 

@@ -113,5 +113,5 @@ def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, in
 
 def _in_force(file: Path) -> dict[str, int]:
     """The revision in force of each period; without a file, nothing was published."""
-    listed = json.loads(file.read_bytes())["periods"] if file.is_file() else []
-    return {entry["period"]: int(entry["revision"]) for entry in listed}
+    entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
+    return {entry["period"]: int(entry["revision"]) for entry in entries}

@@ -232,13 +232,13 @@ def _essence(made: Release, numbers: Mapping[str, Any]) -> str:
     """The card in three sentences."""
     audit = made.audit
     if {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
-        known = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
+        interval = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
     else:
-        known = ""
+        interval = ""
     when = "" if audit["period"] == "all" else f", period {audit['period']}"
     left = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
     return (
-        f"**{numbers['total']:,.0f} rows**{known} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
+        f"**{numbers['total']:,.0f} rows**{interval} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
         f"Epsilon {audit['epsilon']} protects {protected(audit)}{left}."
     )
 

@@ -90,7 +90,7 @@ class Publication:
 
         Args:
             ends: (low, high) in axis units, or as days; None for an open end.
-            box: conditions on the other axes; see `boxes.answer_box`.
+            box: conditions on the other axes; see `estimate.answer_box`.
 
         Raises:
             QuestionRefused: the axis is not a binned axis, the ends are in the wrong order or beyond all bins, or see

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ class _Structure:
         for identifier, axis in self._axes.items():
             codes = code_list(self._exported.publications, axis).values()
             self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
-        self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), _codes(_STATUS))
+        statuses = [Code(code, translated(text), code) for code, text in _STATUS.items()]
+        self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), statuses)
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
         ET.indent(root)
@@ -168,10 +169,6 @@ class _Structure:
     def _maintained(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
         who = {"agencyID": self._agency, "version": VERSION, "isFinal": "false"}
         return _named(_below(parent, tag, id=identifier, **who), title)
-
-
-def _codes(told: Mapping[str, str]) -> list[Code]:
-    return [Code(code, translated(text), code) for code, text in told.items()]
 
 
 def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:

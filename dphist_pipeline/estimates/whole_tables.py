@@ -222,13 +222,10 @@ def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], 
     for labels in levels:
         part_of = np.empty(int(labels.max()) + 1, dtype=np.int64)
         part_of[labels] = above
-        fitted = fit_to_sums(_grouped(labels, sums), [GroupSums(part_of, fitted)])
+        coarser = np.bincount(labels, weights=sums).astype(np.float64)
+        fitted = fit_to_sums(coarser, [GroupSums(part_of, fitted)])
         above = labels
     return fit_to_sums(values if values.ndim == 1 else sums, [GroupSums(above, fitted)])
-
-
-def _grouped(labels: Labels, weights: Reals) -> Reals:
-    return np.bincount(labels, weights=weights).astype(np.float64)
 
 
 def _summed(table: Reals, kept: tuple[int, ...]) -> Reals:

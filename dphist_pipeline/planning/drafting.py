@@ -55,9 +55,8 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(
-                field("csv_quote", _quote_text(layout.quote), "'\"' where fields are quoted, as by spreadsheets")
-            )
+            quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
+            lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
         if layout.encoding != UTF_8 or not layout.says_encoding:
             lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
         if layout.delimiter == ";":
@@ -70,10 +69,6 @@ def _of_encoding(layout: Layout) -> str:
     if layout.encoding != UTF_8:
         return "by the bytes of the header line; see that its names are right below"
     return "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
-
-
-def _quote_text(quote: str) -> str:
-    return f"'{quote}'" if quote == '"' else yaml_text(quote)
 
 
 def _source_path(named: str, output: Path) -> str:

@@ -172,7 +172,7 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
     """See `published_before`."""
-    axes = _as_json(spec.normalised()["axes"])
+    axes = json.loads(json.dumps(spec.normalised()["axes"]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     for named, folder in _latest_publications(public):
         try:
@@ -188,7 +188,8 @@ def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None
     own = [audit["axes"].index(axis) for axis in axes]
     others = [place for place in range(len(audit["axes"])) if place not in own]
     values = _estimates(folder, audit).transpose(own + others).sum(axis=tuple(range(len(own), len(own) + len(others))))
-    return _earlier(named, audit, values, [_name(audit["axes"][place]) for place in others])
+    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in others)]
+    return _earlier(named, audit, values, names)
 
 
 def _latest_publications(public: Path) -> Iterator[tuple[str, Path]]:
@@ -220,15 +221,6 @@ def _earlier(
     over = f", summed over {', '.join(summed)}" if summed else ""
     about = f"{named}, period {audit['period']}, as published (its own noise is in it){over}"
     return EarlierPeriod(about, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
-
-
-def _as_json(value: Any) -> Any:
-    """A value as an audit holds it."""
-    return json.loads(json.dumps(value))
-
-
-def _name(axis: Mapping[str, Any]) -> str:
-    return str(axis.get("name", axis["column"]))
 
 
 def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:

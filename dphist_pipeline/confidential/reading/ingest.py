@@ -152,7 +152,8 @@ def prepared(
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
-    source, numbers = with_decimal_points(source, _numbers(plan) if source_plan.decimal_comma else ())
+    as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
+    source, numbers = with_decimal_points(source, as_numbers if source_plan.decimal_comma else ())
     axes = [
         positions(read, number, source.types[read.column])
         for number, axis in enumerate(plan.domain.axes)
@@ -327,11 +328,6 @@ def _refuse_needless_format(column: str, kind: str, declared: str | None, field:
 
 def _is_number(axis: Axis) -> bool:
     return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis | BandedAxis)
-
-
-def _numbers(plan: CountingPlan) -> tuple[str, ...]:
-    """The columns that are read as numbers."""
-    return tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,7 @@ def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[
     return [(family, table) for family, table in connection.execute(query).fetchall() if family not in names]
 
 
+@cache
 def version() -> str:
     """A digest of tables, views and macros, so that a catalogue of an older version is rebuilt."""
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -133,6 +134,7 @@ class LazyCommands(TyperGroup):
             self.is_help = False
 
 
+@cache
 def load(name: str) -> Any:
     """Imports a command.
 

@@ -146,7 +146,7 @@ def print_release(
         warning: what to know of the spec; empty for nothing.
     """
     from dphist_pipeline.answering.doubts import doubt_of_publication
-    from dphist_pipeline.releasing.locations import store_folder
+    from dphist_pipeline.releasing.store import Store
 
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
@@ -166,7 +166,7 @@ def print_release(
     if says:
         out.print(f"[yellow]![/] Compared with the periods before: {escape(says)}")
     root = path.parents[3]
-    usual = store_folder(None).resolve() == root.resolve()
+    usual = Store.folder().resolve() == root.resolve()
     store = [] if usual else ["--store", _from_here(root)]
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
     # A family of tables is asked by its first table.

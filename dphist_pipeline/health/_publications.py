@@ -15,7 +15,6 @@ from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.public_files import refuse_links
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.releasing.vouching import vouched_audit
 
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
 
@@ -33,13 +32,13 @@ def publications(seen: Examined) -> Finding:
     others = 0  # whose pages another version wrote
     there = [charge for charge in books.every_charge() if charge.number in books.published]
     for charge in sorted(there, key=lambda charge: charge.number, reverse=True)[:MOST]:
-        key, recorded = Key(charge.release, charge.period, charge.revision), books.published[charge.number]
+        key, recorded = Key.of(charge), books.published[charge.number]
         folder = seen.store.published(key)
         if charge.lost or not folder.exists():
             continue
         try:
             refuse_links(seen.store.public, folder)
-            audit = vouched_audit(folder, charge, recorded, seen.ledger)
+            audit = seen.store.vouched_audit(seen.ledger, charge, recorded)
             read += 1
             others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import grp
 import os
 import stat
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -34,10 +32,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import Statement, noted
-from dphist_pipeline.releasing.doubted import is_doubted
-from dphist_pipeline.releasing.run_folders import KEPT, LOCK
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.verifying import unrecorded
 
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
@@ -55,7 +50,7 @@ def ledger(seen: Examined) -> Finding:
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
-    forgotten = unrecorded(seen.store, seen.ledger) if seen.store is not None else []
+    forgotten = seen.store.unrecorded(seen.ledger) if seen.store is not None else []
     if forgotten:
         return fault(
             "ledger",
@@ -170,7 +165,7 @@ def runs(seen: Examined) -> Finding:
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    left = left_runs(seen.confidential / "runs")
+    left = seen.store.left_runs()
     if left:
         return warning(
             check,
@@ -186,7 +181,7 @@ def runs(seen: Examined) -> Finding:
             "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
-    late = [charge for charge in late if not is_doubted(seen.store, charge)]
+    late = [charge for charge in late if not seen.store.is_doubted(charge)]
     if late:
         names = [charge.title for charge in late]
         period = "" if late[0].period == "all" else f" --period {late[0].period}"
@@ -211,7 +206,7 @@ def approvals(seen: Examined) -> Finding:
         return not_looked_at(check, NO_LEDGER)
     waiting = _charges(seen.ledger, "waits", "approved")
     if seen.store is not None:  # in doubt, under `publish: if_plausible`
-        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if is_doubted(seen.store, charge)]
+        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if seen.store.is_doubted(charge)]
     forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]
@@ -287,32 +282,3 @@ def _moment(written: str) -> datetime:
     if len(written) == 4:
         return datetime(int(written), 1, 1, tzinfo=UTC)
     return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-
-
-def left_runs(folder: Path) -> list[str]:
-    """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
-
-    Locks tell; nothing else is opened.
-
-    Args:
-        folder: of all runs in the confidential part of a store.
-    """
-    left_over = set()
-    for place, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
-                left_over.add("/".join(Path(place).relative_to(folder).parts[:2]))
-    return sorted(left_over)
-
-
-def _is_held(lock: Path) -> bool:
-    """Whether a process works under a lock, or has just let go of it and deleted it."""
-    with suppress(OSError):
-        handle = os.open(lock, os.O_RDONLY)
-        try:
-            # Shared, and let go of at once: a run that starts now takes its own lock a moment later.
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return not os.path.samestat(os.fstat(handle), lock.stat())
-        finally:
-            os.close(handle)
-    return True

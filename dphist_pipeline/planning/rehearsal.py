@@ -23,14 +23,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.engine_versions import untested
-from dphist_pipeline.releasing.plans import reading_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
@@ -126,7 +125,7 @@ def _rehearsed(
     rehearsed = _with_source(spec, records)
     account = Account(spec.account, str(spec.privacy_unit), spec.neighbours, spec.epsilon, None, store.id)
     ledger, version = store.ledger(), untested()
-    ledger.open_account(account, Operator.load(), reading_of(rehearsed))
+    ledger.open_account(account, Operator.load(), rehearsed.reading)
     if version is not None:
         ledger.allow(EVERYWHERE, {"version": {"name": version}}, Operator.load(), "these records are invented")
     step("asking the ledger")

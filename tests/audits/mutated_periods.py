@@ -62,7 +62,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/waiving.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (DUE, SCHEDULED),
         (
             Mutation("    if period in charged:\n", "    if False:\n", "what is charged is waived"),
@@ -98,7 +98,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/period_rules.py",
+        "dphist_pipeline/releasing/due.py",
         (SCHEDULED, DUE),
         (
             Mutation("spec.freshness if spec.freshness is not None", "spec.freshness if spec.freshness", "a week late"),
@@ -122,13 +122,15 @@ PERIODS = (
         (Mutation('in ("published", "withdrawn")}', 'in ("published",)}', "a withdrawn week is missing"),),
     ),
     Part(
-        "dphist_pipeline/releasing/doubted.py",
+        "dphist_pipeline/releasing/store.py",
         ("system/test_plausible.py",),
         (
             Mutation(
-                '        write_durably(place, b"")\n', "        pass\n", "what waits for a person is due, for a machine"
+                '            write_durably(place, b"")\n',
+                "            pass\n",
+                "what waits for a person is due, for a machine",
             ),
-            Mutation('"waiting" / charge.hash).exists()', '"waiting").exists()', "one that waits has all others wait"),
+            Mutation('"waiting" / charge.hash\n', '"waiting"\n', "one that waits has all others wait"),
         ),
     ),
     Part(

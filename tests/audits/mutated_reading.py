@@ -117,7 +117,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/engine_versions.py",
+        "dphist_pipeline/engine_versions.py",
         (ENGINES, "house/test_house.py"),
         (
             Mutation('return None if minor == SUITE["duckdb"] else', "return None if minor else", "any engine reads"),

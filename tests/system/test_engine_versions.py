@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from office import Office
 
+from dphist_pipeline import engine_versions
 from dphist_pipeline.health import _versions as told
-from dphist_pipeline.releasing import engine_versions
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 from dphist_pipeline.confidential.reading._databases import EXTENSION
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 

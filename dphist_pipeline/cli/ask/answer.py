@@ -28,7 +28,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
 from dphist_pipeline.domain import with_words
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def answer(
     from dphist_pipeline.answering.published import latest_revision
 
     box = box_where(where)
-    public = public_folder(store)
+    public = Store.public_folder(store)
     question = Asked(
         by=by,
         quantile=quantile,

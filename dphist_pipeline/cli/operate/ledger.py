@@ -36,10 +36,9 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
 from dphist_pipeline.spec import fields as spec_fields
 from dphist_pipeline.spec.fields import exact
 
@@ -80,14 +79,14 @@ class ReadingOptions:
         typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well."),
     ] = None
 
-    def reading(self, ledger: Ledger, account: str, unit: str) -> SourceReading | None:
+    def reading(self, decisions: StoreDecisions, account: str, unit: str) -> SourceReading | None:
         """What an operator would allow for an account; None without a source."""
-        from dphist_pipeline.releasing import allowing
-
         if self.source is None:
             return None
-        reading = allowing.reading_of_options(
+        return decisions.reading(
             project_folder(Path.cwd()),
+            account,
+            self.also_of or [],
             self.source,
             privacy_unit=unit.split(","),
             source_table=self.source_table,
@@ -98,8 +97,6 @@ class ReadingOptions:
             decimal_comma=self.decimal_comma,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
         )
-        allowing.refuse_overlap(ledger, account, reading, self.also_of or [])
-        return reading
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -166,12 +163,13 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened_store = Store.open(store_folder(store))
-    ledger = opened_store.ledger()
+    opened_store = Store.named(store)
+    decisions = StoreDecisions.of(opened_store)
+    ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
     new_account = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
-    reading = read.reading(ledger, account, privacy_unit)
-    with deciding(opened_store, ledger) as operator:
+    reading = read.reading(decisions, account, privacy_unit)
+    with decisions.signing() as operator:
         ledger.open_account(new_account, operator, reading, read.also_of or [])
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
@@ -251,22 +249,15 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     if for_all:
         print_allowed(_allow_for_all(opened_store, code_lists, clock, engine, reason), as_json)
         return
-    from dphist_pipeline.releasing import allowing, engines
-
-    ledger, name = opened_store.ledger(), str(account)
-    reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
+    decisions, name = StoreDecisions.of(opened_store), str(account)
+    reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
     readings = [{"source": reading.facts()}] if reading is not None else []
-    readings += [allowing.query_of_file(query)] if query is not None else []
-    readings += [allowing.check_of_option(check)] if check is not None else []
-    readings += [engines.engine_of_option(spark)] if spark is not None else []
-    for what in readings:
-        with deciding(opened_store, ledger) as operator:
-            decision = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
-        print_allowed(decision, as_json)
+    for what in [*readings, *asked_by_options(query=query, check=check, spark=spark)]:
+        print_allowed(decisions.allow(name, what, reason, (read.also_of or []) if "source" in what else []), as_json)
 
 
 @ledger_app.command()
@@ -279,9 +270,9 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    opened_store = Store.open(store_folder(store))
-    ledger = opened_store.ledger()
-    with deciding(opened_store, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         decision = ledger.disallow(number, reason, operator)
     if decision in ledger.decisions(decision.account):
         out.print("Entered, and not in force yet: another operator must sign it. Until then releases read by it.")
@@ -298,9 +289,9 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    opened_store = Store.open(store_folder(store))
-    ledger = opened_store.ledger()
-    with deciding(opened_store, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(Statement.of(ledger, account), as_json)
 
@@ -312,7 +303,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Shows what accounts hold and may read, and what was spent on which release."""
-    ledger = Store.open(store_folder(store)).ledger()
+    ledger = Store.named(store).ledger()
     statements = [
         Statement.of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
@@ -346,11 +337,9 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     something is wrong, or where the witness is missing: without it nobody can say
     whether the ledger's end was cut off.
     """
-    from dphist_pipeline.releasing.verifying import confirm_witness
-
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     entries, whole, missing = opened_store.verify()
-    witnessed = confirm_witness(opened_store, entries, whole)
+    witnessed = opened_store.confirm_witness(entries, whole)
     if as_json:
         facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
         print_json({**facts, "ledger": opened_store.ledger_id})
@@ -372,25 +361,17 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     Returns:
         The decision; None where it waits for a second signature.
     """
-    from dphist_pipeline.releasing import allowing
-
-    ledger = store.ledger()
-    what = allowing.code_list_folder(store, ledger, folder)
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator)
+    decisions = StoreDecisions.of(store)
+    return decisions.allow(EVERYWHERE, decisions.code_lists(folder))
 
 
 def _allow_for_all(
     store: Store, code_lists: Path | None, clock: str | None, engine: str | None, reason: str
 ) -> Decision | None:
-    from dphist_pipeline.releasing import allowing
-
     if code_lists is not None:
         return allow_code_lists(store, code_lists)
-    what = allowing.clock_of_option(clock) if clock is not None else allowing.version_of_option(str(engine))
-    ledger = store.ledger()
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator, reason)
+    (what,) = asked_by_options(clock=clock, engine=engine)
+    return StoreDecisions.of(store).allow(EVERYWHERE, what, reason)
 
 
 def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, others: Mapping[str, object]) -> None:
@@ -414,7 +395,7 @@ def _open_for(
     """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     ledger, (total, renews, signatures, also_of) = opened_store.ledger(), terms
     decisions = SpecDecisions.to_open(spec, opened_store, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
@@ -427,7 +408,7 @@ def _allow_for(
 ) -> None:
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     ledger = opened_store.ledger()
     decisions = SpecDecisions.to_allow(spec, opened_store, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
@@ -513,7 +494,7 @@ def show_and_sign(
             raise typer.Exit(1)
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
             raise decisions.unsigned(shlex.join(command))
-    with deciding(store, ledger) as operator:
+    with StoreDecisions(store, ledger).signing() as operator:
         signed = decisions.sign(ledger, operator)
     _keep(decisions, store)
     if as_json:

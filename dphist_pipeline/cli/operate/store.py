@@ -12,9 +12,8 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.releasing.deciding import adopt as adopt_store
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
@@ -36,7 +35,7 @@ def report(
     from dphist_pipeline.publishing.ledger_report import report as reported
     from dphist_pipeline.publishing.ledger_report import report_page
 
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     facts = reported(opened_store.ledger(), year)
     if page is not None:
         page.write_text(report_page(opened_store.ledger(), opened_store.public, year), encoding="utf-8")
@@ -100,12 +99,12 @@ def adopt(
     What the witness holds counts as spent and is never drawn again. Other
     copies of the store draw nothing from then on.
     """
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = adopt_store(opened_store, reason, elsewhere)
+    generation, carried = StoreDecisions.adopt(opened_store, reason, elsewhere)
     if as_json:
         print_json({"store": str(opened_store.root), "generation": generation, "carried": carried})
         return
@@ -143,26 +142,21 @@ def publish(
     put back from a backup, or made anew by the same `dphist release`. Spends
     nothing and reads no record.
     """
-    from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.public_copy import no_address, with_bucket
-    from dphist_pipeline.releasing.publisher import publish_copy
+    from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    opened_store = Store.open(store_folder(store))
-    before = opened_store.public_address
+    public = PublicFolder(Store.named(store))
+    before = public.store.public_address
     if to is not None:
-        opened_store = with_bucket(opened_store, to)
-    if opened_store.public_address is None:
-        raise no_address(opened_store.root)
-    finish_withdrawals(opened_store, opened_store.ledger())
+        public = public.copying_to(to)
     with progress(as_json) as step:
-        copied = publish_copy(opened_store, step, check, drop)
+        copied = public.copy(step, check, drop)
     if as_json:
         print_json(vars(copied))
         return
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, opened_store.public_address):
+    if before not in (None, copied.address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
@@ -180,13 +174,11 @@ def pages(
     ledger, hold the digests of the new pages. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
-    from dphist_pipeline.releasing.approvals import finish_withdrawals
-    from dphist_pipeline.releasing.page_rendering import render_pages
+    from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    opened_store = Store.open(store_folder(store))
-    finish_withdrawals(opened_store, opened_store.ledger())
+    public = PublicFolder(Store.named(store))
     with progress(as_json) as step:
-        done = render_pages(opened_store, release, step)
+        done = public.render(release, step)
     if as_json:
         print_json(vars(done))
     else:

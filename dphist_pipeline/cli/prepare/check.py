@@ -37,12 +37,10 @@ from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for
 from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
 from dphist_pipeline.planning.family_forecast import errors_of_tables
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.releasing import allowing
-from dphist_pipeline.releasing.account_runway import AccountRunway, account_statement
-from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
+from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 
@@ -77,10 +75,11 @@ def check(
             raise
         _print_several(spec, several.names, as_json)
         return
-    refuse_taken_view(checked, store)
+    beside = SpecCheck(checked, store)
+    beside.refuse_taken_view()
     if period is not None:
         checked.period_named(period)  # refused by name, before anything is opened
-    compared = compare_columns(checked, store, datetime.now(UTC), period)
+    compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
     from dphist_pipeline.planning.unit_names import unit_doubt
@@ -91,7 +90,7 @@ def check(
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(store_folder(store) / "public")]
+    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -101,9 +100,8 @@ def check(
             for one in warnings:
                 print_warning(one)
         return
-    from dphist_pipeline.releasing.public_folder import public_address
 
-    bucket = public_address(store)
+    bucket = beside.public_address
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -156,10 +154,10 @@ def check(
     print_lines(remarks)
 
 
-def _changed(spec: ReleaseSpec, store: Path | None) -> str:
+def _changed(beside: SpecCheck) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
-        return allowing.changed_since_signed(spec, Store.open(store_folder(store)))
+        return beside.changed_since_signed()
     return ""
 
 
@@ -376,7 +374,7 @@ def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
 
 def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     """The rest of the spec's account, or why the spec cannot use it. Charges nothing."""
-    statement = account_statement(spec, store)
+    statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str):
         return {"name": spec.account, "known": False, "because": statement}
     return {

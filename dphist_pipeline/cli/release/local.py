@@ -24,7 +24,6 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 from dphist_pipeline.spec.fields import digits, exact
@@ -301,7 +300,7 @@ def publish(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("give --revise and --reason TEXT together")
     checked = load_collection(spec)
-    opened_store = Store.open(store_folder(store))
+    opened_store = Store.named(store)
     with progress(as_json) as step:
         step("counting reports")
         counted = _counted(checked, opened_store, reports or [])

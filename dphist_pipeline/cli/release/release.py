@@ -57,14 +57,14 @@ def _release(
     from dphist_pipeline.answering.past_periods import Compared
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
-    from dphist_pipeline.releasing import allowing, release
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
-    from dphist_pipeline.releasing.locations import store_folder
+    from dphist_pipeline.releasing import release
+    from dphist_pipeline.releasing.release import AwaitsApproval
+    from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
     from dphist_pipeline.releasing.store import Store
 
-    checked = allowing.load_spec(spec, store)
-    opened_store = Store.open(store_folder(store))
-    changed = allowing.changed_since_signed(checked, opened_store)
+    checked = load_spec(spec, store)
+    opened_store = Store.named(store)
+    changed = SpecCheck(checked, opened_store).changed_since_signed()
     if changed and not as_json:
         err.print(f"[yellow]![/] {escape(changed)}")
     try:
@@ -75,7 +75,7 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = allowing.unsaid_dates(checked, store, published.audit["period"], opens=not published.replayed)
+    warning = SpecCheck(checked, store).unsaid_dates(published.audit["period"], opens=not published.replayed)
     older = "" if published.replayed else _older_card(published.path, published.audit)
     statement, compared = Statement.of(opened_store.ledger(), checked.account), Compared.of_publication(published.path)
     if as_json:

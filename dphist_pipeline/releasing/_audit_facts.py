@@ -18,7 +18,6 @@ from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
-from dphist_pipeline.ledger.entries import Look
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid
@@ -161,18 +160,18 @@ def _level(axis: Axis) -> dict[str, Any]:
     return {**found, **({"levels": levels} if levels else {})}
 
 
-def _look(look: Look) -> dict[str, Any]:
-    """That an operator saw exact numbers before the charge: whether and how it was made may depend on them."""
-    reason = {"reason": look.reason} if look.reason else {}
-    told = {"entry": look.number, "hash": look.hash, "at": look.made_at, "by": look.by}
-    return {**told, "release": look.release, "period": look.period, **reason}
-
-
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
     query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
     decisions = ledger.decisions_of(charge)
-    looks = [look for look in ledger.looks(spec.account) if look.number < charge.number]
+    # An operator saw exact numbers before the charge: whether and how it was made may depend on them.
+    looks = [
+        {"entry": look.number, "hash": look.hash, "at": look.made_at, "by": look.by}
+        | {"release": look.release, "period": look.period}
+        | ({"reason": look.reason} if look.reason else {})
+        for look in ledger.looks(spec.account)
+        if look.number < charge.number
+    ]
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
@@ -182,7 +181,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
-        **({"looked": [_look(look) for look in looks]} if looks else {}),
+        **({"looked": looks} if looks else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
             | ({"reason": decision.reason} if decision.reason else {})

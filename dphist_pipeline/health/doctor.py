@@ -10,7 +10,6 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health import _bucket as bucket
-from dphist_pipeline.health import _doubtful as doubtful
 from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
@@ -32,7 +31,7 @@ CHECKS = (
     spending.witness,
     spending.witness_access,
     publications.publications,
-    doubtful.doubtful,
+    publications.doubtful,
     bucket.bucket,
     spending.clock,
     places.disk,

@@ -16,8 +16,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid

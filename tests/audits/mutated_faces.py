@@ -87,7 +87,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/_compared.py",
+        "dphist_pipeline/integrations/dagster/_checks.py",
         (SHOWN,),
         (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
     ),

@@ -134,7 +134,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/health/_doubtful.py",
+        "dphist_pipeline/health/_publications.py",
         (COMPARED, "system/test_plausible.py", "system/test_doctor.py"),
         (
             Mutation('    if "approved" in audit:\n', "    if False:\n", "what a person approved is doubted for ever"),
@@ -144,7 +144,7 @@ PERIODS = (
             Mutation(
                 'return empty or str((audit.get("compared") or {}).get("says") or "")', "return empty", "and a code"
             ),
-            Mutation('["periods"][-MOST:]', '["periods"][:1]', "the first period is looked at, not the last ones"),
+            Mutation('["periods"][-LATEST:]', '["periods"][:1]', "the first period is looked at, not the last ones"),
         ),
     ),
     Part(

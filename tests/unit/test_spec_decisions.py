@@ -126,7 +126,7 @@ def test_a_terminal_is_asked_and_only_yes_signs(
     office: Office, monkeypatch: pytest.MonkeyPatch, answer: bool, accounts: int
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("dphist_pipeline.cli.operate._signing.at_a_terminal", lambda: True)
+    monkeypatch.setattr("dphist_pipeline.cli.operate.ledger.at_a_terminal", lambda: True)
     monkeypatch.setattr(typer, "confirm", lambda what, default: asked.append(what) or (answer and not default))
     assert office.run(*OPEN).code == (0 if answer else 1) and asked == ["Sign this?"]
     assert len(decided(office)[0]) == accounts

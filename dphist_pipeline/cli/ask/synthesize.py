@@ -66,8 +66,7 @@ def synthesize(
     synthetic, and names the release, its epsilon and its audit.
     """
     from dphist_pipeline.answering.published import is_family, latest_revision
-    from dphist_pipeline.applications.synthetic_files import check_output, write_synthetic
-    from dphist_pipeline.applications.synthetic_records import SyntheticRecords
+    from dphist_pipeline.applications.synthetic_records import SyntheticRecords, check_output, write_synthetic
     from dphist_pipeline.applications.synthetic_report import (
         PublicTest,
         report_on,

@@ -320,7 +320,11 @@ RELEASING = (
                 "",
                 "verify takes files of another draw",
             ),
-            Mutation("if handle is not None:\n", "if False:\n", "exact counts of a killed run stay"),
+            Mutation(
+                "if handle is not None:\n                    _forget(",
+                "if False:\n                    _forget(",
+                "exact counts of a killed run stay",
+            ),
         ),
     ),
     Part(

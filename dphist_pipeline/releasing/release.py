@@ -42,10 +42,9 @@ from dphist_pipeline.releasing._approvals import (
 )
 from dphist_pipeline.releasing._approvals import reject as reject
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
-from dphist_pipeline.releasing._attempts import Paid
+from dphist_pipeline.releasing._attempts import Paid, Race, refuse_overtaken
+from dphist_pipeline.releasing._audit_facts import facts_if_approved
 from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
-from dphist_pipeline.releasing._plausibility import facts_if_approved
-from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.frames import Frame, as_file

@@ -156,7 +156,7 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, copied.address):
+    if before not in (None, public.store.public_address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dphist_pipeline.answering._catalogue_places import CELLS, Places
 from dphist_pipeline.answering._catalogue_schemas import BETTER
 from dphist_pipeline.answering._family_choice import FamilyChoice
-from dphist_pipeline.answering._views import Column, asked_statements
+from dphist_pipeline.answering._views import Column, asked_statements, is_comment
 from dphist_pipeline.answering.catalogue_rows import KEY, Audit
 from dphist_pipeline.spec.axes import domain_of
 
@@ -77,7 +77,11 @@ def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> A
 
 
 def make_asked_views(
-    connection: duckdb.DuckDBPyConnection, places: Places, releases: Sequence[str], others: Answering
+    connection: duckdb.DuckDBPyConnection,
+    places: Places,
+    releases: Sequence[str],
+    others: Answering,
+    described: bool,
 ) -> None:
     """Makes the views that macros read.
 
@@ -90,13 +94,14 @@ def make_asked_views(
     for release in releases:
         named = [(table, first, columns[table]) for table, first in others.get(release, [])]
         for statement in asked_statements(places, release, columns[release], named):
-            connection.execute(statement)
+            if described or not is_comment(statement):
+                connection.execute(statement)
 
 
 def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
     """The columns of the cells of all releases."""
     asked = """
-        SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
+        SELECT table_name, column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
         WHERE database_name = current_database() AND schema_name = $schema
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index

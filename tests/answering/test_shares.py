@@ -96,9 +96,7 @@ def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(shares: Sha
 
 
 @pytest.mark.parametrize("period", ["2026-03-02", "2026-03-09", "2026-03-16"])
-def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(
-    shares: Shares, period: str
-) -> None:
+def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(shares: Shares, period: str) -> None:
     found = shares[period]
     assert (found["estimate"], found["noise_error"], found["note"]) == (None, None, NO_WHOLE)
     assert 0 <= found["ci_lower"] <= found["ci_upper"] <= 1

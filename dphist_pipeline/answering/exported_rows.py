@@ -21,8 +21,8 @@ from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.estimates.notes import BELOW, ROUNDING, SMOOTHED
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
 from dphist_pipeline.published_columns import VALUE_COLUMNS
@@ -265,14 +265,14 @@ def _of_independent_cells(publication: Publication) -> dict[str, Any]:
         return {}
     reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
     lower, upper = noisy - reach, noisy + reach
-    apart = (values < lower - ROUNDING) | (values > upper + ROUNDING)
+    apart = (values < lower - notes.ROUNDING) | (values > upper + notes.ROUNDING)
     return {
         "estimate": pa.array(values),
         "unbiased": pa.array(noisy),
         "noise_error": pa.repeat(error, cells.values.size),
         "ci_lower": pa.array(lower),
         "ci_upper": pa.array(upper),
-        "note": pc.if_else(pa.array(apart), SMOOTHED, pc.if_else(pa.array(values < 0), BELOW, None)),
+        "note": pc.if_else(pa.array(apart), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
         "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
     }
 

@@ -223,7 +223,7 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None
 
 
-def test_the_specs_own_and_the_best_three_come_first_in_tables_that_fit_a_terminal(office: Office) -> None:
+def test_the_specs_mechanism_and_the_best_three_come_first_and_tables_fit(office: Office) -> None:
     office.write_spec(mechanism="boost")
     words = ["forecast", "spec.yaml", "--repeat", "1", "--records", "3000"]
     few, every = office.run(*words), office.run(*words, "--all")

@@ -136,5 +136,6 @@ def _in_memory(process: int, sources: tuple[Source, ...]) -> _InMemory:
     connection = _connection()
     names = ({"release": one.release, "period": one.period} for one in sources)
     audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))
-    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)], macros=())
+    publications = [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)]
+    create_tables(connection, publications, macros=(), described=False)  # nobody reads comments here
     return _InMemory(connection)

@@ -169,6 +169,11 @@ def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterat
     yield from _column_comments(table, columns)
 
 
+def is_comment(statement: str) -> bool:
+    """Whether a statement of this module describes something, and changes no answer."""
+    return statement.startswith("COMMENT ON ")
+
+
 def macro_comment(places: Places, name: str) -> str:
     """The comment on a macro: the one that opens its file."""
     opening = takewhile(lambda line: line.startswith("--"), macro(name).splitlines())

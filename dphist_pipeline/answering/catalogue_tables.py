@@ -28,6 +28,7 @@ from dphist_pipeline.answering._views import (
     Described,
     asked_statements,
     family_statements,
+    is_comment,
     macro_comment,
     table_comments,
     title_comments,
@@ -69,6 +70,7 @@ def create_tables(
     publications: Sequence[Publication],
     schema: str | None = None,
     macros: Iterable[str] = MACROS,
+    described: bool = True,
 ) -> None:
     """Creates all tables, views and macros of the catalogue.
 
@@ -76,6 +78,7 @@ def create_tables(
         publications: ordered by release, period and revision.
         schema: an existing, empty schema for all of it; see `Places`.
         macros: the names of those to create, each some 25 ms of CPU; those of `INNER` that they ask come with them.
+        described: whether tables, views and columns have comments for readers: half of the time without macros.
     """
     places = Places(schema)
     if schema is None:
@@ -83,16 +86,18 @@ def create_tables(
     for name, (about, columns) in TABLES.items():
         with _registered(connection, columns.empty_table()):
             connection.execute(f"CREATE TABLE {places.table(name)} AS FROM {ROWS}")
-        _run(connection, table_comments(places.table(name), about, comments_of(columns)))
+        _run(connection, table_comments(places.table(name), about, comments_of(columns)), described)
     connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})
     for name in dict.fromkeys(one for asked in macros for one in (*inner_macros(asked), asked)):
-        connection.execute(macro(name, schema))
-        connection.execute(macro_comment(places, name))
-    add_publications(connection, publications, schema)
+        _run(connection, [macro(name, schema), macro_comment(places, name)], described)
+    add_publications(connection, publications, schema, described)
 
 
 def add_publications(
-    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], schema: str | None = None
+    connection: duckdb.DuckDBPyConnection,
+    publications: Sequence[Publication],
+    schema: str | None = None,
+    described: bool = True,
 ) -> None:
     """Adds publications to a catalogue that does not hold them.
 
@@ -106,18 +111,19 @@ def add_publications(
     _describe(connection, places, publications)
     for release, made in of.items():
         if release not in there:
-            described = Described.of(
+            shown = Described.of(
                 release, _create_cells(connection, places.cells(release), made), [audit for _, audit in made]
             )
-            _run(connection, view_statements(places, described, there | set(of)))
+            _run(connection, view_statements(places, shown, there | set(of)), described)
         for folder, audit in made:
             _insert_cells(connection, places, release, folder, audit)
-        _run(connection, title_comments(places, release, _title(connection, places, release), there | set(of)))
+        title = _title(connection, places, release)
+        _run(connection, title_comments(places, release, title, there | set(of)), described)
     answering = answering_tables(connection, places)
     changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
-    make_asked_views(connection, places, changed, answering)
+    make_asked_views(connection, places, changed, answering, described)
     for family, table in _families_in(connection, places):
-        _run(connection, family_statements(places, family, table))
+        _run(connection, family_statements(places, family, table), described)
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
@@ -309,9 +315,11 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.Recor
         connection.unregister(ROWS)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str], described: bool) -> None:
+    """Runs statements, without the comments among them unless tables, views and columns are described."""
     for statement in statements:
-        connection.execute(statement)
+        if described or not is_comment(statement):
+            connection.execute(statement)
 
 
 def better_rows(audits: Sequence[Audit]) -> Any:
@@ -371,7 +379,11 @@ def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> A
 
 
 def make_asked_views(
-    connection: duckdb.DuckDBPyConnection, places: Places, releases: Sequence[str], others: Answering
+    connection: duckdb.DuckDBPyConnection,
+    places: Places,
+    releases: Sequence[str],
+    others: Answering,
+    described: bool,
 ) -> None:
     """Makes the views that macros read.
 
@@ -383,14 +395,13 @@ def make_asked_views(
     columns = _columns_of_cells(connection, places)
     for release in releases:
         tables = [(table, first, columns[table]) for table, first in others.get(release, [])]
-        for statement in asked_statements(places, release, columns[release], tables):
-            connection.execute(statement)
+        _run(connection, asked_statements(places, release, columns[release], tables), described)
 
 
 def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
     """The columns of the cells of all releases."""
     query = """
-        SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
+        SELECT table_name, column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
         WHERE database_name = current_database() AND schema_name = $schema
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import About
@@ -20,12 +21,16 @@ from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
@@ -232,13 +237,42 @@ def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
 
 def _numbers(publication: Publication) -> dict[str, Any]:
     """The columns of `COLUMNS`."""
-    marginal = publication.marginal([axis.name for axis in publication.domain.axes], {})
-    # By their places: an axis may be called as a column of an answer.
-    by_name = dict(zip(MARGINAL_COLUMNS, marginal.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-    key = {name: pa.repeat(publication.audit[name], marginal.num_rows) for name in _KEY}
+    found = _of_independent_cells(publication)
+    if not found:
+        asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
+        # By their places: an axis may be called as a column of an answer.
+        found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
+    cells = len(found["estimate"])
+    key = {name: pa.repeat(publication.audit[name], cells) for name in _KEY}
     days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
-    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), marginal.num_rows) for name, day in days.items()}
-    return {**key, **by_name, "standard_error": by_name["noise_error"]}
+    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), cells) for name, day in days.items()}
+    return {**key, **found, "standard_error": found["noise_error"]}
+
+
+def _of_independent_cells(publication: Publication) -> dict[str, Any]:
+    """What `dph_marginal` answers of each cell where all have noise of one law and nothing else tells of them.
+
+    To plan the macro is a quarter of a small release. Empty where the noise is shared, sums of groups were drawn, or
+    another table of a family may know more.
+    """
+    audit, files = publication.audit, PublishedFolder(publication.folder)
+    columns = pq.ParquetFile(publication.folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values, noisy = (column.to_numpy() + 0.0 for column in columns)  # no negative zero, as in SQL
+    cells = published_unbiased(audit, noisy)
+    if files.is_table or files.sums.exists() or not isinstance(cells, NoisyCells):
+        return {}
+    reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
+    lower, upper = noisy - reach, noisy + reach
+    apart = (values < lower - notes.ROUNDING) | (values > upper + notes.ROUNDING)
+    return {
+        "estimate": pa.array(values),
+        "unbiased": pa.array(noisy),
+        "noise_error": pa.repeat(error, cells.values.size),
+        "ci_lower": pa.array(lower),
+        "ci_upper": pa.array(upper),
+        "note": pc.if_else(pa.array(apart), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
+        "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
+    }
 
 
 def days_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:

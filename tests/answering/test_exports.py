@@ -249,7 +249,7 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
     header, *rows = csv.reader(exported(public, "csv", tmp_path / "x.csv").read_text().splitlines())
     assert len(rows) == 5 + 1 and [row[header.index("note")] for row in rows] == [*[""] * 5, "a"]
     assert header.count("note") == 1
-    with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have other axes"):
+    with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have different axes"):
         exported(public, "sdmx-csv", tmp_path / "y.csv")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["x.csv", "x.datapackage.json"]
 

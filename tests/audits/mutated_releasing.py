@@ -345,7 +345,7 @@ RELEASING = (
                 "        if False:\n            before()",
                 "charged though a partition is missing",
             ),
-            Mutation('"digest matches": found == drawn.digest', '"digest matches": True', "other values than drawn"),
+            Mutation('"digest matches": found == self.digest', '"digest matches": True', "other values than drawn"),
         ),
     ),
     Part(

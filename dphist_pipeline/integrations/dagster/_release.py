@@ -242,11 +242,11 @@ def _drawn(
 def _checked(
     spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: release.Drawn
 ) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
-    waiting = release.what_it_waits_for(drawn) if spec.publish == "manual" else None
+    waiting = drawn.waits_for() if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     charge = drawn.attempt.charge
-    return charge.hash if charge else "", release.releasable(drawn), drawn_metadata(spec, drawn)
+    return charge.hash if charge else "", drawn.releasable(), drawn_metadata(spec, drawn)
 
 
 def _published(

@@ -23,7 +23,6 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import ToldNumber
-from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -183,7 +182,7 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     """
     charge = drawn.attempt.charge
     return {
-        "doors": records_table(release.doors_of(drawn)),
+        "doors": records_table(drawn.doors()),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),

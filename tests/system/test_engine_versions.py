@@ -12,6 +12,8 @@ from office import Office
 from dphist_pipeline.health import _versions as told
 from dphist_pipeline.releasing import engine_versions
 
+pytestmark = pytest.mark.draws_alike
+
 
 @pytest.fixture
 def office(office: Office) -> Office:

@@ -12,6 +12,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.releasing import approvals, publisher
 from dphist_pipeline.releasing.store import FOLDER
 
+pytestmark = pytest.mark.draws_alike
+
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 
 

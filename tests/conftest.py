@@ -18,11 +18,10 @@ from database_server import Server, running_server
 from hypothesis import is_hypothesis_test
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
-from quick_downloads import AskedOnce
 from quick_pictures import drawn
 
 import examples  # noqa: F401  (sets how many examples are tried)
-from dphist_pipeline.answering import _downloads, building, catalogue, plot
+from dphist_pipeline.answering import building, catalogue, plot
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _vega, index_pages, pages
@@ -71,8 +70,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests try the program as it is shipped: fence, fsync, pictures and catalogue are real.
 
     Catalogues grow from a copy of an empty one, in this process, and no process is started early;
-    `answering/test_building_apart.py` tests the processes. A chart is drawn once in a process, and equal cells to
-    download are asked once. A module that wants less says so, and why, by the marker `stand_in`.
+    `answering/test_building_apart.py` tests the processes. A chart is drawn once in a process. A module that wants less says so, and why, by the marker `stand_in`.
     """
     marker = request.node.get_closest_marker("stand_in")
     parts = set(marker.args) if marker else set()
@@ -82,7 +80,6 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)
         patch.setattr(_vega, "_converted", drawn)
-        patch.setattr(_downloads, "Publication", AskedOnce)
         if "catalogue" in parts:
             patch.setattr(building, "build_apart", lambda public, scratch, anew=False: place(public))
             patch.setattr(

@@ -4,8 +4,8 @@ The sampler and the counts ask the operating system for keys, as shipped. In the
 the operating system's functions answer these few callers from a stream that is derived from the test's name. A test
 marked `@pytest.mark.draws("LAW, BOUND")` draws really: it fails by chance with a probability of BOUND, at most 1e-7.
 Processes that a test starts draw really, too. Other random ids (uuid, tokens, nonces, signing keys) are always real.
-Tests of a module marked `draws_alike` all begin with the same stream: charts and downloads of equal numbers are made
-once in a process. It is for modules whose subject is no number.
+Tests of a module marked `draws_alike` all begin with the same stream: charts of equal numbers are drawn once
+in a process. It is for modules whose subject is no number.
 """
 
 from __future__ import annotations

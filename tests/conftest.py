@@ -24,7 +24,7 @@ import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue, plot
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import _vega, index_pages, pages
+from dphist_pipeline.publishing import _index_pages, _vega, pages
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -70,7 +70,8 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests try the program as it is shipped: fence, fsync, pictures and catalogue are real.
 
     Catalogues grow from a copy of an empty one, in this process, and no process is started early;
-    `answering/test_building_apart.py` tests the processes. A chart is drawn once in a process. A module that wants less says so, and why, by the marker `stand_in`.
+    `answering/test_building_apart.py` tests the processes. A chart is drawn once in a process. A module that wants
+    less says so, and why, by the marker `stand_in`.
     """
     marker = request.node.get_closest_marker("stand_in")
     parts = set(marker.args) if marker else set()
@@ -85,7 +86,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(
                 catalogue.Catalogue, "is_up_to_date", lambda self, folder: (self.public / catalogue.NAME).exists()
             )
-            patch.setattr(index_pages, "tells", lambda public, folder: True)
+            patch.setattr(_index_pages, "tells", lambda public, folder: True)
         if "pictures" in parts:
             patch.setattr(pages, "draw", lambda picture: "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))

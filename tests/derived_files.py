@@ -8,16 +8,16 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering._downloads import write_downloads
 from dphist_pipeline.answering._picker_files import write_picker
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.index_pages import write_index
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing._index_pages import write_index
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 
 
 def made_anew(public: Path) -> Path:
     """The catalogue and all that is made from it in a public folder, in the order of a publication."""
     scratch = public.parent / "scratch"
     scratch.mkdir(exist_ok=True)
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     write_latest_cells(public, scratch)
     build_catalogue(public, scratch)
     write_picker(public, scratch)

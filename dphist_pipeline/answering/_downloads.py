@@ -21,7 +21,7 @@ from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import write_export
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.publishing.manifest import CURRENT, DOWNLOADS
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 _PICTURE = re.compile(r"<figure><svg role=\"img\"(.*?</svg>)", re.DOTALL)
@@ -35,15 +35,15 @@ def write_downloads(public: Path, scratch: Path) -> None:
         public: the store's public folder, with `current.json` as it shall be; one process at a time.
         scratch: a private folder on the same file system.
     """
-    for current in sorted(public.glob(f"*/{CURRENT}")):
+    for current in sorted(public.glob(f"*/{DerivedFiles.current}")):
         release, wanted = current.parent, set()
         for period, revision in _standing(current):
-            folder = release / DOWNLOADS / f"period={period}" / f"revision={revision}"
+            folder = release / DerivedFiles.downloads / f"period={period}" / f"revision={revision}"
             wanted.add(folder)
             published = release / f"period={period}" / f"revision={revision}"
             if not folder.is_dir() and _cells(published) <= PublishedFolder.most_downloaded:
                 _write(public, published, folder, scratch)
-        for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
+        for file in sorted(release.glob(f"{DerivedFiles.downloads}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:
                 replace_public(file, "", scratch)
 
@@ -64,7 +64,7 @@ def _cells(published: Path) -> float:
 
 def _write(public: Path, published: Path, folder: Path, scratch: Path) -> None:
     """Writes the files of a publication; its folder appears last, whole."""
-    draft = scratch / DOWNLOADS
+    draft = scratch / DerivedFiles.downloads
     draft.mkdir(mode=0o755)
     try:
         publication = Publication(published, read_audit(published))

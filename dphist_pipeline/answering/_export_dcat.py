@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
 from dphist_pipeline.answering.exported_rows import Exported, charged_at, counted_of, days_of, is_local, title_of
-from dphist_pipeline.publishing.manifest import INDEX
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 # The codes of three letters that ISO 3166-1 gives to countries; the European list of countries has them, too.
@@ -85,12 +85,12 @@ def dcat_ap(exported: Exported) -> list[str]:
     about = exported.about
     return _written(
         {
-            "@id": f"{about.address_of(INDEX)}#catalogue",
+            "@id": f"{about.address_of(DerivedFiles.index)}#catalogue",
             "@type": "dcat:Catalog",
             "dct:title": f"Tables published by {about.publisher}",
             "dct:description": "Differentially private tables of counts, each with 95 % intervals.",
             "dct:publisher": record.publisher(),
-            "foaf:homepage": {"@id": about.address_of(INDEX), "@type": "foaf:Document"},
+            "foaf:homepage": {"@id": about.address_of(DerivedFiles.index), "@type": "foaf:Document"},
             "dcat:dataset": record.dataset(),
         }
     )
@@ -133,12 +133,12 @@ class _Record:
         _check(exported, self._release.parent, needed)
         table = folder.name if PublishedFolder(folder).is_table else ""
         self._latest = self._release / "latest" / table
-        self._page = self._about.address_of(f"{self._release.name}/{INDEX}")
+        self._page = self._about.address_of(f"{self._release.name}/{DerivedFiles.index}")
         self._id = f"{self._page}#{self._audit['release']}"
 
     def publisher(self) -> Node:
         return {
-            "@id": f"{self._about.address_of(INDEX)}#publisher",
+            "@id": f"{self._about.address_of(DerivedFiles.index)}#publisher",
             "@type": "foaf:Agent",
             "foaf:name": self._about.publisher,
         }
@@ -324,7 +324,7 @@ def _says(exported: Exported, name: str) -> bool:
     """Whether `about.json` has a field, as an address where one is needed."""
     text = str(getattr(exported.about, name))
     if name == "address":
-        return bool(exported.about.address_of(INDEX))
+        return bool(exported.about.address_of(DerivedFiles.index))
     if name in _WEB:
         return link_of(text).startswith("http")
     return bool(link_of(text) if name in _LINKS else text)

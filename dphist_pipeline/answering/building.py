@@ -58,16 +58,15 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.answering._downloads import write_downloads
     from dphist_pipeline.answering._picker_files import write_picker
-    from dphist_pipeline.publishing import index_pages
-    from dphist_pipeline.publishing.latest_cells import write_latest_cells
-    from dphist_pipeline.publishing.published_pages import mark_superseded
+    from dphist_pipeline.publishing.derived_files import DerivedFiles
 
-    write_latest_cells(public, scratch)
-    mark_superseded(public, scratch)
+    derived = DerivedFiles(public)
+    derived.write_latest_cells(scratch)
+    derived.mark_superseded(scratch)
     build_catalogue(public, scratch)
     write_picker(public, scratch)
     write_downloads(public, scratch)
-    index_pages.write_index(public, scratch, anew)
+    derived.write_index(scratch, anew)
 
 
 class _NoPandas(MetaPathFinder):
@@ -84,7 +83,7 @@ def main() -> None:
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
     # Loaded while the release still counts.
-    for name in ("answering._downloads", "answering._picker_files", "publishing.index_pages"):
+    for name in ("answering._downloads", "answering._picker_files", "publishing._index_pages"):
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)

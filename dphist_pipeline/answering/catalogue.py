@@ -49,7 +49,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     remove_release,
     version,
 )
-from dphist_pipeline.publishing.current_files import grid_of
+from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import literal
 

@@ -29,7 +29,7 @@ from dphist_pipeline.estimates.laws import INTERVALS, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_tables import WholeTable
-from dphist_pipeline.publishing.current_files import grid_of
+from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.picture_sums import words_of_ends
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased

@@ -52,7 +52,7 @@ from dphist_pipeline.answering.catalogue_rows import (
 )
 from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing.current_files import grid_of
+from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of

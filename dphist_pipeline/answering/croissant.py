@@ -20,7 +20,7 @@ from dphist_pipeline.answering._views import Described
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import ENGLISH
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
@@ -62,9 +62,9 @@ def write_croissant(public: Path, scratch: Path) -> None:
     Raises:
         PublishedFilesDamaged: a file of a latest publication is missing or altered.
     """
-    before, distribution, record_sets = _described(public / CROISSANT), list[Any](), list[Any]()
+    before, distribution, record_sets = _described(public / DerivedFiles.croissant), list[Any](), list[Any]()
     dates, covered, spoken, about = set[str](), set[str](), set[str](), About.of(public)
-    for path in sorted(public.glob(f"*/{CURRENT}")):
+    for path in sorted(public.glob(f"*/{DerivedFiles.current}")):
         content = path.read_bytes()
         periods = json.loads(content)["periods"]
         if periods:
@@ -91,8 +91,11 @@ def write_croissant(public: Path, scratch: Path) -> None:
         "recordSet": record_sets,
     }
     text = json.dumps(description, indent=2) + "\n"
-    if not (public / CROISSANT).is_file() or (public / CROISSANT).read_bytes() != text.encode():
-        replace_public(public / CROISSANT, text, scratch)
+    if (
+        not (public / DerivedFiles.croissant).is_file()
+        or (public / DerivedFiles.croissant).read_bytes() != text.encode()
+    ):
+        replace_public(public / DerivedFiles.croissant, text, scratch)
 
 
 def _audit(folder: Path, listed: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +133,7 @@ def _whose(about: About, day: str, releases: list[str]) -> dict[str, Any]:
     return {
         **({"license": about.license} if about.license else {}),
         **({"publisher": office, "creator": office} if about.publisher else {}),
-        **({"url": about.address_of(INDEX)} if about.address_of(INDEX) else {}),
+        **({"url": about.address_of(DerivedFiles.index)} if about.address_of(DerivedFiles.index) else {}),
         **({"keywords": keywords} if (keywords := about.words()) else {}),
         **({"datePublished": day} if day else {}),
         "citeAs": about.citation or f"{cited}.",
@@ -176,10 +179,10 @@ def _release(
     ]
     file_object = {
         "@type": "cr:FileObject",
-        "@id": f"{name}/{CURRENT}",
-        "name": f"{name}/{CURRENT}",
+        "@id": f"{name}/{DerivedFiles.current}",
+        "name": f"{name}/{DerivedFiles.current}",
         "description": "Lists the files of the current revisions with their digests.",
-        "contentUrl": f"{folder.name}/{CURRENT}",
+        "contentUrl": f"{folder.name}/{DerivedFiles.current}",
         "encodingFormat": "application/json",
         "sha256": digest,
     }

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
-from dphist_pipeline.publishing.bucket_copy import behind, found_in
-from dphist_pipeline.publishing.manifest import VERSIONS
-from dphist_pipeline.publishing.object_store import ObjectStore
+from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
-PROBE = f"{VERSIONS}/0/asked-by-doctor"
-NO_VERSION = f'"{"0" * 32}"'
 PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
 LOST = (
     "Put the folder back from a backup, or run dphist release for these periods again, which costs nothing. If they "
@@ -34,17 +28,17 @@ def bucket(seen: Examined) -> Finding:
     if not seen.releases_here:
         return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
     try:
-        objects = ObjectStore(address)
+        copy = BucketCopy(address)
         # A host without an id has published nothing yet; to ask for one would make it.
         own = seen.store.publisher() if seen.store.has_published else ""
-        there = found_in(objects, seen.store.ledger_id, own).manifest
-        if not _honours_conditions(objects):
+        there = copy.found(seen.store.ledger_id, own).manifest
+        if not copy.honours_conditions():
             return fault(
                 check,
                 f"the server of {address} ignores the conditions of writes, so two publishers could undo each other's",
                 "Publish to a server that honours If-Match: dphist store publish --to s3://BUCKET/PREFIX",
             )
-        state = behind(objects, there, seen.store.public)
+        state = copy.behind(there, seen.store.public)
     except DphistError as error:
         return told(check, error)
     if state.lost:
@@ -53,11 +47,3 @@ def bucket(seen: Examined) -> Finding:
         said = f": {listed(state.late)}" if state.late else "; a copy was cut short"
         return warning(check, f"{address} is not as the public folder is{said}", PUBLISH)
     return ok(check, f"{address} has all {len(there.publications())} publications, in generation {there.generation}")
-
-
-def _honours_conditions(objects: ObjectStore) -> bool:
-    """Whether a write is refused whose condition cannot hold; so nothing is left there, or what was is deleted."""
-    if objects.replace(PROBE, b"", hashlib.sha256().hexdigest(), NO_VERSION) is None:
-        return True
-    objects.delete(PROBE)
-    return False

@@ -11,8 +11,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
-from dphist_pipeline.publishing.manifest import CURRENT
-from dphist_pipeline.publishing.public_files import refuse_links
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
 
@@ -37,7 +36,7 @@ def publications(seen: Examined) -> Finding:
         if charge.lost or not folder.exists():
             continue
         try:
-            refuse_links(seen.store.public, folder)
+            PublishedFolder(folder).refuse_links(seen.store.public)
             audit = seen.store.vouched_audit(seen.ledger, charge, recorded)
             read += 1
             others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
@@ -64,7 +63,7 @@ def doubtful(seen: Examined) -> Finding:
         return not_looked_at(check, "the store could not be opened")
     doubts = {
         f"{audit['release']} {audit['period']}": why
-        for current in sorted(seen.store.public.glob(f"*/{CURRENT}"))
+        for current in sorted(seen.store.public.glob(f"*/{DerivedFiles.current}"))
         for audit in _last(current)
         if (why := _why(audit))
     }

@@ -18,6 +18,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing._published_estimate import published_estimate
+from dphist_pipeline.publishing._published_pages import CARD
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.manifest import place_of
 from dphist_pipeline.publishing.published_files import (
@@ -26,7 +27,6 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFolder,
     read_audit,
 )
-from dphist_pipeline.publishing.published_pages import CARD
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import limit_of, words_for
 

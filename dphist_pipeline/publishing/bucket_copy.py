@@ -4,14 +4,22 @@ Files first, under names that nobody reads yet; then the manifest that names the
 copies under plain names, the catalogue and then `index.html` last. Cut short anywhere, the same call goes on, and sends
 nothing again that is there. See `manifest`.
 
-A bucket is written, and never trusted: others may write to it. What the next manifest names comes from the public
-folder alone. What was read from the bucket only decides what need not be sent again; `damaged` reads contents.
+`BucketCopy.fetch` brings one whole state back, every file checked.
+
+A bucket is written, and never trusted: others may write to it. Files are sent by our own list of names, never through a
+link, and no text that was read, of an audit or from a bucket, decides which file is opened. What the next manifest
+names comes from the public folder alone. What was read from the bucket only decides what need not be sent again;
+`damaged` reads contents.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -19,7 +27,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from dphist_pipeline.errors import first_of
+from dphist_pipeline.errors import Refused, first_of
+from dphist_pipeline.publishing._published_pages import CARD, PAGES, RENDERED
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import (
     CATALOGUE,
     INDEX,
@@ -28,15 +38,25 @@ from dphist_pipeline.publishing.manifest import (
     Entry,
     Manifest,
     ManifestDamaged,
+    is_path,
     place_of,
-    read_manifest,
 )
 from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
-from dphist_pipeline.publishing.public_files import AUDIT, derived_files, expected_digests, files_of, keep, publications
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, digest_of, read_audit
+from dphist_pipeline.publishing.published_files import (
+    AUDIT,
+    FILES,
+    TABLES_OF_FAMILY,
+    PublishedFilesDamaged,
+    PublishedFolder,
+    digest_of,
+    read_audit,
+    refuse_links,
+)
 
 MOST_NAMED = 5
 TRIES = 5
+DRAFT = ".fetching"
+PROBE, NO_VERSION = f"{VERSIONS}/0/asked-by-doctor", f'"{"0" * 32}"'  # no object of that name has that tag
 AT_ONCE = 8  # uploads
 LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
@@ -64,6 +84,31 @@ def not_in_public_folder(address: str, places: Sequence[str]) -> ObjectStoreFail
         "which makes the same files from the journal. Or somebody else wrote to the bucket: `dphist store publish "
         "--drop` takes them out of its manifest. Nothing was changed there.",
         code="not_in_public_folder",
+    )
+
+
+def folder_taken(folder: Path) -> Refused:
+    """A folder that holds something other than an earlier fetch."""
+    return Refused(
+        f"{folder} holds something else than an earlier fetch. Name a new or empty folder.", code="folder_taken"
+    )
+
+
+def copy_damaged(address: str, path: str) -> Refused:
+    """An object in a bucket that is missing, or not what the manifest says."""
+    return Refused(
+        f"{address}: {path} is missing or altered. Nothing of it was kept; tell who publishes there. They mend "
+        "it with `dphist store publish --check`.",
+        code="copy_damaged",
+    )
+
+
+def folder_unusable(folder: Path, problem: str) -> Refused:
+    """A folder that takes no files, or not as many as a bucket has."""
+    return Refused(
+        f"{folder} cannot be filled: {problem}. Mend that, or name another folder, and run it again: what is there "
+        "already is not fetched twice.",
+        code="folder_unusable",
     )
 
 
@@ -124,84 +169,6 @@ class Planned:
     sources: Mapping[str, Path]
 
 
-def found_in(objects: ObjectStore, ledger: str, publisher: str) -> Found:
-    """The state of a bucket.
-
-    Args:
-        ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
-        publisher: id of the host that wants to write there; see `publisher_id`.
-
-    Raises:
-        ManifestDamaged, ObjectStoreFailed: it cannot be written to, or belongs to another publisher.
-    """
-    stored = objects.read(NAME)
-    if stored is None:
-        return Found(Manifest(ledger, 0, publisher=publisher), None)
-    manifest = read_manifest(stored.content, objects.address)
-    if manifest.ledger != ledger:
-        raise belongs_to_another(objects.address)
-    if manifest.publisher not in ("", publisher):
-        raise belongs_to_another(objects.address, of_ledger=False)
-    return Found(replace(manifest, publisher=publisher), stored.etag)
-
-
-def bring_up_to_date(
-    objects: ObjectStore,
-    origin: Origin,
-    scratch: Path,
-    progress: Callable[[str], None],
-    *,
-    check: bool = False,
-    drop: bool = False,
-) -> Copied:
-    """Brings a bucket to the state of a public folder; one call of a machine at a time.
-
-    Args:
-        scratch: an empty folder on the public folder's file system.
-        progress: told the name of the step, if there is something to send.
-        check: read every object, and send again what is missing or altered.
-        drop: take publications that the public folder lacks out of the bucket's manifest.
-
-    Raises:
-        ManifestDamaged, ObjectStoreFailed: it cannot be written to, belongs to another publisher, or names what the
-            public folder lacks.
-        PublishedFilesDamaged: a file in the public folder is missing, altered, a link, or not what `origin` reads.
-    """
-    sent: set[str] = set()
-    dropped: set[str] = set()
-    for number in range(TRIES):
-        found = found_in(objects, origin.ledger, origin.publisher)
-        lost = _lacking(origin.public, found.manifest)
-        if lost and not drop:
-            raise not_in_public_folder(objects.address, lost)
-        altered = damaged(objects, found.manifest) if check else set()
-        whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
-        there = replace(found.manifest, files=whole)
-        was_finished = not altered and _is_finished(objects, found.manifest)
-        links = scratch / f"links_{number}"
-        links.mkdir()
-        with origin.locked():
-            planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
-        is_changed = bool(planned.sources) or planned.files != found.manifest.files
-        if not is_changed and was_finished:
-            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
-        if not number:
-            progress(f"copying to {objects.address}")
-        now: Found | None = found
-        if is_changed:
-            files = send(objects, planned, there)
-            sent |= planned.sources.keys()
-            now = commit(objects, found, files, datetime.now(UTC))
-        if now is None:  # somebody else wrote there meanwhile
-            continue
-        dropped |= set(lost)
-        finish(objects, now.manifest, planned.sources if was_finished else now.manifest.files)
-        stored = objects.read(NAME)
-        if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
-            return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
-    raise ObjectStoreFailed(objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.", True)
-
-
 @dataclass(frozen=True)
 class Behind:
     """How far a bucket is behind a public folder.
@@ -217,14 +184,162 @@ class Behind:
     finished: bool
 
 
-def behind(objects: ObjectStore, manifest: Manifest, public: Path) -> Behind:
-    """Compares a bucket's manifest with a public folder, by its audits, its cards and the files made from them."""
-    finished = _is_finished(objects, manifest)
-    late = [place for place, folder in publications(public) if not _is_there(public, folder, manifest)]
-    for path, source in derived_files(public):
-        named = manifest.files.get(path)
-        late += [path] if named is None or named.sha256 != digest_of(source) else []
-    return Behind(late, _lacking(public, manifest), finished)
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch did.
+
+    Attributes:
+        folder: that holds the files.
+        files: how many there are.
+        downloaded: how many of them were not there before.
+        size: of those, in bytes.
+    """
+
+    folder: Path
+    files: int
+    downloaded: int
+    size: int
+
+
+class BucketCopy:
+    """The copy of a public folder in a bucket, below one prefix.
+
+    Args:
+        address: `s3://bucket/prefix`, as somebody wrote it.
+
+    Raises:
+        Halted, ObjectStoreFailed: it is no address, or cannot be reached.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.objects = ObjectStore(address)
+
+    @property
+    def address(self) -> str:
+        """Of the bucket and prefix, as it is kept."""
+        return self.objects.address
+
+    def refuse_damaged(self) -> None:
+        """Refuses a bucket whose manifest cannot be read; an empty one has none."""
+        stored = self.objects.read(NAME)
+        if stored is not None:
+            Manifest.read(stored.content, self.address)
+
+    def honours_conditions(self) -> bool:
+        """Whether a write is refused whose condition cannot hold; so nothing is left there, or what was is deleted."""
+        if self.objects.replace(PROBE, b"", hashlib.sha256().hexdigest(), NO_VERSION) is None:
+            return True
+        self.objects.delete(PROBE)
+        return False
+
+    def found(self, ledger: str, publisher: str) -> Found:
+        """The state of a bucket.
+
+        Args:
+            ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
+            publisher: id of the host that wants to write there; see `publisher_id`.
+
+        Raises:
+            ManifestDamaged, ObjectStoreFailed: it cannot be written to, or belongs to another publisher.
+        """
+        objects = self.objects
+        stored = objects.read(NAME)
+        if stored is None:
+            return Found(Manifest(ledger, 0, publisher=publisher), None)
+        manifest = Manifest.read(stored.content, objects.address)
+        if manifest.ledger != ledger:
+            raise belongs_to_another(objects.address)
+        if manifest.publisher not in ("", publisher):
+            raise belongs_to_another(objects.address, of_ledger=False)
+        return Found(replace(manifest, publisher=publisher), stored.etag)
+
+    def bring_up_to_date(
+        self,
+        origin: Origin,
+        scratch: Path,
+        progress: Callable[[str], None],
+        *,
+        check: bool = False,
+        drop: bool = False,
+    ) -> Copied:
+        """Brings the bucket to the state of a public folder; one call of a machine at a time.
+
+        Args:
+            scratch: an empty folder on the public folder's file system.
+            progress: told the name of the step, if there is something to send.
+            check: read every object, and send again what is missing or altered.
+            drop: take publications that the public folder lacks out of the bucket's manifest.
+
+        Raises:
+            ManifestDamaged, ObjectStoreFailed: it cannot be written to, belongs to another publisher, or names what the
+                public folder lacks.
+            PublishedFilesDamaged: a file in the public folder is missing, altered, a link, or not what `origin` reads.
+        """
+        objects = self.objects
+        sent: set[str] = set()
+        dropped: set[str] = set()
+        for number in range(TRIES):
+            found = self.found(origin.ledger, origin.publisher)
+            lost = _lacking(origin.public, found.manifest)
+            if lost and not drop:
+                raise not_in_public_folder(objects.address, lost)
+            altered = damaged(objects, found.manifest) if check else set()
+            whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
+            there = replace(found.manifest, files=whole)
+            was_finished = not altered and _is_finished(objects, found.manifest)
+            links = scratch / f"links_{number}"
+            links.mkdir()
+            with origin.locked():
+                planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
+            is_changed = bool(planned.sources) or planned.files != found.manifest.files
+            if not is_changed and was_finished:
+                return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
+            if not number:
+                progress(f"copying to {objects.address}")
+            now: Found | None = found
+            if is_changed:
+                files = send(objects, planned, there)
+                sent |= planned.sources.keys()
+                now = commit(objects, found, files, datetime.now(UTC))
+            if now is None:  # somebody else wrote there meanwhile
+                continue
+            dropped |= set(lost)
+            finish(objects, now.manifest, planned.sources if was_finished else now.manifest.files)
+            stored = objects.read(NAME)
+            if stored is not None and stored.etag == now.etag:  # else the plain names may be older than the manifest
+                return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
+        raise ObjectStoreFailed(
+            objects.address, f"cannot be written: others wrote there {TRIES} times meanwhile.", True
+        )
+
+    def behind(self, manifest: Manifest, public: Path) -> Behind:
+        """Compares the bucket's manifest with a public folder, by audits, cards and the files made from them."""
+        finished = _is_finished(self.objects, manifest)
+        late = [place for place, folder in PublishedFolder.all_in(public) if not _is_there(public, folder, manifest)]
+        for path, source in DerivedFiles(public).there():
+            named = manifest.files.get(path)
+            late += [path] if named is None or named.sha256 != digest_of(source) else []
+        return Behind(late, _lacking(public, manifest), finished)
+
+    def fetch(self, folder: Path) -> Fetched:
+        """Brings a folder to the state of the bucket: the files of its manifest, by their paths, the manifest last.
+
+        Files that are there already and whole are not downloaded again, so a fetch that was cut short goes on.
+
+        Args:
+            folder: new or empty, or from an earlier fetch.
+
+        Raises:
+            Halted, ObjectStoreFailed, ManifestDamaged, Refused: nothing can be read there, or not what was
+                published.
+            Refused: the folder holds something else.
+            Refused: nothing can be written there, or the disk is too small for what the manifest names.
+        """
+        try:
+            return _fetched(self.objects, folder)
+        except OSError as error:
+            problem = os.strerror(error.errno) if error.errno else "it is not valid"
+        raise folder_unusable(folder, problem)
 
 
 def damaged(objects: ObjectStore, manifest: Manifest) -> set[str]:
@@ -274,7 +389,7 @@ def plan(
         files[path] = Entry(path if is_new else before.version_of(path, sha256), sha256, size)
         sources[path] = link
 
-    for place, folder in publications(public):
+    for place, folder in PublishedFolder.all_in(public):
         if _waits(folder, catalogued) and place not in before.publications():
             continue
         if _is_there(public, folder, before):
@@ -283,7 +398,7 @@ def plan(
         read(folder)
         for path, source in files_of(public, folder):
             keep_new(path, source)
-    for path, source in derived_files(public):
+    for path, source in DerivedFiles(public).there():
         keep_new(path, source)
     return Planned(files, sources)
 
@@ -410,3 +525,158 @@ def _at_once(call: Callable[[Thing], Result], things: Iterable[Thing]) -> list[R
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def _fetched(objects: ObjectStore, folder: Path) -> Fetched:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not (folder / DRAFT).is_dir():
+        raise folder_taken(folder)
+    stored = objects.read(NAME)
+    if stored is None:
+        raise ObjectStoreFailed(objects.address, f"cannot be read: nobody publishes there; it has no {NAME}.")
+    (folder / DRAFT).mkdir(parents=True, exist_ok=True)
+    downloaded: dict[str, int] = {}
+    for _ in range(TRIES):
+        manifest = Manifest.read(stored.content, objects.address)
+        _refuse_too_much(manifest, folder)
+        missing = _missing(objects, manifest, folder, downloaded)
+        if missing is None:
+            (folder / DRAFT / NAME).write_bytes(stored.content)
+            (folder / DRAFT / NAME).replace(folder / NAME)
+            return Fetched(folder, len(manifest.files), len(downloaded), sum(downloaded.values()))
+        again = objects.read(NAME)
+        if again is None or again.etag == stored.etag:
+            break
+        stored = again  # somebody published meanwhile
+    raise copy_damaged(objects.address, missing or NAME)
+
+
+def _refuse_too_much(manifest: Manifest, folder: Path) -> None:
+    """Refuses before anything is written what the disk has no room for; sizes are anybody's claims."""
+    new = {entry.object: entry.size for path, entry in manifest.files.items() if not (folder / path).is_file()}
+    needed, free = sum(new.values()), shutil.disk_usage(folder).free
+    if needed > free:
+        raise folder_unusable(folder, f"it needs {needed / 1e6:,.0f} MB, and its disk has {free / 1e6:,.0f} MB left")
+
+
+def _download(objects: ObjectStore, entry: Entry, file: Path) -> bool:
+    """Writes what a manifest names into a file; False if it is gone, or is not of that size and digest."""
+    if not objects.download(entry.object, file, entry.size) or digest_of(file) != entry.sha256:
+        file.unlink(missing_ok=True)
+        return False
+    file.chmod(0o644)
+    return True
+
+
+def _refuse_links(folder: Path, file: Path) -> None:
+    """Refuses a file that would be written elsewhere."""
+    link = next((part for part in (file, *file.parents) if part != folder and part.is_symlink()), None)
+    if link is not None and link.is_relative_to(folder):
+        raise folder_unusable(folder, f"{link.relative_to(folder)} is a link in it")
+
+
+def _missing(objects: ObjectStore, manifest: Manifest, folder: Path, downloaded: dict[str, int]) -> str | None:
+    """Downloads what a folder lacks, the files of publications first; the path of a file that cannot be had."""
+    for path, entry in sorted(manifest.files.items(), key=lambda item: (place_of(item[0]) is None, item[0])):
+        file = folder / path
+        _refuse_links(folder, file)
+        if digest_of(file) != entry.sha256:
+            if not _download(objects, entry, folder / DRAFT / "file"):
+                return path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            (folder / DRAFT / "file").replace(file)
+            downloaded[path] = entry.size
+    return None
+
+
+def files_of(public: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files of a publication and its tables that are there, by our own names: path in the public folder, and file.
+
+    Args:
+        public: the store's public folder.
+        folder: of one publication.
+    """
+    for part in _parts(folder):
+        for name in FILES:
+            path = (part / name).relative_to(public).as_posix()
+            if is_path(path) and os.path.lexists(part / name):
+                yield path, part / name
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The folders of a publication: its own, and those of its tables."""
+    return [folder, *sorted(folder.glob(f"{TABLES_OF_FAMILY}/*"))]
+
+
+def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
+    """The SHA-256 of each file of a publication, as its audits say it; only audits and marked cards are read.
+
+    Args:
+        public: the store's public folder.
+        folder: of one publication.
+
+    Returns:
+        By path in the public folder. None for a file that its audit does not name.
+    """
+    audits = {part: _audit(part) for part in _parts(folder)}
+    # A card may say that a later revision is published; pages may have been rendered anew.
+    several, rendered = len([*folder.parent.glob("revision=*")]) > 1, (folder / RENDERED).exists()
+    found: dict[str, str | None] = {}
+    for path, source in files_of(public, folder):
+        audit = audits[source.parent]
+        is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
+        is_changed |= source.name == CARD and (several or "withdrawn" in audit)
+        named = audit.get("files")
+        known = named.get(source.name) if isinstance(named, dict) else None
+        found[path] = digest_of(source) if is_changed else known
+    return found
+
+
+def _audit(part: Path) -> Mapping[str, object]:
+    """The audit of a publication or table, not checked; empty if it cannot be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        read = json.loads((part / AUDIT).read_bytes())
+        return read if isinstance(read, dict) else {}
+    return {}
+
+
+def keep(public: Path, source: Path, link: Path) -> None:
+    """Keeps a file as it is now under another name, without following a link to it.
+
+    Args:
+        public: the store's public folder.
+        source: the file, below it.
+        link: its new name, on the same file system; overwritten.
+
+    Raises:
+        PublishedFilesDamaged: the file, or a folder above it, is a link, or it is no plain file.
+    """
+    link.unlink(missing_ok=True)
+    handle = os.open(public, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in source.parent.relative_to(public).parts:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        _keep_in(handle, source.name, link)
+        is_plain = stat.S_ISREG(link.lstat().st_mode)
+    except OSError:
+        is_plain = False
+    finally:
+        os.close(handle)
+    if not is_plain:
+        link.unlink(missing_ok=True)
+        refuse_links(public, source)
+        raise PublishedFilesDamaged(source.parent, f"has no plain file {source.name}")
+
+
+def _keep_in(folder: int, name: str, link: Path) -> None:
+    """Links a file of an open folder, or copies it where links cannot be made."""
+    with suppress(OSError):
+        os.link(name, link, src_dir_fd=folder, follow_symlinks=False)
+        return
+    # A file system without links, or a file of another user. Opening must not wait for whoever writes to a pipe.
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(handle, "rb") as source:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            with link.open("wb") as copy:
+                shutil.copyfileobj(source, copy)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from dphist_pipeline.errors import Halted
 
@@ -80,13 +80,35 @@ class Manifest:
         files: by path in the public folder.
         retired: objects that were named before, with the time when they no longer were; some may still be read.
         publisher: the id of the host that writes here, as `publisher_id` gives it; empty in those of earlier versions.
+        name: of the object.
     """
+
+    name: ClassVar[str] = NAME
 
     ledger: str
     generation: int
     files: Mapping[str, Entry] = field(default_factory=dict)
     retired: Mapping[str, str] = field(default_factory=dict)
     publisher: str = ""
+
+    @classmethod
+    def read(cls, content: bytes, address: str) -> Manifest:
+        """Reads a manifest, which may be anybody's: every name in it stays below the prefix and the folder.
+
+        Args:
+            content: of the object, not checked yet.
+
+        Raises:
+            ManifestDamaged: it is none, or of another version.
+        """
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return _read(json.loads(content))
+        raise ManifestDamaged(address)
+
+    @staticmethod
+    def publisher_id(folder: str) -> str:
+        """The id under which a host publishes; it tells nobody the id of its confidential folder."""
+        return hashlib.sha256(f"publisher {folder}".encode()).hexdigest()[:32]
 
     def publications(self) -> set[str]:
         """The places of the publications that have files here, such as `wards/period=all/revision=1`."""
@@ -103,7 +125,7 @@ class Manifest:
         """The content of the object.
 
         Raises:
-            ValueError: `read_manifest` would refuse it.
+            ValueError: `read` would refuse it.
         """
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -128,20 +150,6 @@ def place_of(path: str) -> str | None:
     return found[1] if found else None
 
 
-def read_manifest(content: bytes, address: str) -> Manifest:
-    """Reads a manifest, which may be anybody's: every name in it stays below the prefix and the folder.
-
-    Args:
-        content: of the object, not checked yet.
-
-    Raises:
-        ManifestDamaged: it is none, or of another version.
-    """
-    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _read(json.loads(content))
-    raise ManifestDamaged(address)
-
-
 def _read(told: Any) -> Manifest:
     """A manifest from its JSON; ValueError, KeyError, TypeError or AttributeError if it is none."""
     ledger, generation, publisher = told["ledger"], told["generation"], told.get("publisher", "")
@@ -162,11 +170,6 @@ def is_path(path: str) -> bool:
     """
     place = _PLACE.match(path)
     return bool(_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path))
-
-
-def publisher_id(folder: str) -> str:
-    """The id under which a host publishes; it tells nobody the id of its confidential folder."""
-    return hashlib.sha256(f"publisher {folder}".encode()).hexdigest()[:32]
 
 
 def _entry(path: str, told: Mapping[str, Any]) -> Entry:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.publishing._audit_schema import is_audit
-from dphist_pipeline.publishing.published_pages import (
+from dphist_pipeline.publishing._published_pages import (
     CARD,
     PAGES,
     RENDERED,
@@ -24,6 +24,7 @@ from dphist_pipeline.publishing.published_pages import (
     renderings,
     without_marks,
 )
+from dphist_pipeline.publishing.manifest import place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
@@ -33,7 +34,8 @@ WHOLE = "whole.parquet"  # only of a table of a family
 POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
 SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES)  # what an audit names
-FILES = (*SEALED, RENDERED, "audit.json")
+AUDIT = "audit.json"
+FILES = (*SEALED, RENDERED, AUDIT)
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 
@@ -134,6 +136,26 @@ class PublishedFolder:
 
     path: Path
     most_downloaded: ClassVar[int] = 20_000
+
+    @staticmethod
+    def all_in(public: Path) -> Iterator[tuple[str, Path]]:
+        """The places and folders of the publications; folders that were renamed are none.
+
+        Args:
+            public: the store's public folder.
+
+        Raises:
+            PublishedFilesDamaged: a folder of a publication, or one above it, is a link.
+        """
+        for folder in sorted(public.glob("*/period=*/revision=*")):
+            place = folder.relative_to(public).as_posix()
+            if place_of(f"{place}/{AUDIT}") == place and (folder / AUDIT).is_file():
+                refuse_links(public, folder)
+                yield place, folder
+
+    def refuse_links(self, public: Path) -> None:
+        """Refuses a folder that is a link, or lies in one below the public folder; raises PublishedFilesDamaged."""
+        refuse_links(public, self.path)
 
     @property
     def is_table(self) -> bool:
@@ -269,3 +291,18 @@ def digest_of(path: Path) -> str | None:
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_links(public: Path, path: Path) -> None:
+    """Refuses a file or folder that is a link, or lies in a folder that is one.
+
+    Args:
+        public: the store's public folder, which may itself be reached through links.
+        path: below it; the names are looked at from the outermost on.
+
+    Raises:
+        PublishedFilesDamaged: naming the link.
+    """
+    for parent in reversed([path, *path.parents]):
+        if parent.is_relative_to(public) and parent != public and parent.is_symlink():
+            raise PublishedFilesDamaged(parent, "is a link: what is published must lie in the public folder itself")

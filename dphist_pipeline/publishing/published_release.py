@@ -19,8 +19,7 @@ from dphist_pipeline.publishing._card import release_card, smoothed
 from dphist_pipeline.publishing._deployment import deployment_yaml
 from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing._published_estimate import published_estimate, published_family
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
-from dphist_pipeline.publishing.published_pages import (
+from dphist_pipeline.publishing._published_pages import (
     CARD,
     RENDERED,
     Rendering,
@@ -29,6 +28,7 @@ from dphist_pipeline.publishing.published_pages import (
     renderings,
     without_marks,
 )
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 from dphist_pipeline.publishing.surroundings import surroundings_of
 
 

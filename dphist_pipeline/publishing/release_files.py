@@ -26,6 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing._published_pages import CARD
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -47,7 +48,6 @@ from dphist_pipeline.publishing.published_files import (
     audit_digest,
     digest_of,
 )
-from dphist_pipeline.publishing.published_pages import CARD
 from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats

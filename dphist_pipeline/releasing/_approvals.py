@@ -20,7 +20,7 @@ from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
-from dphist_pipeline.publishing.manifest import CROISSANT
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.publishing.statements import noted
 from dphist_pipeline.releasing.due import unpublished
@@ -263,7 +263,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
                 with store.building(), store.run(Key(*key)) as scratch:
                     # Made after the catalogue and looked for before it: without it, both are built anew by whatever
                     # comes next, though this process is killed here and what comes next is the replay of another.
-                    (store.public / CROISSANT).unlink(missing_ok=True)
+                    (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
                     PublishedFolder(folder).mark_withdrawn(said, scratch)
         except PublishedFilesDamaged as error:
             damaged = error

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder
-from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX, NAME, ManifestDamaged, read_manifest
-from dphist_pipeline.publishing.public_files import publications
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.manifest import ManifestDamaged
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 from dphist_pipeline.releasing._approvals import finish_withdrawals, note_if_out
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
@@ -85,17 +84,14 @@ class PublicFolder:
         Raises:
             ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
         """
-        from dphist_pipeline.publishing.bucket_copy import found_in
-        from dphist_pipeline.publishing.object_store import ObjectStore
+        from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
-        objects = ObjectStore(address)
+        copy = BucketCopy(address)
         if os.environ.get("DPHIST_LEDGER"):
-            stored = objects.read(NAME)  # the ledger may be one that is there already, and owns it
-            if stored is not None:
-                read_manifest(stored.content, objects.address)
+            copy.refuse_damaged()  # the ledger may be one that is there already, and owns it
         else:
-            found_in(objects, "", "")
-        return objects.address
+            copy.found("", "")
+        return copy.address
 
     def refresh(
         self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
@@ -115,16 +111,14 @@ class PublicFolder:
             NotCopied: the bucket could not be written; the catalogue is built.
         """
         from dphist_pipeline.answering.catalogue import Catalogue
-        from dphist_pipeline.publishing import index_pages
 
         public = self.store.public
 
         def is_fresh() -> bool:
-            if not folders or not (public / CROISSANT).is_file():
+            if not folders or not (public / DerivedFiles.croissant).is_file():
                 return False
             return all(
-                is_listed(folder) and Catalogue(public).is_up_to_date(folder) and index_pages.tells(public, folder)
-                for folder in folders
+                Catalogue(public).is_up_to_date(folder) and DerivedFiles(public).tell(folder) for folder in folders
             )
 
         self._build_unless(is_fresh, key, progress, anew)
@@ -142,12 +136,11 @@ class PublicFolder:
         Raises:
             ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
         """
-        from dphist_pipeline.publishing.bucket_copy import found_in
-        from dphist_pipeline.publishing.object_store import ObjectStore
+        from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
-        objects = ObjectStore(address)
-        found_in(objects, self.store.ledger_id, self.store.publisher())
-        return PublicFolder(self.store.with_address(objects.address))
+        copy = BucketCopy(address)
+        copy.found(self.store.ledger_id, self.store.publisher())
+        return PublicFolder(self.store.with_address(copy.address))
 
     def copy(self, progress: Progress = lambda step: None, check: bool = False, drop: bool = False) -> Copied:
         """Brings the copy in the store's bucket to the state of the folder, whose catalogue is built if need be.
@@ -170,8 +163,8 @@ class PublicFolder:
             raise no_address(store.root)
         finish_withdrawals(store, store.ledger())
         released = {period.parent for period in public.glob("*/period=*")}
-        pages = (folder / name for folder in released for name in (CURRENT, INDEX))
-        made_after = (public / CROISSANT, public / INDEX, *pages)
+        pages = (folder / name for folder in released for name in (DerivedFiles.current, DerivedFiles.index))
+        made_after = (public / DerivedFiles.croissant, public / DerivedFiles.index, *pages)
         self._build_unless(
             lambda: Catalogue(public).is_complete() and all(path.is_file() for path in made_after), key, progress
         )
@@ -195,7 +188,7 @@ class PublicFolder:
         store = self.store
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)
-        for place, folder in publications(store.public):
+        for place, folder in PublishedFolder.all_in(store.public):
             key = store.key_of(folder)
             if key is not None and release in (None, key.release):
                 progress(place)
@@ -222,7 +215,7 @@ class PublicFolder:
                 from dphist_pipeline.answering import building, croissant
 
                 public = self.store.public
-                write_current_files(public, scratch, vouching_reader(self.store))
+                DerivedFiles(public).write_current_files(scratch, vouching_reader(self.store))
                 croissant.write_croissant(public, scratch)
                 building.build_apart(public, scratch, anew)
 
@@ -233,13 +226,13 @@ class PublicFolder:
             NotCopied: with the reason.
             PublishedFilesDamaged: a file in the folder is missing, altered, a link, or not what the ledger recorded.
         """
-        from dphist_pipeline.publishing.bucket_copy import Origin, bring_up_to_date
-        from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
+        from dphist_pipeline.publishing.bucket_copy import BucketCopy, Origin
+        from dphist_pipeline.publishing.object_store import ObjectStoreFailed
 
         store = self.store
         assert store.public_address is not None
         try:
-            objects = ObjectStore(store.public_address)
+            copy = BucketCopy(store.public_address)
             with store.run(key) as scratch, locked_folder(store.confidential):
                 origin = Origin(
                     store.public,
@@ -249,7 +242,7 @@ class PublicFolder:
                     lambda: _catalogued(store.public),
                     vouching_reader(store),
                 )
-                return bring_up_to_date(objects, origin, scratch, progress, check=check, drop=drop)
+                return copy.bring_up_to_date(origin, scratch, progress, check=check, drop=drop)
         except (ManifestDamaged, ObjectStoreFailed) as error:
             problem, passes = str(error), error.try_again
         except OSError as error:

@@ -51,8 +51,8 @@ from dphist_pipeline.ledger.errors import WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.publishing.manifest import CURRENT, publisher_id
-from dphist_pipeline.publishing.manifest import NAME as MANIFEST
+from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.manifest import Manifest
 from dphist_pipeline.publishing.statements import Statement
 
 SCHEMA_VERSION = 1
@@ -216,7 +216,9 @@ class Store:
             StoreMissing, Halted: what is wrong, and the mend.
         """
         root = cls.folder(None if named is None else Path(named))
-        if not (root / DESCRIBED).exists() and ((root / MANIFEST).is_file() or any(root.glob(f"*/{CURRENT}"))):
+        if not (root / DESCRIBED).exists() and (
+            (root / Manifest.name).is_file() or any(root.glob(f"*/{DerivedFiles.current}"))
+        ):
             return root.absolute()
         return cls.open(root).public
 
@@ -543,7 +545,7 @@ class Store:
 
     def publisher(self) -> str:
         """The id under which this host publishes to a bucket; hosts that share a confidential folder publish as one."""
-        return publisher_id(self.own_folder().id)
+        return Manifest.publisher_id(self.own_folder().id)
 
     @property
     def has_published(self) -> bool:

@@ -29,7 +29,7 @@ from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.releasing.store import Store
 
@@ -574,7 +574,7 @@ def test_a_period_that_was_taken_back_is_refused_with_those_that_stand(store: St
 def test_a_copied_public_folder_is_enough_and_stays_as_it_is(store: Store, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(store.public, copy)
-    write_current_files(copy, tmp_path)  # as a release does
+    DerivedFiles(copy).write_current_files(tmp_path)  # as a release does
     before = {path: path.stat().st_mtime_ns for path in [copy, *copy.rglob("*")]}
     for words in (
         ["answer", "cells", "--by", "region"],

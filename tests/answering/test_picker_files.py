@@ -23,9 +23,9 @@ from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.publishing.index_pages import tells
+from dphist_pipeline.publishing._index_pages import tells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
-from dphist_pipeline.publishing.public_files import derived_files
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -202,7 +202,7 @@ def test_a_bucket_takes_every_file_and_no_other_name(public: Path) -> None:
     publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     made_anew(public)
     files = {file.relative_to(public).as_posix() for file in public.rglob("*.js")}
-    sent = [path for path, _ in derived_files(public)]
+    sent = [path for path, _ in DerivedFiles(public).there()]
     assert len(files) == 7 and files <= set(sent) and all(map(is_path, files))
     assert max(map(sent.index, files)) < sent.index("catalog.duckdb")
     for path in (
@@ -287,7 +287,9 @@ def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatc
     published, of_period = publish(public), public / f"weekly/picker/period={WEEKS[0]}"
     made_anew(public)
     files = [of_period / name for name in ("cells-0.js", "cells-1.js", "cells.js")]
-    assert sorted(of_period.iterdir()) == files and set(files) <= {public / path for path, _ in derived_files(public)}
+    assert sorted(of_period.iterdir()) == files and set(files) <= {
+        public / path for path, _ in DerivedFiles(public).there()
+    }
     (table,) = content_of(public, "weekly")["tables"]
     sizes = [file.stat().st_size for file in files]
     assert table["periods"][0][5] == sizes[2] and table["periods"][0][8] == [[2], sum(sizes[:2]), max(sizes[:2])]

@@ -28,8 +28,8 @@ from dphist_pipeline.answering.exports import ENDINGS, Format, write_export
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.published_columns import VALUE_COLUMNS
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.stand_in("pictures", why="these files hold numbers and texts alone")
@@ -100,7 +100,7 @@ def opened(folder: Path, about: object = ABOUT, weeks: tuple[str, ...] = WEEKS, 
         if week == WEEKS[2]:
             note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
             PublishedFolder(place).mark_withdrawn(note, folder / "scratch")
-    write_current_files(public, folder / "scratch")
+    DerivedFiles(public).write_current_files(folder / "scratch")
     write_latest_cells(public, folder / "scratch")
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
     return public
@@ -540,7 +540,7 @@ def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(
         reported.publish(public, reported.estimate([reported.AGE]), [reported.AGE], "weekly", period)
     else:
         by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period=period, epsilon="1")
-    write_current_files(public, tmp_path / "scratch")
+    DerivedFiles(public).write_current_files(tmp_path / "scratch")
     write_latest_cells(public, tmp_path / "scratch")
     exported, facts = Exported.read(public, "weekly"), dict(facts_of(Exported.read(public, "weekly")))
     for to in ("dcat-ap", "px"):
@@ -569,7 +569,7 @@ def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(
 def test_a_release_without_periods_covers_the_days_that_the_office_states(tmp_path: Path, temporal: str) -> None:
     public = opened(tmp_path, {**ABOUT, "temporal": temporal, "spatial": HOSTILE}, ())
     by_hand.publish(public, by_hand.estimate([WARD]), [WARD], period="all", release="beds", epsilon="1")
-    write_current_files(public, tmp_path / "scratch")
+    DerivedFiles(public).write_current_files(tmp_path / "scratch")
     write_latest_cells(public, tmp_path / "scratch")
     if temporal != "2026-01-01/2026-12-31":
         with pytest.raises(Refused, match="write two days such as"):

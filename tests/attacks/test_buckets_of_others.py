@@ -21,8 +21,8 @@ from refusing import check_refused
 from system.copied import ADDRESS, BUCKET, bucket, copied, manifest, object_server, objects, public_files
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.publishing import bucket_copy, fetching, object_store
-from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, is_path, read_manifest
+from dphist_pipeline.publishing import bucket_copy, object_store
+from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, is_path
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, digest_of
 from dphist_pipeline.publishing.values_digests import digest_of_files
@@ -55,7 +55,7 @@ HOSTILE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", HOSTILE)
 def test_a_manifest_says_what_no_store_writes(change: dict[str, Any]):
     with pytest.raises(ManifestDamaged):
-        read_manifest(json.dumps({**WHOLE, **change}).encode(), ADDRESS)
+        Manifest.read(json.dumps({**WHOLE, **change}).encode(), ADDRESS)
 
 
 def test_an_object_never_ends(bucket: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -71,7 +71,7 @@ def test_a_manifest_claims_more_than_the_disk_has(office: Office, bucket: Object
     path, got = "wards/period=all/revision=1/audit.json", tmp_path / "got"
     bucket.put(BUCKET, f"counts/{NAME}", Manifest("of", 1, {path: Entry(path, SHA, 40 << 40)}).text())
     check_refused(office.run("store", "fetch", ADDRESS, got), "cannot be filled: it needs 43,980,465 MB")
-    assert [file.name for file in got.rglob("*")] == [fetching.DRAFT]
+    assert [file.name for file in got.rglob("*")] == [bucket_copy.DRAFT]
 
 
 def test_a_folder_that_takes_no_file_is_one_clear_message(office: Office, bucket: ObjectServer, tmp_path: Path):
@@ -275,7 +275,7 @@ def test_folders_of_releases_that_are_links_are_refused(copied: Office, bucket: 
 def test_a_fetch_writes_through_no_link(copied: Office, bucket: ObjectServer, tmp_path: Path):
     copied.released()
     got, outside = tmp_path / "got", tmp_path / "outside"
-    (got / fetching.DRAFT).mkdir(parents=True)
+    (got / bucket_copy.DRAFT).mkdir(parents=True)
     outside.mkdir()
     (got / "wards").symlink_to(outside)
     check_refused(copied.run("store", "fetch", ADDRESS, got), "wards is a link in it")
@@ -316,11 +316,11 @@ def test_altered_manifests_name_nothing_outside(copied: Office, bucket: ObjectSe
     for number in range(10_000):
         told = altered(whole, random)
         try:
-            found = read_manifest(json.dumps(told).encode(), ADDRESS)
+            found = Manifest.read(json.dumps(told).encode(), ADDRESS)
         except ManifestDamaged:
             continue
         read += 1
-        assert read_manifest(found.text(), ADDRESS) == found
+        assert Manifest.read(found.text(), ADDRESS) == found
         assert all(is_path(path) and ".." not in path.split("/") and path[0] != "/" for path in found.files)
         if read % 100 == 1:
             links = tmp_path / str(number)

@@ -148,7 +148,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/latest_cells.py",
+        "dphist_pipeline/publishing/_latest_cells.py",
         (LATEST,),
         (
             Mutation(
@@ -179,7 +179,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/published_pages.py",
+        "dphist_pipeline/publishing/_published_pages.py",
         ("publishing/test_superseded_cards.py",),
         (
             Mutation(

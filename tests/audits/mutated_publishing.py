@@ -1,4 +1,4 @@
-"""Alone: `python tests/audits/mutations.py --only /publishing/`; one: `--only 'published_pages.py: a card'`.
+"""Alone: `python tests/audits/mutations.py --only /publishing/`; one: `--only '_published_pages.py: a card'`.
 
 Mutations of publishing: files that appear whole or not at all, digests, current revisions, cards, statements.
 Of what is sent to a bucket, the manifest alone: readers trust it.
@@ -40,19 +40,7 @@ PUBLISHING = (
                 "    if False:",
                 "altered values with digests of files made anew are read",
             ),
-        ),
-    ),
-    Part(
-        "dphist_pipeline/publishing/public_files.py",
-        (BUCKETS,),
-        (
-            Mutation("            refuse_links(public, folder)\n", "", "a folder of a release is a link"),
-            Mutation(
-                "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle",
-                "os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle",
-                "a file is opened through a link",
-                equivalent="`publications` refuses the links that are there before; this one holds in a race",
-            ),
+            Mutation("                refuse_links(public, folder)\n", "", "a folder of a release is a link"),
         ),
     ),
     Part(
@@ -65,6 +53,12 @@ PUBLISHING = (
                 'if manifest.publisher not in ("", publisher):',
                 "if False:",
                 "a host replaces what another one published",
+            ),
+            Mutation(
+                "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle",
+                "os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle",
+                "a file is opened through a link",
+                equivalent="`PublishedFolder.all_in` refuses the links that are there before; this one holds in a race",
             ),
         ),
     ),
@@ -101,7 +95,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/current_files.py",
+        "dphist_pipeline/publishing/derived_files.py",
         (CURRENT,),
         (
             Mutation('if is_here and "withdrawn" not in audit:', "if is_here:", "what was withdrawn is current"),
@@ -113,7 +107,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/published_pages.py",
+        "dphist_pipeline/publishing/_published_pages.py",
         (APPROVALS, "publishing/test_card_of_reports.py"),
         (
             Mutation("card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)", "card, audit)", "a card with no mark"),
@@ -244,7 +238,7 @@ PUBLISHING = (
         (Mutation('if audit.get("model") == "local":', "if False:", "a registry is told the wrong model"),),
     ),
     Part(
-        "dphist_pipeline/publishing/published_pages.py",
+        "dphist_pipeline/publishing/_published_pages.py",
         (RENDERED, LANGUAGES),
         (
             Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),
@@ -252,7 +246,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/index_pages.py",
+        "dphist_pipeline/publishing/_index_pages.py",
         (INDEX, LANGUAGES, "answering/test_picker_files.py"),
         (
             Mutation("with in_language(about.language):", "with in_language(''):", "the page of all is in English"),

@@ -21,7 +21,7 @@ from docs.pages import FENCE, PROJECT
 from requiring import missing
 
 from dphist_pipeline.answering.building import build
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from examples import mostly_soaked
 
 pytestmark = [
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         end = start + datetime.timedelta(7)
         days = {"period_start": f"{start}T00:00:00+00:00", "period_end": f"{end}T00:00:00+00:00"}
         by_hand.publish(public, by_hand.estimate([AGE, WARD]), [AGE, WARD], "admissions", str(start), **days)
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     build(public, scratch)
     return folder
 

@@ -14,8 +14,8 @@ import pytest
 from docs.test_clients_page import PAGE, installed, ran
 from requiring import missing
 
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 
 pytestmark = pytest.mark.stand_in("pictures", why="readers of files need none")
 COUNTY = {"column": "county", "values": ["01", "02"], "other": True}
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the published cells of two counties, which have codes and no words."""
     public, scratch = tmp_path_factory.mktemp("public"), tmp_path_factory.mktemp("scratch")
     by_hand.publish(public, by_hand.estimate([COUNTY]), [COUNTY], "counties", "all")
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     write_latest_cells(public, scratch)
     return public / "counties" / "latest"
 

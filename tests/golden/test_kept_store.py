@@ -20,7 +20,7 @@ from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITN
 from office import ran
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.publishing.published_pages import CARD, without_marks
+from dphist_pipeline.publishing._published_pages import CARD, without_marks
 
 CATALOGUE = "catalog.duckdb"
 LATEST = {("weekly", PERIODS[0]): 2}

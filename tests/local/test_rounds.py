@@ -20,8 +20,8 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.index_pages import write_index
+from dphist_pipeline.publishing._index_pages import write_index
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.collection import CollectionSpec
 
@@ -96,7 +96,7 @@ def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
     @contextmanager
     def after_another(store: Store) -> Iterator[None]:
         with waiting(store):
-            write_current_files(store.public, tmp_path)
+            DerivedFiles(store.public).write_current_files(tmp_path)
             write_croissant(store.public, tmp_path)
             build_catalogue(store.public, tmp_path)
             write_index(store.public, tmp_path)

@@ -22,7 +22,7 @@ from carded_reports import SAMPLED, made
 from derived_files import made_anew
 from requiring import missing
 
-from dphist_pipeline.publishing.published_pages import mark_superseded, marked_withdrawn
+from dphist_pipeline.publishing._published_pages import mark_superseded, marked_withdrawn
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.outside  # `make outside` runs it

@@ -26,8 +26,8 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.estimates.laws import LEVEL
 from dphist_pipeline.estimates.noisy import ReportedCells
+from dphist_pipeline.publishing._published_pages import marked_withdrawn, without_marks
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.published_pages import marked_withdrawn, without_marks
 
 Release = Callable[..., Made]
 WAYS: dict[str, dict[str, Any]] = {

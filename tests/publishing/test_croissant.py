@@ -15,7 +15,7 @@ from office import Office
 
 from dphist_pipeline.answering import croissant
 from dphist_pipeline.answering.croissant import write_croissant
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -37,7 +37,7 @@ def public(tmp_path: Path) -> Path:
 
 
 def written(public: Path) -> Path:
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     write_croissant(public, public.parent / "scratch")
     return public
 

@@ -11,7 +11,7 @@ import pytest
 from by_hand import WARD
 from office import Office
 
-from dphist_pipeline.publishing.current_files import is_listed, write_current_files
+from dphist_pipeline.publishing.derived_files import DerivedFiles, _is_listed
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -28,7 +28,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def listed(public: Path, scratch: Path) -> list[tuple[str, int]]:
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     content = json.loads((public / "weekly" / "current.json").read_bytes())
     assert (content["schema_version"], content["release"]) == (1, "weekly")
     return [(entry["period"], entry["revision"]) for entry in content["periods"]]
@@ -69,7 +69,7 @@ def test_a_withdrawn_period_leaves_it_and_comes_back_by_a_new_revision(tmp_path:
     publish(public, WEEKS[1])
     assert listed(public, scratch) == [(WEEKS[0], 1), (WEEKS[1], 1)]
     withdraw(folder, scratch)
-    assert PublishedFolder(folder).stated_digest == "" and not is_listed(folder)
+    assert PublishedFolder(folder).stated_digest == "" and not _is_listed(folder)
     assert listed(public, scratch) == [(WEEKS[1], 1)]
     publish(public, revision=2)
     assert listed(public, scratch) == [(WEEKS[0], 2), (WEEKS[1], 1)]
@@ -85,24 +85,24 @@ def test_damaged_files_are_not_listed_and_a_damaged_list_is_written_anew(tmp_pat
     folder = publish(public)
     for content in ("", "[]", '{"schema_version": 1, "release": "weekly", "periods": [1]}'):
         (public / "weekly" / "current.json").write_text(content)
-        assert not is_listed(folder)
+        assert not _is_listed(folder)
         assert listed(public, scratch) == [(WEEKS[0], 1)]
-    assert is_listed(folder)
+    assert _is_listed(folder)
     damaged = publish(public, WEEKS[1])
     (damaged / "histogram.parquet").write_bytes(b"")
     before = (public / "weekly" / "current.json").read_bytes()
     with pytest.raises(PublishedFilesDamaged, match="2026-03-09"):
-        write_current_files(public, scratch)
+        DerivedFiles(public).write_current_files(scratch)
     assert (public / "weekly" / "current.json").read_bytes() == before
 
 
 def test_publications_that_are_listed_are_not_read_again(tmp_path: Path, scratch: Path) -> None:
     public = tmp_path / "public"
     publish(public)
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     publish(public, WEEKS[1])
     read: list[Path] = []
-    write_current_files(public, scratch, lambda folder: read.append(folder) or read_audit(folder))
+    DerivedFiles(public).write_current_files(scratch, lambda folder: read.append(folder) or read_audit(folder))
     assert listed(public, scratch) == [(WEEKS[0], 1), (WEEKS[1], 1)]
     assert [folder.parent.name for folder in read] == [f"period={WEEKS[1]}"]
 

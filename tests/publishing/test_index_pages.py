@@ -17,13 +17,13 @@ import pytest
 from by_hand import AGE, WARD
 
 from dphist_pipeline.about_publisher import About, link_of
+from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import _release_history as release_history
-from dphist_pipeline.publishing import index_pages
+from dphist_pipeline.publishing._index_pages import tells, write_index
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
 from dphist_pipeline.publishing._total_picture import total_picture
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.index_pages import tells, write_index
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 
@@ -81,7 +81,7 @@ def _after(period: str) -> str:
 def written(public: Path) -> Path:
     """As a publication does it, without the catalogue."""
     scratch = public.parent / "scratch"
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     write_latest_cells(public, scratch)
     write_index(public, scratch)
     return public
@@ -267,7 +267,7 @@ def test_a_run_that_was_killed_before_the_page_of_all_is_finished(public: Path, 
 def test_damaged_files_are_told_and_stop_no_page(public: Path) -> None:
     bad = publish(public)
     publish(public, revision=2, reason="late")
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     (bad / "histogram.parquet").write_bytes(b"x")
     text = page(written(public), "weekly")
     assert "its files are not those that were published" in text and "1,509\u00a0±" in text

@@ -17,11 +17,10 @@ import pytest
 from by_hand import WARD
 from office import Office
 
-from dphist_pipeline.publishing import latest_cells
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
+from dphist_pipeline.publishing import _latest_cells as latest_cells
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
-from dphist_pipeline.publishing.public_files import derived_files
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -40,7 +39,7 @@ def publish(public: Path, period: str = WEEKS[0], revision: int = 1, axes: list[
 
 
 def made(public: Path) -> list[str]:
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     write_latest_cells(public, public.parent / "scratch")
     return sorted(str(path.relative_to(public / "weekly/latest")) for path in public.glob("weekly/latest/**/cells.*"))
 
@@ -100,7 +99,7 @@ def test_the_file_itself_says_what_it_holds_and_what_each_column_is(public: Path
 
 def test_periods_have_the_local_days_of_their_ends(public: Path) -> None:
     publish(public)
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     current = public / "weekly" / "current.json"
     listed = json.loads(current.read_text())
     listed["periods"][0] |= {"period_start": "2026-03-02T00:00:00+01:00", "period_end": "2026-03-09T00:00:00+01:00"}
@@ -175,7 +174,7 @@ def test_damaged_cells_are_not_copied(public: Path) -> None:
     folder = publish(public)
     made(public)
     publish(public, WEEKS[1])
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     content = (folder / "histogram.parquet").read_bytes()
     (folder / "histogram.parquet").write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
     with pytest.raises(PublishedFilesDamaged, match=r"is not what was published|damaged"):
@@ -194,6 +193,6 @@ def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
 def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
     office.opened().released()
     public = office.store / "public"
-    sent = [path for path, _ in derived_files(public)]
+    sent = [path for path, _ in DerivedFiles(public).there()]
     assert {"wards/latest/cells.parquet", "wards/latest/cells.csv"} <= {*sent} and all(map(is_path, sent))
     assert not any(map(is_path, ("wards/latest/../cells.csv", "wards/latest/x/y/cells.csv", "latest/cells.csv")))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dphist_pipeline.languages.texts import LANGUAGES
-from dphist_pipeline.publishing.published_pages import CARD, mark_superseded, marked_withdrawn, without_marks
+from dphist_pipeline.publishing._published_pages import CARD, mark_superseded, marked_withdrawn, without_marks
 
 AUDIT = {"withdrawn": {"at": "2026-03-01T00:00:00Z", "reason": "wrong & late"}}
 TOP, WITHDRAWN = '<main id="main">', '<section aria-labelledby="withdrawn" role="alert"><h2 id="withdrawn">'

@@ -15,7 +15,9 @@ from office import AGE, WARD, Office
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing import published_release
-from dphist_pipeline.publishing.public_files import expected_digests
+from dphist_pipeline.publishing._published_pages import CARD, renderings, without_marks
+from dphist_pipeline.publishing._published_pages import RENDERED as NAME
+from dphist_pipeline.publishing.bucket_copy import expected_digests
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
@@ -23,8 +25,6 @@ from dphist_pipeline.publishing.published_files import (
     digest_of,
     read_audit,
 )
-from dphist_pipeline.publishing.published_pages import CARD, renderings, without_marks
-from dphist_pipeline.publishing.published_pages import RENDERED as NAME
 
 FALSE = "<p>A sentence that a later version corrected.</p></main>"
 MADE: dict[str, dict[str, Any]] = {

@@ -27,12 +27,12 @@ from dphist_pipeline.answering.exports import Format, write_export
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.publishing import _card as cards
-from dphist_pipeline.publishing import index_pages
+from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing._family_card import family_card
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing._index_pages import write_index
+from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.index_pages import write_index
-from dphist_pipeline.publishing.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import all_pictures, chart, described
@@ -58,7 +58,7 @@ def public(tmp_path: Path) -> Path:
     (tmp_path / "scratch").mkdir()
     for week, rule in (("2026-03-02", {}), ("2026-03-09", {"show_below": 10})):
         by_hand.publish(tmp_path / "public", made(), [CLASS], period=week, epsilon="1/6", **rule)
-    write_current_files(tmp_path / "public", tmp_path / "scratch")
+    DerivedFiles(tmp_path / "public").write_current_files(tmp_path / "scratch")
     write_latest_cells(tmp_path / "public", tmp_path / "scratch")
     return tmp_path / "public"
 
@@ -214,7 +214,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         estimate = by_hand.estimate([CLASS, WIDE], values, Fraction(6), off=0.5)
         by_hand.publish(opened.public, estimate, [CLASS, WIDE], epsilon="1/6", **days_of(week), **rule)
     (opened.root / "scratch").mkdir()
-    write_current_files(opened.public, opened.root / "scratch")
+    DerivedFiles(opened.public).write_current_files(opened.root / "scratch")
     return opened
 
 

@@ -13,10 +13,10 @@ from by_hand import WARD
 from carded import Read
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.publishing.current_files import write_current_files
-from dphist_pipeline.publishing.public_files import expected_digests
+from dphist_pipeline.publishing._published_pages import CARD, mark_superseded
+from dphist_pipeline.publishing.bucket_copy import expected_digests
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, digest_of, read_audit
-from dphist_pipeline.publishing.published_pages import CARD, mark_superseded
 
 WEEK = "2026-03-02"
 NOTE = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -33,7 +33,7 @@ def publish(public: Path, revision: int, **facts: Any) -> Path:
 
 
 def built(public: Path) -> None:
-    write_current_files(public, public.parent / "scratch")
+    DerivedFiles(public).write_current_files(public.parent / "scratch")
     mark_superseded(public, public.parent / "scratch")
 
 

@@ -16,9 +16,8 @@ from object_server import ObjectServer, running_object_server
 from office import OPEN_HEALTH, Office
 
 from dphist_pipeline.publishing import object_store
-from dphist_pipeline.publishing.bucket_copy import Copied
-from dphist_pipeline.publishing.fetching import fetch
-from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest, read_manifest
+from dphist_pipeline.publishing.bucket_copy import BucketCopy, Copied
+from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -64,7 +63,7 @@ def objects(bucket: ObjectServer) -> dict[str, bytes]:
 
 
 def manifest(bucket: ObjectServer) -> Manifest:
-    return read_manifest(objects(bucket)[NAME], ADDRESS)
+    return Manifest.read(objects(bucket)[NAME], ADDRESS)
 
 
 def public_files(office: Office) -> dict[str, bytes]:
@@ -135,5 +134,5 @@ def content_of(store: Store) -> dict[str, bytes]:
 
 
 def fetched(address: str, folder: Path) -> dict[str, bytes]:
-    made = fetch(address, folder)
+    made = BucketCopy(address).fetch(folder)
     return {name: (folder / name).read_bytes() for name in json.loads((made.folder / NAME).read_bytes())["files"]}

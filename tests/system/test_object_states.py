@@ -19,7 +19,7 @@ from object_server import ObjectServer
 from system.copied import ADDRESS, bucket, content_of, copy, fetched, object_server, objects, one_client, states
 
 from dphist_pipeline.publishing import bucket_copy, object_store
-from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, read_manifest
+from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.releasing.store import Store
 
@@ -123,7 +123,7 @@ def test_what_was_replaced_is_kept_for_a_day(states: list[Store], bucket: Object
     for state in states[:2]:
         copy(state, ADDRESS)
     store = ObjectStore(ADDRESS)
-    found = bucket_copy.found_in(store, states[0].ledger_id, states[0].publisher())
+    found = bucket_copy.BucketCopy(ADDRESS).found(states[0].ledger_id, states[0].publisher())
     old = set(found.manifest.retired)
     assert old and old < set(objects(bucket))
     for hours, kept in ((23, old), (25, set[str]())):
@@ -164,7 +164,7 @@ HOSTILE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", HOSTILE)
 def test_a_manifest_that_names_anything_else_is_refused(change: dict[str, Any]):
     whole = json.loads(WHOLE.text())
-    assert read_manifest(WHOLE.text(), ADDRESS) == WHOLE
+    assert Manifest.read(WHOLE.text(), ADDRESS) == WHOLE
     for content in (json.dumps({**whole, **change}).encode(), WHOLE.text()[:-9], b"[" * 10_000, b"\xff"):
         with pytest.raises(ManifestDamaged, match=re.escape(f"{ADDRESS}/{NAME} is not a manifest")):
-            read_manifest(content, ADDRESS)
+            Manifest.read(content, ADDRESS)

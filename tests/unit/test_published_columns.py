@@ -19,8 +19,9 @@ from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.integrations.dagster._shown import table_schema
 from dphist_pipeline.published_columns import VALUE_COLUMNS, ValueColumn
-from dphist_pipeline.publishing import latest_cells, parquet_tables
-from dphist_pipeline.publishing.current_files import write_current_files
+from dphist_pipeline.publishing import _latest_cells as latest_cells
+from dphist_pipeline.publishing import parquet_tables
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.axes import domain_of
 
@@ -54,7 +55,7 @@ def older(public: Path, week: str, column: str) -> None:
 
 def opened(public: Path, scratch: Path) -> duckdb.DuckDBPyConnection:
     """A connection to the catalogue of a public folder, whose other files are written, too."""
-    write_current_files(public, scratch)
+    DerivedFiles(public).write_current_files(scratch)
     latest_cells.write_latest_cells(public, scratch)
     write_croissant(public, scratch)
     connection = duckdb.connect()

@@ -205,9 +205,9 @@ def fetch(
     their siblings as --store, and DuckDB as FOLDER/catalog.duckdb. Run it
     again to bring the folder up to date.
     """
-    from dphist_pipeline.publishing.fetching import fetch as fetched_from
+    from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
-    fetched = fetched_from(address, folder)
+    fetched = BucketCopy(address).fetch(folder)
     if as_json:
         print_json({**vars(fetched), "folder": str(fetched.folder)})
         return

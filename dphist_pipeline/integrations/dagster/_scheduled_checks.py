@@ -13,7 +13,7 @@ import dagster as dg
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import _base as base
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.releasing.due import Cadence, Due
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import EVERYTHING
@@ -78,7 +78,7 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
     )
     def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         revisions = _shown(context.instance, published)
-        in_force = _in_force(storage.open(context.resources).public / spec.release / CURRENT)
+        in_force = _in_force(storage.open(context.resources).public / spec.release / DerivedFiles.current)
         older = {
             period: f"{period} shows revision {revision}, "
             + (f"{in_force[period]} is in force" if period in in_force else "which was withdrawn")

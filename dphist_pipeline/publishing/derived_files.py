@@ -1,0 +1,173 @@
+"""What is made from all publications: lists of current files, latest cells, marks on cards, and pages.
+
+`current.json` of every release has the files of the latest revisions that stand, for readers of plain Parquet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dphist_pipeline.files import replace_public
+from dphist_pipeline.publishing._published_pages import mark_superseded
+from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class DerivedFiles:
+    """The files of a public folder that are made from all its publications, by one process at a time.
+
+    Each is written anew where something changed since; what a killed run left is mended by the next one.
+
+    Attributes:
+        public: the store's public folder.
+        catalogue: name of the DuckDB file in it.
+        croissant: name of its description for machine learning.
+        index: name of its page, and of the page of each release.
+        current: name of the list of the latest revisions, in the folder of each release.
+        downloads: name of the folder of files for download, likewise.
+    """
+
+    public: Path
+    catalogue: ClassVar[str] = CATALOGUE
+    croissant: ClassVar[str] = CROISSANT
+    index: ClassVar[str] = INDEX
+    current: ClassVar[str] = CURRENT
+    downloads: ClassVar[str] = DOWNLOADS
+
+    def write_current_files(self, scratch: Path, read: Callable[[Path], dict[str, Any]] = read_audit) -> None:
+        """Writes `current.json` of every release of which something was published or withdrawn since.
+
+        Of publications that it lists already, only the ends of their audits are read.
+
+        Args:
+            scratch: a private folder on the same file system.
+            read: gives and checks the audit of a publication that is not listed yet, by its folder.
+
+        Raises:
+            PublishedFilesDamaged: a file of a publication that it does not list yet is missing or altered.
+        """
+        for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
+            listed = _listed(folder)
+            periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed, read)]
+            content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
+            text = json.dumps(content, indent=2) + "\n"
+            if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
+                replace_public(folder / CURRENT, text, scratch)
+
+    def write_latest_cells(self, scratch: Path) -> None:
+        """Writes the cells of the latest revisions as files, by `current.json`; see `_latest_cells`.
+
+        Raises:
+            PublishedFilesDamaged: a published file is missing or not as `current.json` says.
+        """
+        from dphist_pipeline.publishing._latest_cells import write_latest_cells
+
+        write_latest_cells(self.public, scratch)
+
+    def mark_superseded(self, scratch: Path) -> None:
+        """Marks the cards of revisions that are not the latest of their period by `current.json`, and no others."""
+        mark_superseded(self.public, scratch)
+
+    def write_index(self, scratch: Path, anew: bool = False) -> None:
+        """Writes the pages of releases of which something changed, then the page of all; after every other file.
+
+        Args:
+            anew: reads every publication again; without it, those that pages tell already are not read.
+        """
+        from dphist_pipeline.publishing._index_pages import write_index
+
+        write_index(self.public, scratch, anew)
+
+    def there(self) -> Iterator[tuple[str, Path]]:
+        """The paths and files that are there: the catalogue, then the pages that name it, last."""
+        latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
+        latest += sorted(self.public.glob("*/picker/**/*.js"))
+        latest += sorted(self.public.glob(f"*/{DOWNLOADS}/period=*/revision=*/*"))
+        pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
+        for source in [*latest, self.public / CROISSANT, self.public / CATALOGUE, *pages]:
+            path = source.relative_to(self.public).as_posix()
+            if is_path(path) and os.path.lexists(source):
+                yield path, source
+
+    def tell(self, published: Path) -> bool:
+        """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""
+        from dphist_pipeline.publishing._index_pages import tells
+
+        return _is_listed(published) and tells(self.public, published)
+
+
+def grid_of(audit: Mapping[str, Any]) -> str:
+    """A digest of the axes of a publication and, for estimates from reports, of the number of atoms in each cell.
+
+    Publications of the same grid have the same cells and columns.
+
+    Args:
+        audit: of a publication, or of a family, whose tables all count.
+    """
+    told: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+    if "tables" in audit:
+        told = {name: table["axes"] for name, table in audit["tables"].items()}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _is_listed(published: Path) -> bool:
+    """Whether `current.json` lists a publication as it is now, or a later revision of its period."""
+    entry = _listed(published.parents[1]).get(published.parent.name.removeprefix("period="))
+    if entry is None:
+        return False
+    revision = int(published.name.removeprefix("revision="))
+    is_same = entry["revision"] == revision and entry["audit_digest"] == PublishedFolder(published).stated_digest
+    return is_same or int(entry["revision"]) > revision
+
+
+def _current(
+    period: Path, listed: Mapping[str, Mapping[str, Any]], read: Callable[[Path], dict[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The entry of the latest revision of a period that stands; none if all were withdrawn."""
+    name = period.name.removeprefix("period=")
+    revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
+    for number in sorted(filter(str.isdecimal, revisions), key=int, reverse=True):
+        before, folder = listed.get(name), revisions[number]
+        if before and (before["revision"], before["audit_digest"]) == (
+            int(number),
+            PublishedFolder(folder).stated_digest,
+        ):
+            return [before]
+        audit = read(folder)
+        is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
+        if is_here and "withdrawn" not in audit:
+            return [_entry(folder, audit)]
+    return []
+
+
+def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
+    place = f"period={audit['period']}/revision={audit['revision']}"
+    files = dict(audit["files"])
+    for table in audit.get("tables", {}):
+        inside = f"{TABLES_OF_FAMILY}/{table}"
+        files |= {f"{inside}/{name}": digest for name, digest in read_audit(folder / inside)["files"].items()}
+    return {
+        **{name: audit.get(name) for name in ("period", "period_start", "period_end", "revision")},
+        "grid": grid_of(audit),
+        "audit_digest": audit["audit_digest"],
+        "files": [{"path": f"{place}/{name}", "sha256": digest} for name, digest in files.items()],
+    }
+
+
+def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
+    """The entries of `current.json` by period; none if it is missing or damaged."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        content = json.loads((release / CURRENT).read_bytes())
+        if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name:
+            return {str(entry["period"]): entry for entry in content["periods"]}
+    return {}

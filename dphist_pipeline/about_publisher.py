@@ -78,14 +78,10 @@ class About:
 
     @classmethod
     def of(cls, public: Path) -> About:
-        """Reads the file beside a public folder; one that cannot be read says nothing, since nothing may fail here.
-
-        Args:
-            public: the store's public folder.
-        """
+        """Reads the file beside a public folder; one that cannot be read says nothing, since nothing may fail here."""
         with suppress(OSError, ValueError, AttributeError, RecursionError):
-            told = json.loads((public.parent / NAME).read_bytes()).items()
-            return cls(**{name: text[:MOST_LETTERS] for name, text in told if not _fault(name, text)})
+            items = json.loads((public.parent / NAME).read_bytes()).items()
+            return cls(**{name: text[:MOST_LETTERS] for name, text in items if not _fault(name, text)})
         return cls()
 
     def language_of(self, audit: Mapping[str, Any]) -> str:
@@ -107,11 +103,7 @@ class About:
 
 
 def faults(public: Path) -> list[str]:
-    """What is wrong with the file, in words: its fields that say nothing to `About.of`; none if there is no file.
-
-    Args:
-        public: the store's public folder.
-    """
+    """What is wrong with the file, in words: its fields that say nothing to `About.of`; none if there is no file."""
     file = public.parent / NAME
     try:
         content = json.loads(file.read_bytes())
@@ -126,9 +118,9 @@ def faults(public: Path) -> list[str]:
 
 def _fault(name: str, text: Any) -> str:
     """Why a field says nothing; empty if it does."""
-    known = {field.name for field in fields(About)}
-    if name not in known:
-        return f"there is no field {name!r}; the fields are {', '.join(sorted(known))}"
+    names = {field.name for field in fields(About)}
+    if name not in names:
+        return f"there is no field {name!r}; the fields are {', '.join(sorted(names))}"
     if not isinstance(text, str):
         return f"{name!r} is no text"
     if name == "language" and text and text not in LANGUAGES:

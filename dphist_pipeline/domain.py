@@ -221,8 +221,8 @@ class Domain:
         Args:
             shape: cells along each axis.
         """
-        named = [(f"axis_{number}", tuple(map(float, range(size + 1)))) for number, size in enumerate(shape)]
-        return cls(tuple(BinnedAxis(name, name, edges) for name, edges in named))
+        axes = [(f"axis_{number}", tuple(map(float, range(size + 1)))) for number, size in enumerate(shape)]
+        return cls(tuple(BinnedAxis(name, name, edges) for name, edges in axes))
 
     def called(self, labels: Mapping[str, str] | None) -> Domain:
         """The same grid with its axes named as readers call them: for pages and pictures, not for SQL and files.
@@ -340,8 +340,8 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
     """
     assert isinstance(axis, CategoricalAxis) and isinstance(level, CategoricalAxis)
     places = {group: place for place, group in enumerate(level.values)}
-    found = tuple(places[group] for group in axis.levels[level.name])
-    return (*found, level.size - 1) if axis.other else found
+    groups = tuple(places[group] for group in axis.levels[level.name])
+    return (*groups, level.size - 1) if axis.other else groups
 
 
 def finest(domains: Iterable[Domain]) -> Domain:
@@ -372,8 +372,8 @@ def with_words(axis: Axis) -> dict[str, str]:
     """What pages and terminals call each category: its text, and its label where it has another one; empty for bins."""
     if not isinstance(axis, CategoricalAxis):
         return {}
-    named = zip(axis.values, axis.labels or axis.values, strict=True)
-    return {value: f"{value} {label}" if label and label != value else value for value, label in named}
+    pairs = zip(axis.values, axis.labels or axis.values, strict=True)
+    return {value: f"{value} {label}" if label and label != value else value for value, label in pairs}
 
 
 def texts_at(axis: Axis, level: str) -> list[str]:

@@ -71,8 +71,8 @@ def read_own(path: Path, most: int) -> bytes:
         # Opening must not follow a link, nor wait for whoever writes to a pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            status = os.fstat(handle)
+            if status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 return file.read(most) or b""
     return b""
 
@@ -128,9 +128,9 @@ def state_folder() -> Path | None:
 
     A folder that is no absolute path does not count.
     """
-    named = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if named.is_absolute():
-        return named / "dphist"
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if base.is_absolute():
+        return base / "dphist"
     with suppress(RuntimeError):
         if Path.home().is_absolute():
             return Path.home() / ".local" / "state" / "dphist"

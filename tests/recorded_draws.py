@@ -4,6 +4,8 @@ The sampler and the counts ask the operating system for keys, as shipped. In the
 the operating system's functions answer these few callers from a stream that is derived from the test's name. A test
 marked `@pytest.mark.draws("LAW, BOUND")` draws really: it fails by chance with a probability of BOUND, at most 1e-7.
 Processes that a test starts draw really, too. Other random ids (uuid, tokens, nonces, signing keys) are always real.
+Tests of a module marked `draws_alike` all begin with the same stream: charts of equal numbers are drawn once
+in a process. It is for modules whose subject is no number.
 """
 
 from __future__ import annotations
@@ -124,12 +126,15 @@ def _warm_up() -> None:
 
 def _name(node: Any) -> str | None:
     """The stream of a test, or of a module whose fixture draws; None if it asked for real draws."""
-    return None if node.get_closest_marker("draws") else str(node.nodeid)
+    if node.get_closest_marker("draws"):
+        return None
+    return "alike" if node.get_closest_marker("draws_alike") else str(node.nodeid)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker, and answers for the operating system from here on."""
     config.addinivalue_line("markers", 'draws("LAW, BOUND"): draws really, and fails by chance with BOUND at most')
+    config.addinivalue_line("markers", "draws_alike: all tests of a module begin with the same draws")
     if not hasattr(os.urandom, "__wrapped__"):
         os.urandom = _answering(os.urandom)
         secrets.token_bytes = _answering(secrets.token_bytes)

@@ -41,18 +41,18 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
         with in_language(""):  # a code is the same in every language
             english = ReaderAxis(axis, closed).labels[: axis.size - axis.other]
         spoken = ReaderAxis(axis, closed).labels
-        named = [(_code(label), told, label) for label, told in zip(english, spoken, strict=False)]
+        triples = [(_code(label), axis_codes, label) for label, axis_codes in zip(english, spoken, strict=False)]
     else:
-        known = zip(axis.values, axis.labels or axis.values, strict=True)
-        named = [
+        labelled_values = zip(axis.values, axis.labels or axis.values, strict=True)
+        triples = [
             (value if _CODE.fullmatch(value) else _code(label or value), label or value, value)
-            for value, label in known
+            for value, label in labelled_values
         ]
-    codes = [code for code, _, _ in named]
+    codes = [code for code, _, _ in triples]
     if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
         codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
-    told = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, named, strict=True)]
-    return told + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
+    axis_codes = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, triples, strict=True)]
+    return axis_codes + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
 
 
 def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]:
@@ -64,17 +64,17 @@ def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]
     Raises:
         ValueError: a code means another bin or category in another period.
     """
-    found = dict[str, Code]()
+    by_label = dict[str, Code]()
     for one in publications:
         for axis_there in (axis_there for axis_there in one.domain.axes if axis_there.name == axis):
             for code in codes_of(axis_there, one.audit.get("model") == "local"):
-                if found.setdefault(code.code, code).meant != code.meant:
+                if by_label.setdefault(code.code, code).meant != code.meant:
                     problem = (
                         f"its periods have other bins or categories of {axis}, which one list of codes cannot hold"
                     )
                     raise ValueError(f"{problem}; choose one with --period")
-                found[code.code] = code
-    return found
+                by_label[code.code] = code
+    return by_label
 
 
 def common_axes(publications: Sequence[Publication]) -> list[str]:

@@ -13,11 +13,7 @@ def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
 
 
 def comments_of(schema: pa.Schema) -> dict[str, str]:
-    """The meaning of every column of a table, by name.
-
-    Args:
-        schema: one of this file.
-    """
+    """The meaning of every column of a table, by name."""
     return {field.name: field.metadata[b"comment"].decode() for field in schema}
 
 

@@ -92,5 +92,5 @@ def _picture(card: Path) -> str | None:
     """The first picture of a card as a file of its own; None without one."""
     if not card.is_file():
         return None
-    found = _PICTURE.search(card.read_text(encoding="utf-8"))
-    return f"{_SVG}{found[1]}\n" if found is not None else None
+    match = _PICTURE.search(card.read_text(encoding="utf-8"))
+    return f"{_SVG}{match[1]}\n" if match is not None else None

@@ -19,7 +19,6 @@ def datapackage(exported: Exported, name: str, data: Path) -> str:
     """The description of the file that `csv_lines` writes, as JSON.
 
     Args:
-        exported: what was written.
         name: of the file with the data, which lies beside the description.
         data: its draft, which is read for its size and digest only.
     """
@@ -77,7 +76,7 @@ def _fields(exported: Exported) -> Iterator[Mapping[str, Any]]:
 
 def _kinds(exported: Exported) -> dict[str, str]:
     """The type of each column; a column that is a number in one period and a text in another one is text."""
-    found = dict[str, str]()
+    kind_of_column = dict[str, str]()
     for axis in (axis for one in exported.publications for axis in one.domain.axes):
         kinds = {name: "number" if str(kind) == "double" else "string" for name, kind in axis_columns(axis).items()}
         kinds = {
@@ -85,13 +84,15 @@ def _kinds(exported: Exported) -> dict[str, str]:
             f"{axis.name}_order": "integer",
             f"{axis.name}_is_other": "boolean",
         } | kinds
-        found |= {name: kind if found.get(name, kind) == kind else "string" for name, kind in kinds.items()}
+        kind_of_column |= {
+            name: kind if kind_of_column.get(name, kind) == kind else "string" for name, kind in kinds.items()
+        }
     # Words in place of a figure are no number, and no missing value: a category or a bin may be called so, too.
     has_words = any(limit_of(one.audit) is not None for one in exported.publications)
     numbers = dict.fromkeys(NUMBERS, "number") | dict.fromkeys(MASKED, "string" if has_words else "number")
     numbers |= {"period": "string", "revision": "integer"}
     numbers |= dict.fromkeys(("period_start", "period_end"), "date") | dict.fromkeys(("reliability", "note"), "string")
-    return {name: found.get(name) or numbers[name] for name in exported.columns}
+    return {name: kind_of_column.get(name) or numbers[name] for name in exported.columns}
 
 
 def _key(exported: Exported) -> dict[str, Any]:

@@ -288,24 +288,24 @@ class _Record:
     def _files(self) -> list[tuple[str, Path]]:
         """The address and the place of each file with all current cells; of a long history, a file for each period."""
         self._file("cells.parquet")
-        found = sorted(self._latest.glob("cells.*")) or sorted(self._latest.glob("period=*/cells.*"))
+        files = sorted(self._latest.glob("cells.*")) or sorted(self._latest.glob("period=*/cells.*"))
         place = self._release.parent
         return [
             (self._about.address_of(path.relative_to(place).as_posix()), path)
-            for path in found
+            for path in files
             if path.suffix[1:] in _MEDIA
         ]
 
     def _file(self, name: str) -> Path:
         """A file with current cells; of a long history, the one of the last period."""
-        found = [
+        paths = [
             path for path in (self._latest / name, *sorted(self._latest.glob(f"period=*/{name}"))) if path.is_file()
         ]
-        if not found:
+        if not paths:
             raise ValueError(
                 f"the record describes {self._latest / name}, which is not there yet; the next publication writes it"
             )
-        return found[-1]
+        return paths[-1]
 
 
 def _check(exported: Exported, public: Path, needed: tuple[str, ...]) -> None:
@@ -381,8 +381,8 @@ def _licence(text: str) -> Node:
 def _kind(name: str, contact: str, homepage: str) -> Node | None:
     """A contact in the words of vcard; None without any address."""
     mail, page = _mail_and_page(contact, homepage)
-    told = {"vcard:hasEmail": mail, "vcard:hasURL": page}
-    links = {name: {"@id": link} for name, link in told.items() if link}
+    address = {"vcard:hasEmail": mail, "vcard:hasURL": page}
+    links = {name: {"@id": link} for name, link in address.items() if link}
     return {"@type": "vcard:Kind", "vcard:fn": name, **links} if links else None
 
 

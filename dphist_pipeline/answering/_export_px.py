@@ -83,17 +83,17 @@ def _rows(publication: Publication, table: pa.Table, places: Mapping[str, int]) 
 def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
     variables, contents = _variables(exported), free_name(gettext("content"), common_axes(exported.publications))
-    named = {column: translated(label) for column, label in CONTENTS.items()}
-    named["estimate"] = pgettext("content", "Estimate")
+    labels = {column: translated(label) for column, label in CONTENTS.items()}
+    labels["estimate"] = pgettext("content", "Estimate")
     audit, about, title = exported.audit, exported.about, title_of(exported)
     charged = charged_at(exported)
-    made = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
+    creation_date = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
     counted = counted_of(exported)
     yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
     yield _keyword("LANGUAGE", language().code)
-    if made:
-        yield _keyword("CREATION-DATE", made)
+    if creation_date:
+        yield _keyword("CREATION-DATE", creation_date)
     yield from (f"DECIMALS={min(shown + 1, _MOST_DECIMALS)};", f"SHOWDECIMALS={decimals};")
     yield _keyword("MATRIX", str(audit["release"]))
     yield "AGGREGALLOWED=NO;"
@@ -107,7 +107,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     yield from (_keyword("STUB", *by), _keyword("HEADING", contents), _keyword("CONTVARIABLE", contents))
     for name, values in variables:
         yield _keyword("VALUES", *(label for _, label in values), of=(name,))
-    yield _keyword("VALUES", *named.values(), of=(contents,))
+    yield _keyword("VALUES", *labels.values(), of=(contents,))
     if time := _time_list([one.audit for one in exported.publications]):
         kind, codes = time
         yield _keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
@@ -115,14 +115,14 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield _keyword("CODES", *(code for code, _ in values), of=(name,))
     yield _keyword("CODES", *CONTENTS, of=(contents,))
     if decimals < _MOST_SHOWN:
-        yield f"PRECISION({_quoted(contents)},{_quoted(named['standard_error'])})={decimals + 1};"
-    for label in named.values():
+        yield f"PRECISION({_quoted(contents)},{_quoted(labels['standard_error'])})={decimals + 1};"
+    for label in labels.values():
         yield _keyword("UNITS", counted, of=(label,))
-        if made:
-            yield _keyword("LAST-UPDATED", made, of=(label,))
+        if creation_date:
+            yield _keyword("LAST-UPDATED", creation_date, of=(label,))
         if about.contact:
             yield _keyword("CONTACT", about.contact, of=(label,))
-    yield from _notes(exported, contents, named)
+    yield from _notes(exported, contents, labels)
 
 
 def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Iterator[str]:
@@ -152,26 +152,26 @@ def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
             if [code.meant for code in codes_of(axis)] != [code.meant for code in codes_of(there)]:
                 problem = f"its periods have other bins or categories of {axis.name}, which one PX file cannot hold"
                 raise ValueError(f"{problem}; choose one with --period")
-    found = [
+    variables = [
         (axis.name, [(code.code, code.label) for code in codes_of(axis, last.audit.get("model") == "local")])
         for axis in last.domain.axes
     ]
     if exported.audit["period"] != "all":
         days = [(str(one.audit["period"]), _days(one.audit)) for one in exported.publications]
-        found = [(free_name(gettext("period"), axes), days), *found]
-    return [(name, _apart(values)) for name, values in found]
+        variables = [(free_name(gettext("period"), axes), days), *variables]
+    return [(name, _apart(values)) for name, values in variables]
 
 
 def _apart(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The values of a variable with labels that differ once they are written."""
-    found, taken = list[tuple[str, str]](), set[str]()
+    distinct, folded_names = list[tuple[str, str]](), set[str]()
     for code, label in values:
         plain = _plain(label)[:MOST_LETTERS]
-        if plain in taken:
+        if plain in folded_names:
             plain = f"{plain[: MOST_LETTERS - len(code) - 3]} ({code})"
-        taken.add(plain)
-        found.append((code, plain))
-    return found
+        folded_names.add(plain)
+        distinct.append((code, plain))
+    return distinct
 
 
 def _days(audit: Mapping[str, Any]) -> str:
@@ -184,10 +184,10 @@ def _days(audit: Mapping[str, Any]) -> str:
 
 def _time_list(audits: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]] | None:
     """The scale of time and the code of each period on it; None if the periods lie on none."""
-    found = [_on_scale(*ends) if (ends := days_of(audit)) is not None else None for audit in audits]
-    known = [one for one in found if one is not None]
-    kinds = {kind for kind, _ in known}
-    return (kinds.pop(), [code for _, code in known]) if len(known) == len(found) and len(kinds) == 1 else None
+    points = [_on_scale(*ends) if (ends := days_of(audit)) is not None else None for audit in audits]
+    times = [one for one in points if one is not None]
+    kinds = {kind for kind, _ in times}
+    return (kinds.pop(), [code for _, code in times]) if len(times) == len(points) and len(kinds) == 1 else None
 
 
 def _on_scale(start: date, end: date) -> tuple[str, str] | None:

@@ -52,11 +52,11 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
         if hidden is not None:
             status = [HIDDEN if low else word for word, low in zip(status, hidden.estimate.tolist(), strict=True)]
             for name in ("estimate", "unbiased", "ci_lower", "ci_upper"):
-                kept = ~np.logical_or(*hidden.of(name))
-                numbers[name] = [value if keep else None for value, keep in zip(numbers[name], kept, strict=True)]
-        written = [[in_places(value, places.get(name)) for value in column] for name, column in numbers.items()]
+                visible = ~np.logical_or(*hidden.of(name))
+                numbers[name] = [value if keep else None for value, keep in zip(numbers[name], visible, strict=True)]
+        columns = [[in_places(value, places.get(name)) for value in column] for name, column in numbers.items()]
         for cell, of, (estimate, *attributes) in zip(
-            zip(*codes, strict=True), status, zip(*written, strict=True), strict=True
+            zip(*codes, strict=True), status, zip(*columns, strict=True), strict=True
         ):
             yield [*structure, *cell, *when, estimate, of, one.audit["revision"], *attributes]
 
@@ -68,11 +68,11 @@ def has_periods(exported: Exported) -> bool:
 
 def dimensions(axes: Iterable[str]) -> dict[str, str]:
     """The id of each axis; one with the id of another, or the name of a column of every file, gets underscores."""
-    found, taken = dict[str, str](), {*TAKEN, *ATTRIBUTES}
+    identifiers, reserved = dict[str, str](), {*TAKEN, *ATTRIBUTES}
     for name in axes:
-        found[name] = free_name(name.upper(), taken)
-        taken.add(found[name])
-    return found
+        identifiers[name] = free_name(name.upper(), reserved)
+        reserved.add(identifiers[name])
+    return identifiers
 
 
 def agency(about: About) -> str:

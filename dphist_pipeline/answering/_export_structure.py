@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ class _Structure:
         for identifier, axis in self._axes.items():
             codes = code_list(self._exported.publications, axis).values()
             self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
-        self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), _codes(_STATUS))
+        statuses = [Code(code, translated(text), code) for code, text in _STATUS.items()]
+        self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), statuses)
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
         ET.indent(root)
@@ -96,9 +97,9 @@ class _Structure:
         _below(header, "mes:Sender", id=self._agency.replace(".", "_"))
 
     def _code_list(self, lists: ET.Element, identifier: str, title: str, codes: Iterable[Code]) -> None:
-        made = self._maintained(lists, "str:Codelist", identifier, title)
+        codelist = self._maintained(lists, "str:Codelist", identifier, title)
         for code in codes:
-            _named(_below(made, "str:Code", id=code.code), code.label)
+            _named(_below(codelist, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
         title = gettext("Concepts of %(title)s", title=self._title)
@@ -125,8 +126,8 @@ class _Structure:
 
     def _data_structure(self, structures: ET.Element) -> None:
         title = gettext("Structure of %(title)s", title=self._title)
-        made = self._maintained(structures, "str:DataStructure", self._structure, title)
-        components = _below(made, "str:DataStructureComponents")
+        structure = self._maintained(structures, "str:DataStructure", self._structure, title)
+        components = _below(structure, "str:DataStructureComponents")
         dimensions = _below(components, "str:DimensionList", id="DimensionDescriptor")
         for place, identifier in enumerate(self._axes, 1):
             one = _below(dimensions, "str:Dimension", id=identifier, position=str(place))
@@ -170,17 +171,13 @@ class _Structure:
         return _named(_below(parent, tag, id=identifier, **who), title)
 
 
-def _codes(told: Mapping[str, str]) -> list[Code]:
-    return [Code(code, translated(text), code) for code, text in told.items()]
-
-
 def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
     """The element with a name and, if there is one, a description."""
     for tag, text in (("com:Name", name), ("com:Description", about)):
         if text:
-            made = _below(element, tag)
-            made.set(_LANGUAGE, language().code)
-            made.text = text
+            child = _below(element, tag)
+            child.set(_LANGUAGE, language().code)
+            child.text = text
     return element
 
 

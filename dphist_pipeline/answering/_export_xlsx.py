@@ -19,9 +19,6 @@ AS_TEXT = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_n
 def write_xlsx(exported: Exported, file: Path) -> None:
     """Writes the workbook.
 
-    Args:
-        exported: what to write.
-
     Raises:
         ImportError: xlsxwriter is not installed.
         ValueError: there are more rows than a sheet can hold.

@@ -169,20 +169,20 @@ class FamilyChoice:
 
     def _best(self, named: str, names: Kinds, compared: Sequence[str]) -> str:
         """The last of the tables each of which is the narrowest that is better than the one before."""
-        found, told = named, self._told(named, names)
-        while told is not None:
-            most = max(self._domains[found].cells, MOST_CELLS)
-            others = (one for one in compared if one != found and self._domains[one].cells <= most)
-            better = [one for one in others if self._is_better(self._told(one, names), told)]
+        best, noise = named, self._told(named, names)
+        while noise is not None:
+            most = max(self._domains[best].cells, MOST_CELLS)
+            others = (one for one in compared if one != best and self._domains[one].cells <= most)
+            better = [one for one in others if self._is_better(self._told(one, names), noise)]
             if not better:
                 break
-            found = min(better, key=lambda one: self._width(one, names))
-            told = self._told(found, names)
-        return found
+            best = min(better, key=lambda one: self._width(one, names))
+            noise = self._told(best, names)
+        return best
 
     def _width(self, table: str, names: Kinds) -> float:
-        told = self._told(table, names)
-        return math.inf if told is None else float(np.sqrt(told[1]).sum())
+        noise = self._told(table, names)
+        return math.inf if noise is None else float(np.sqrt(noise[1]).sum())
 
     def _told(self, table: str, names: Kinds) -> tuple[Fraction, Reals] | None:
         """The scale of a table's draws, and its variance of each sum that is tried."""
@@ -213,14 +213,14 @@ class FamilyChoice:
         for axis in domain.axes:
             if axis.name not in squares:  # summed over
                 squares[axis.name], square[axis.name] = np.array(float(axis.size)), np.array(float(axis.size) ** 2)
-        found: Any = 0.0
+        variance: Any = 0.0
         for coefficient, agreed in law.parts:
             along = (
                 squares[axis.name] if same else square[axis.name]
                 for axis, same in zip(domain.axes, agreed, strict=True)
             )
-            found = found + coefficient * math.prod(along)
-        return np.asarray(found, dtype=np.float64).ravel()
+            variance = variance + coefficient * math.prod(along)
+        return np.asarray(variance, dtype=np.float64).ravel()
 
     def _sums_of(self, names: Names, are_boxed: bool) -> dict[str, _Sums]:
         """The sums that are tried along an axis of which these names are used, for all axes that have them."""
@@ -289,13 +289,13 @@ def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> 
         return {finest.name: sums if are_boxed else _Sums(sums.squares[:1], sums.square[:1])}
     groups = {axis.name: _group_sizes(axis, names) for axis in axes}
     order = sorted(groups[finest.name], key=lambda group: groups[finest.name][group])
-    found = {}
+    trial_sums = {}
     for axis, sizes in groups.items():
         if sizes.keys() == groups[finest.name].keys():
             along = np.array([sizes[group] for group in order], dtype=np.float64)
             picked = along[np.unique(np.linspace(0, along.size - 1, _PICKED).round().astype(np.int64))]
-            found[axis] = _sums_of_groups(along, picked) if are_boxed else _Sums(picked, picked**2)
-    return found
+            trial_sums[axis] = _sums_of_groups(along, picked) if are_boxed else _Sums(picked, picked**2)
+    return trial_sums
 
 
 def _sums_of_groups(sizes: Reals, picked: Reals) -> _Sums:

@@ -77,7 +77,6 @@ def call_macro(
     Args:
         columns: of its rows, as SQL.
         arguments: by position, after the name of the release.
-        named: arguments by name.
         tables: rows that the macro reads, by the name of their table.
 
     Raises:
@@ -137,5 +136,6 @@ def _in_memory(process: int, sources: tuple[Source, ...]) -> _InMemory:
     connection = _connection()
     names = ({"release": one.release, "period": one.period} for one in sources)
     audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))
-    create_tables(connection, [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)], macros=())
+    publications = [(one.folder, audit) for one, audit in zip(sources, audits, strict=True)]
+    create_tables(connection, publications, macros=(), described=False)  # nobody reads comments here
     return _InMemory(connection)

@@ -73,7 +73,7 @@ def sums_of_estimate(made: AnyEstimate) -> PeriodSums:
         made: a table, or a family of tables; of each axis the smallest table that has it is summed.
     """
     tables = made.tables.values() if isinstance(made, FamilyEstimate) else [made]
-    return _of_tables([_sums_of_table(table) for table in sorted(tables, key=_cells_of)])
+    return _of_tables([_sums_of_table(table) for table in sorted(tables, key=lambda table: table.cells)])
 
 
 def sums_of_publication(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
@@ -95,10 +95,6 @@ def _of_tables(tables: list[PeriodSums]) -> PeriodSums:
         for axis, one in sums.items():
             found.setdefault(axis, one)
     return found
-
-
-def _cells_of(table: Estimate) -> int:
-    return table.cells
 
 
 def _sums_of_table(made: Estimate) -> PeriodSums:

@@ -57,9 +57,9 @@ def column(values: NDArray[np.float64]) -> str:
         "null" if value != value else str(int(value)) if is_whole else repr(value)
         for value, is_whole in zip(values.tolist(), whole.tolist(), strict=True)
     ]
-    listed = f"[{','.join(numbers)}]"
+    array = f"[{','.join(numbers)}]"
     doubles = values.astype("<f8")
-    forms = [listed, f'"{base64.b64encode(doubles.tobytes()).decode()}"']
+    forms = [array, f'"{base64.b64encode(doubles.tobytes()).decode()}"']
     if values.size >= LEAST_COMPRESSED:
         # First bytes of doubles are much alike, last ones are not.
         apart = doubles.view(np.uint8).reshape(-1, 8).T.tobytes()

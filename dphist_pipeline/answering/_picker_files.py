@@ -120,8 +120,8 @@ def write_picker(public: Path, scratch: Path) -> None:
         if not _is_attached(connection, public):
             return
         connection.execute("USE catalogue")
-        written = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
-        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in written}
+        old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
+        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
         for one in _latest(connection):
             releases.setdefault(one.folder, []).append(one)
         reached, about = _reached(connection), About.of(public)
@@ -143,7 +143,7 @@ def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
 
 def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
     """The publications that a reader may ask, in order of release and period."""
-    asked = f"""
+    query = f"""
         SELECT coalesce(family, release), release, period, revision, CAST(period_start AS VARCHAR),
             CAST(period_end AS VARCHAR), audit_digest, grid, cells, noise_scale
         FROM {_PLACES.table("dph_releases")} WHERE is_latest ORDER BY ALL
@@ -151,7 +151,7 @@ def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
     return [
         _Publication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
         for folder, release, period, revision, first, after, digest, grid, cells, scale in connection.execute(
-            asked
+            query
         ).fetchall()
     ]
 
@@ -160,19 +160,19 @@ def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     """How far the tables of widths reach for each scale: another release may have made them longer."""
     found: dict[str, list[int]] = {}
     for table, number in (("dph_half_widths", "cells"), ("dph_linear_widths", "draws")):
-        asked = f"SELECT noise_scale, max({number}) FROM {_PLACES.table(table)} GROUP BY ALL ORDER BY ALL"
-        for scale, most in connection.execute(asked).fetchall():
+        query = f"SELECT noise_scale, max({number}) FROM {_PLACES.table(table)} GROUP BY ALL ORDER BY ALL"
+        for scale, most in connection.execute(query).fetchall():
             found.setdefault(scale, []).append(int(most))
     return found
 
 
 def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]], language: str) -> str:
     """A digest that changes with what `release.js` is made from."""
-    told = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
+    facts = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
     scales = sorted({one.scale for one in publications if one.scale is not None})
     script = hashlib.sha256(_script().encode()).hexdigest()
     widths = [[one, reached.get(one)] for one in scales]
-    return _digest([FORM, version("dphist-pipeline"), script, told, widths, language])
+    return _digest([FORM, version("dphist-pipeline"), script, facts, widths, language])
 
 
 def _digest(told: object) -> str:
@@ -189,8 +189,8 @@ def _head(file: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, RecursionError):
         with file.open("rb") as opened:
             line = opened.read(_HEAD).split(b"\n", 1)[0].decode()
-        found = json.loads(line.partition("(")[2].rstrip(","))
-        return found if isinstance(found, dict) else {}
+        head = json.loads(line.partition("(")[2].rstrip(","))
+        return head if isinstance(head, dict) else {}
     return {}
 
 
@@ -264,14 +264,14 @@ def _release_text(
 
 
 def _scales_of_sums(connection: duckdb.DuckDBPyConnection, releases: Iterable[str]) -> set[str]:
-    asked = f"SELECT DISTINCT noise_scale FROM {_PLACES.table('dph_groups')} WHERE list_contains($releases, release)"
-    return {scale for (scale,) in connection.execute(asked, {"releases": list(releases)}).fetchall()}
+    query = f"SELECT DISTINCT noise_scale FROM {_PLACES.table('dph_groups')} WHERE list_contains($releases, release)"
+    return {scale for (scale,) in connection.execute(query, {"releases": list(releases)}).fetchall()}
 
 
 def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> list[Any]:
     """A scale of noise, and the columns of its table of widths."""
-    asked = f"SELECT * EXCLUDE (noise_scale) FROM {_PLACES.table(table)} WHERE noise_scale = $scale ORDER BY 1"
-    rows = connection.execute(asked, {"scale": scale}).fetchall()
+    query = f"SELECT * EXCLUDE (noise_scale) FROM {_PLACES.table(table)} WHERE noise_scale = $scale ORDER BY 1"
+    rows = connection.execute(query, {"scale": scale}).fetchall()
     return [scale, *map(list, zip(*rows, strict=True))]
 
 
@@ -314,12 +314,12 @@ def _better(
     connection: duckdb.DuckDBPyConnection, release: str, standing: set[tuple[str, int]]
 ) -> dict[str, list[list[Any]]]:
     """By period, the names with conditions for which another table of the family answers, and that table."""
-    asked = f"""
+    query = f"""
         SELECT period, revision, list_sort(names.boxed), best FROM {_PLACES.table("dph_better")}
         WHERE release = $release AND len(names.by) = 0 ORDER BY ALL
     """
     found: dict[str, list[list[Any]]] = {}
-    for period, revision, names, best in connection.execute(asked, {"release": release}).fetchall():
+    for period, revision, names, best in connection.execute(query, {"release": release}).fetchall():
         if (period, revision) in standing:
             found.setdefault(period, []).append([names, best])
     return found
@@ -327,7 +327,7 @@ def _better(
 
 def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The axes of a publication in declared order: what their positions are called, and what a question calls them."""
-    domain, found = domain_of(audit["axes"]), []
+    domain, axes = domain_of(audit["axes"]), []
     called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
     for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
         labels = [visible(label) for label in ReaderAxis(axis, closed=audit.get("model") == "local").labels]
@@ -348,8 +348,8 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
             none = [None] * (axis.other_cell is not None)
             told |= {"binned": False, "values": [*axis.values, *none]}
             told["levels"] = [[level, [*groups, *none]] for level, groups in axis.levels.items()]
-        found.append(told)
-    return found
+        axes.append(told)
+    return axes
 
 
 def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
@@ -363,9 +363,9 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
-    held = [axis.values_between(low, high, closed) for low, high in bins]
-    low = [axis.written(low) if math.isfinite(low) else None for low, _ in held]
-    high = [axis.written(high) if math.isfinite(high) else None for _, high in held]
+    spans = [axis.values_between(low, high, closed) for low, high in bins]
+    low = [axis.written(low) if math.isfinite(low) else None for low, _ in spans]
+    high = [axis.written(high) if math.isfinite(high) else None for _, high in spans]
     below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
     above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
     is_left = axis.closed == "left"
@@ -381,14 +381,14 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
 def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | None]:
     """Ends of bins as a box has them: null where they are open, and for `other`."""
     days = isinstance(axis, CalendarAxis)
-    written = (end if math.isfinite(end) else None for end in ends.tolist())
-    return [day_of(end).isoformat() if days and end is not None else end for end in written]
+    finite_ends = (end if math.isfinite(end) else None for end in ends.tolist())
+    return [day_of(end).isoformat() if days and end is not None else end for end in finite_ends]
 
 
 def _tiles_at(file: Path) -> Mapping[str, Any]:
     """What the file of a period says of its tiles: parts of each axis, bytes of all and of the largest; or nothing."""
-    told = _head(file).get("tiles")
-    return told if isinstance(told, dict) else {}
+    tiles = _head(file).get("tiles")
+    return tiles if isinstance(tiles, dict) else {}
 
 
 def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> list[str]:
@@ -399,12 +399,12 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
-    asked = f"SELECT {has_bars}, {', '.join(_SUMMED)} FROM {_PLACES.table('dph_releases')} WHERE {_THIS}"
-    (law,) = connection.execute(asked, of).fetchall()
+    query = f"SELECT {has_bars}, {', '.join(_SUMMED)} FROM {_PLACES.table('dph_releases')} WHERE {_THIS}"
+    (law,) = connection.execute(query, of).fetchall()
     sums = _sums(connection, of)
     levels, lines = _levels(connection, of)
     audit = one.audit(release)
-    told = {
+    facts = {
         "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
         "cells": one.cells,
         "below": limit_of(audit),
@@ -416,8 +416,8 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     }
     estimate, unbiased, groups = _numbers(connection, one)
     counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
-    told["cut"] = _share_cut(connection, of, counted, limit_of(audit))
-    body, head = json.dumps(told, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
+    facts["cut"] = _share_cut(connection, of, counted, limit_of(audit))
+    body, head = json.dumps(facts, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
     columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
     whole = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
@@ -434,12 +434,12 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
 
 def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
     """Estimates, unbiased estimates and numbers of groups of all cells, with nan for null, shape (cells,) each."""
-    asked = f"""
+    query = f"""
         SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id FROM {_PLACES.cells(one.release)}
         WHERE period = $period AND revision = $revision ORDER BY cell_number
     """
     of = {"period": one.period, "revision": one.revision}
-    columns: dict[str, Any] = connection.execute(asked, of).fetchnumpy()  # masked where null
+    columns: dict[str, Any] = connection.execute(query, of).fetchnumpy()  # masked where null
     return [np.ma.filled(np.ma.asarray(one, dtype=np.float64), math.nan) for one in columns.values()]
 
 
@@ -447,11 +447,11 @@ def _share_cut(
     connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any], counted: float, limit: int | None
 ) -> tuple[float, bool] | None:
     """The share of rows that the cap cut, by the numbers that a card tells; None where it tells none."""
-    asked = f"""
+    query = f"""
         SELECT estimate, ci_lower, ci_upper FROM {_PLACES.table("dph_quality_rows")}
         WHERE {_THIS} AND statistic = 'cut' AND axis IS NULL
     """
-    for estimate, lower, upper in connection.execute(asked, of).fetchall():
+    for estimate, lower, upper in connection.execute(query, of).fetchall():
         cut = Cut(None, counted, estimate, lower, upper)
         most = counted + cut.possible[1]
         if cut.tells and cut.about >= (limit or 0) and most > 0:
@@ -463,25 +463,25 @@ def _share_cut(
 
 def _sums(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> list[Any]:
     """The noisy sums of groups of one publication, in order."""
-    asked = f"""
+    query = f"""
         SELECT sum_number, parent, first_group, last_group, cells, noisy_sum, noise_scale, noise_variance
         FROM {_PLACES.table("dph_groups")} WHERE {_THIS} ORDER BY sum_number
     """
-    return connection.execute(asked, of).fetchall()
+    return connection.execute(query, of).fetchall()
 
 
 def _levels(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> tuple[list[list[Any]], list[list[Any]]]:
     """The nodes in which cells share noise: coefficient and width by axis; and the weighted lines that they name."""
-    asked = f"SELECT level, axis, width, coefficient FROM {_PLACES.table('dph_covariance')} WHERE {_THIS} ORDER BY ALL"
+    query = f"SELECT level, axis, width, coefficient FROM {_PLACES.table('dph_covariance')} WHERE {_THIS} ORDER BY ALL"
     levels: dict[int, list[Any]] = {}
-    for level, axis, width, coefficient in connection.execute(asked, of).fetchall():
+    for level, axis, width, coefficient in connection.execute(query, of).fetchall():
         levels.setdefault(level, [coefficient, []])[1].append([axis, width])
     numbers = sorted({width for _, widths in levels.values() for _, width in widths if width < 0})
-    asked = f"SELECT node, weight FROM {_PLACES.table('dph_lines')} WHERE width = $width ORDER BY node, position"
+    query = f"SELECT node, weight FROM {_PLACES.table('dph_lines')} WHERE width = $width ORDER BY node, position"
     lines = []
     for width in numbers:
         nodes: dict[int, list[float]] = {}
-        for node, weight in connection.execute(asked, {"width": width}).fetchall():
+        for node, weight in connection.execute(query, {"width": width}).fetchall():
             nodes.setdefault(node, []).append(weight)
         lines.append([width, list(nodes.values())])
     return list(levels.values()), lines

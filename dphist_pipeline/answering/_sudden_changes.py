@@ -80,12 +80,12 @@ def sudden_changes(
         seasons: periods of last year at the same time; empty where there is none.
     """
     values = sum(len(one.labels) for axis, one in now.items() if axis != TOTAL)
-    found = []
+    changes = []
     for axis, sums in now.items():
         of_values = _Rule(FACTOR, OF_ITSELF, level_for(values, periods_a_year))
         rule = _Rule(FACTOR_OF_TOTAL, OF_TOTAL, LEVEL) if axis == TOTAL else of_values
-        found.append(_changes(sums, last, seasons, rule))
-    return found
+        changes.append(_changes(sums, last, seasons, rule))
+    return changes
 
 
 def level_for(values: int, periods_a_year: float) -> Fraction:
@@ -115,13 +115,13 @@ class _Level:
 
     @classmethod
     def of(cls, labels: tuple[str, ...], axis: str, periods: Sequence[PeriodSums], level: Fraction) -> _Level:
-        taken = [period[axis] for period in periods[:LAST] if axis in period]
-        if not taken:
+        last_periods = [period[axis] for period in periods[:LAST] if axis in period]
+        if not last_periods:
             nothing, none = np.full(len(labels), np.nan), np.zeros(len(labels))
             return cls(nothing, nothing, none, none, none)
-        values = np.array([_aligned(one, labels, one.values) for one in taken])
-        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in taken])
-        variances = np.array([_aligned(one, labels, one.variances) for one in taken])
+        values = np.array([_aligned(one, labels, one.values) for one in last_periods])
+        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in last_periods])
+        variances = np.array([_aligned(one, labels, one.variances) for one in last_periods])
         there = ~np.isnan(values)
         number = there.sum(axis=0).astype(np.float64)
         known = np.maximum(number, 1.0)
@@ -268,11 +268,11 @@ def _sentence(found: Sequence[AxisChanges]) -> str:
         return _of_total(total, axes)
     if not axes:
         return ""
-    told = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
-    also = [axis.sums.axis for axis in axes if axis is not told]
+    axis_to_tell = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
+    also = [axis.sums.axis for axis in axes if axis is not axis_to_tell]
     others = f"; values of {' and of '.join([', '.join(also[:-1]), also[-1]] if also[1:] else also)} changed, too"
     whole = next((axis for axis in found if axis.sums.axis == TOTAL), None)
-    return _of_axis(told, whole) + (others if also else "")
+    return _of_axis(axis_to_tell, whole) + (others if also else "")
 
 
 def _moved(axis: AxisChanges) -> list[_Moved]:
@@ -299,10 +299,10 @@ def _of_total(total: _Moved, axes: Sequence[AxisChanges]) -> str:
 def _of_axis(axis: AxisChanges, whole: AxisChanges | None) -> str:
     moved = _moved(axis)
     fell, rose = ([one for one in moved if one.change * sign > 0] for sign in (-1, 1))
-    taken = _taken(axis)
-    if fell and taken is not None:
-        label = axis.sums.labels[taken.place]
-        return f"{_fell(fell)} while {label if label == OTHER else taken.name} rose by as much: {RENAMED}"
+    move = _taken(axis)
+    if fell and move is not None:
+        label = axis.sums.labels[move.place]
+        return f"{_fell(fell)} while {label if label == OTHER else move.name} rose by as much: {RENAMED}"
     if fell:
         lost, total = sum(one.change for one in fell), None if whole is None else _Moved(whole, 0)
         too = ", and the total by as much" if total and total.as_much_as(-lost, fell[0].noise) else ""

@@ -131,7 +131,7 @@ def _as_in(column: Column, kind: str, first: int) -> str:
 
 def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
     """The statements that make the views of a family: its tables for readers, and nothing for macros, which refuse."""
-    view, asked = places.users + identifier(family), places.asked(family)
+    view, macro_view = places.users + identifier(family), places.asked(family)
     columns = {
         "release": "name of a table of the family",
         "axes": "names of its axes, in declared order",
@@ -146,9 +146,9 @@ def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
     )
     yield f"COMMENT ON VIEW {view} IS {literal(f'The tables of family {family}: ask one of them.')}"
     yield from _column_comments(view, columns)
-    yield f"CREATE OR REPLACE VIEW {asked} AS FROM {places.cells(table)} WHERE false"
+    yield f"CREATE OR REPLACE VIEW {macro_view} AS FROM {places.cells(table)} WHERE false"
     about = f"Holds nothing. Macros look here if they are asked for {family}, and name its tables."
-    yield f"COMMENT ON VIEW {asked} IS {literal(about)}"
+    yield f"COMMENT ON VIEW {macro_view} IS {literal(about)}"
 
 
 def title_comments(places: Places, release: str, title: str, taken: set[str]) -> Iterator[str]:
@@ -164,11 +164,14 @@ def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterat
 
     Args:
         table: its name, with its schema.
-        about: what the table is.
-        columns: what each column means.
     """
     yield f"COMMENT ON TABLE {table} IS {literal(about)}"
     yield from _column_comments(table, columns)
+
+
+def is_comment(statement: str) -> bool:
+    """Whether a statement of this module describes something, and changes no answer."""
+    return statement.startswith("COMMENT ON ")
 
 
 def macro_comment(places: Places, name: str) -> str:
@@ -189,10 +192,10 @@ def _view_without_rows(places: Places, of: Described) -> Iterator[str]:
 
 
 def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[str]:
-    shown = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
+    columns = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
     view, selected = (
         places.users + identifier(name),
-        ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in shown.items()),
+        ",\n    ".join(f"{sql} AS {identifier(column)}" for column, (sql, _) in columns.items()),
     )
     yield (
         f"CREATE OR REPLACE VIEW {view} AS\nSELECT\n    {selected}\n"
@@ -200,7 +203,7 @@ def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[st
         f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
         + ("\nWHERE r.is_latest" if latest else "")
     )
-    yield from _column_comments(view, {column: comment for column, (_, comment) in shown.items()})
+    yield from _column_comments(view, {column: comment for column, (_, comment) in columns.items()})
 
 
 def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]:
@@ -218,8 +221,8 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
         for axis in [axis for axis in last if last[axis] == column]:
             if f"{axis}_is_other" not in published:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
-            taken = {name for name in published if labels.get(name) != axis}
-            yield from (one for one in _for_readers(of, axis) if one[0] not in taken)
+            names = {name for name in published if labels.get(name) != axis}
+            yield from (one for one in _for_readers(of, axis) if one[0] not in names)
     yield "cell_number", "t.cell_number", comments["cell_number"]
 
 
@@ -246,11 +249,11 @@ def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
 
 def _strides(described: Sequence[Any]) -> dict[str, tuple[int, int]]:
     """For each axis the difference of cell numbers for one step along it, and its size; the last axis runs fastest."""
-    found, stride = dict[str, tuple[int, int]](), 1
+    strides, stride = dict[str, tuple[int, int]](), 1
     for axis in reversed(domain_of(described).axes):
-        found[axis.name] = (stride, axis.size)
+        strides[axis.name] = (stride, axis.size)
         stride *= axis.size
-    return found
+    return strides
 
 
 def _is_other(of: Described, axis: str) -> str:

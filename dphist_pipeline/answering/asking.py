@@ -90,15 +90,15 @@ class Publication:
 
         Args:
             ends: (low, high) in axis units, or as days; None for an open end.
-            box: conditions on the other axes; see `boxes.answer_box`.
+            box: conditions on the other axes; see `estimate.answer_box`.
 
         Raises:
             QuestionRefused: the axis is not a binned axis, the ends are in the wrong order or beyond all bins, or see
                 `chosen_cells`.
         """
-        found = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
-        written = [end_as_json(found, end) for end in ends] if isinstance(found, BinnedAxis) else ends
-        rows = self._rows("dph_range", axis, *written, self._whole_bins(box))
+        binned = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
+        json_ends = [end_as_json(binned, end) for end in ends] if isinstance(binned, BinnedAxis) else ends
+        rows = self._rows("dph_range", axis, *json_ends, self._whole_bins(box))
         answers = [found_in_row(Answer, row) for row in rows]  # one row, or the inner and the outer one
         return RangeAnswer(answers[0], answers[-1])
 
@@ -153,8 +153,8 @@ class Publication:
         """
         wanted = [float(share) for share in shares]
         rows = self._rows("dph_quantile", axis, wanted, self._whole_bins(box))
-        found = {row["q"]: found_in_row(Quantile, row) for row in rows}
-        return [found[share] for share in wanted]
+        quantiles = {row["q"]: found_in_row(Quantile, row) for row in rows}
+        return [quantiles[share] for share in wanted]
 
     def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
         """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
@@ -178,8 +178,8 @@ class Publication:
         return self._moment("dph_sum", axis, (low, high), box)
 
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
-        written = [None if end is None else str(end) for end in ends]
-        (row,) = self._rows(macro, axis, *written, self._whole_bins(box))
+        texts = [None if end is None else str(end) for end in ends]
+        (row,) = self._rows(macro, axis, *texts, self._whole_bins(box))
         return found_in_row(Answer, row)
 
     def band(self, level: float, box: Box) -> pa.Table:
@@ -304,8 +304,8 @@ class Publication:
         Raises:
             QuestionRefused: see `chosen_cells`.
         """
-        named = {**self._by(by), **self._chance("dph_changes")}
-        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), named)
+        arguments = {**self._by(by), **self._chance("dph_changes")}
+        return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), arguments)
 
     def by_period(self, box: Box) -> pa.Table:
         """The count in a box for each period of the release that stands: `dph_box`.
@@ -364,8 +364,8 @@ class Publication:
         if is_renamed:
             one, two = (replace(both, release="both", period=str(n), renamed=True) for n, both in enumerate((one, two)))
         arguments = (one.period, two.period, self._whole_bins(box))
-        named = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
-        rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, named).to_pylist()
+        asked_for = {"revision": [one.revision, two.revision], **self._by(by), **self._chance("dph_compare")}
+        rows: list[dict[str, Any]] = call_macro((one, two), "dph_compare", "*", arguments, asked_for).to_pylist()
         if is_renamed:
             of_periods = {**_of_period("first", earlier.source), **_of_period("second", self.source)}
             rows = [{**row, **of_periods} for row in rows]
@@ -377,8 +377,8 @@ class Publication:
             (row["capped"] or "").replace(notes.FIRST_PERIOD, of_first).replace(notes.SECOND_PERIOD, of_second)
             for row in rows
         ]
-        told = {"chance": notes.CHANCE_OF_RELEASES}
-        return [{**row, **told, "capped": one or None} for row, one in zip(rows, capped, strict=True)]
+        remark = {"chance": notes.CHANCE_OF_RELEASES}
+        return [{**row, **remark, "capped": one or None} for row, one in zip(rows, capped, strict=True)]
 
     def _by(self, by: Sequence[str]) -> dict[str, object]:
         """The argument of a macro that answers by axes."""
@@ -434,8 +434,8 @@ class Publication:
         more: Mapping[str, object] = NO_NAMES,
     ) -> pa.Table:
         mine = self.source
-        named = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
-        return call_macro((mine,), macro, columns, arguments, named, tables)
+        asked_for = {"period": mine.period, "revision": mine.revision, **self._chance(macro), **more}
+        return call_macro((mine,), macro, columns, arguments, asked_for, tables)
 
     def _axis_columns(self, by: Sequence[str] | None) -> dict[str, pa.DataType]:
         """The published columns of some axes or levels, with their types."""
@@ -469,21 +469,16 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """
     mine, theirs = ([audit[name] for name in ("account", "privacy_unit")] for audit in (other, one))
     if mine != theirs:
-        told = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
+        owners = [f"account '{account}' and unit '{unit}'" for account, unit in (mine, theirs)]
         raise QuestionRefused(
             "",
-            f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
+            f"release '{other['release']}' is of {owners[0]}, '{one['release']}' of {owners[1]}: they do "
             "not count the same people; compare releases of one account",
         )
 
 
 def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:
-    """For each publication in force the answer for all cells, by the digest of its audit.
-
-    Args:
-        public: the store's public folder.
-        release: which has publications.
-    """
+    """For each publication in force the answer for all cells, by the digest of its audit."""
     publications = [Publication(*one) for one in Catalogue(public.resolve()).publications(release)]
     sources = {(one.period, one.revision): one for one in (each.source for each in publications)}
     rows = call_macro(tuple(sources.values()), "dph_box", "*", ("{}",)).to_pylist()

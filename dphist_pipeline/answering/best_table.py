@@ -21,7 +21,7 @@ def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence
 
     Args:
         by: axes or levels whose combinations are asked for.
-        boxes: all that are asked about; see `boxes.answer_box`.
+        boxes: all that are asked about; see `estimate.answer_box`.
     """
     if "family" not in named.audit:
         return named

@@ -33,7 +33,6 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     """Writes `latest/` of every release, `catalog.duckdb` and `index.html` in a separate process; see `build`.
 
     Args:
-        public: the store's public folder.
         scratch: a private folder on the same file system, for the draft.
         anew: reads every publication again for `index.html`, whatever is there.
 

@@ -84,11 +84,11 @@ class Catalogue:
             connection.execute(f"ATTACH {literal(str(self.public / NAME))} AS catalogue (READ_ONLY)")
             # It may come from a bucket that others write to, and its views and macros are SQL that is run here.
             connection.execute("SET enable_external_access = false")
-            known = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
+            digests = connection.execute("SELECT audit_digest FROM catalogue.dph_releases").fetchall()
             made_by = connection.execute(f"SELECT version FROM catalogue.{PLACES.table('dph_version')}").fetchall()
         except duckdb.Error:  # the file is missing or damaged, or another version made it
             return frozenset()
-        return frozenset(digest for (digest,) in known) if made_by == [(version(),)] else frozenset()
+        return frozenset(digest for (digest,) in digests) if made_by == [(version(),)] else frozenset()
 
     def is_up_to_date(self, folder: Path) -> bool:
         """Whether the catalogue can be read, has the current macros, and contains a publication as it is now."""
@@ -164,33 +164,35 @@ def _read(folders: Mapping[Key, Path]) -> list[Publication]:
 
 def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     """The folders of publications, tables of families among them, by release, period and revision."""
-    found = {}
+    folders = {}
     for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
         if folder.name.removeprefix("revision=").isdecimal():
-            named = {folder.parents[1].name: folder}
-            named |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
-            for name, path in named.items():
+            folder_of = {folder.parents[1].name: folder}
+            folder_of |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
+            for name, path in folder_of.items():
                 if release in ("*", name):
-                    found[name, folder.parent.name[7:], int(folder.name[9:])] = path
-    return found
+                    folders[name, folder.parent.name[7:], int(folder.name[9:])] = path
+    return folders
 
 
 def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
     """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
     try:
-        written = (public / NAME).stat().st_mtime_ns
+        time_of_file = (public / NAME).stat().st_mtime_ns
         shutil.copyfile(public / NAME, draft)  # within the kernel, where that can
         with _one_thread() as connection:
             connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
             connection.execute("USE catalogue")
-            made = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
+            versions = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
             keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
-            held = {(release, period, revision): digest for release, period, revision, digest in keys}
+            digests = {(release, period, revision): digest for release, period, revision, digest in keys}
             folders = _folders(public)
-            is_whole = made == [(version(), written // 10**9)] and written % 10**9 == 0
-            if not is_whole or any(PublishedFolder(folders.get(key, draft)).stated_digest != held[key] for key in held):
+            is_whole = versions == [(version(), time_of_file // 10**9)] and time_of_file % 10**9 == 0
+            if not is_whole or any(
+                PublishedFolder(folders.get(key, draft)).stated_digest != digests[key] for key in digests
+            ):
                 return False
-            _add(connection, folders, held.keys(), sealed)
+            _add(connection, folders, digests.keys(), sealed)
             return True
     except (duckdb.Error, FileNotFoundError):  # the file is missing or damaged, or another version made it
         return False

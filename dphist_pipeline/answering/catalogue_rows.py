@@ -130,7 +130,6 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
 
     Args:
-        table: which of them.
         draws: the largest number of draws in an answer; see `most_draws`.
     """
     _, schema = TABLES[table]
@@ -151,10 +150,10 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
 
 def moment_rows(scales: Collection[str]) -> Any:
     """The rows of `dph_moments` for some scales of noise, in their order."""
-    told = [(scale, zip(*noise_law(Fraction(scale)).moments, strict=True)) for scale in scales]
+    moments = [(scale, zip(*noise_law(Fraction(scale)).moments, strict=True)) for scale in scales]
     rows = [
         {"noise_scale": scale, "moments": [{"rate": rate, "log_moment": moment} for rate, moment in pairs]}
-        for scale, pairs in told
+        for scale, pairs in moments
     ]
     return pa.Table.from_pylist(rows, MOMENTS)
 
@@ -188,14 +187,14 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping
     """
     key = {name: audit[name] for name in KEY}
     variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
-    told = [
+    cuts = [
         {
             **{**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]},
             "most": most.get(row["axis"]) if QualityTable.is_in_other(row) else None,
         }
         for number, row in enumerate(rows, 1)
     ]
-    return pa.Table.from_pylist(told, QUALITY)
+    return pa.Table.from_pylist(cuts, QUALITY)
 
 
 def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
@@ -280,11 +279,11 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))
         words = [words_of_ends(axis, low, high, closed) for low, high in ends]
         values = zip(*(axis.values_between(low, high, closed) for low, high in ends), strict=True)
-        told = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
-        told |= dict(
+        columns = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
+        columns |= dict(
             zip(("first_value", "last_value"), (pa.array(one, from_pandas=True) for one in values), strict=True)
         )
-        yield _rows(axis.size, {**fixed, **told, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
+        yield _rows(axis.size, {**fixed, **columns, "bin_lower": lower, "bin_upper": upper, "atoms": atoms})
         return
     none = [None] * axis.other
     for name, groups in {axis.name: axis.values, **axis.levels}.items():

@@ -28,6 +28,7 @@ from dphist_pipeline.answering._views import (
     Described,
     asked_statements,
     family_statements,
+    is_comment,
     macro_comment,
     table_comments,
     title_comments,
@@ -69,6 +70,7 @@ def create_tables(
     publications: Sequence[Publication],
     schema: str | None = None,
     macros: Iterable[str] = MACROS,
+    described: bool = True,
 ) -> None:
     """Creates all tables, views and macros of the catalogue.
 
@@ -76,6 +78,7 @@ def create_tables(
         publications: ordered by release, period and revision.
         schema: an existing, empty schema for all of it; see `Places`.
         macros: the names of those to create, each some 25 ms of CPU; those of `INNER` that they ask come with them.
+        described: whether tables, views and columns have comments for readers: half of the time without macros.
     """
     places = Places(schema)
     if schema is None:
@@ -83,16 +86,18 @@ def create_tables(
     for name, (about, columns) in TABLES.items():
         with _registered(connection, columns.empty_table()):
             connection.execute(f"CREATE TABLE {places.table(name)} AS FROM {ROWS}")
-        _run(connection, table_comments(places.table(name), about, comments_of(columns)))
+        _run(connection, table_comments(places.table(name), about, comments_of(columns)), described)
     connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})
     for name in dict.fromkeys(one for asked in macros for one in (*inner_macros(asked), asked)):
-        connection.execute(macro(name, schema))
-        connection.execute(macro_comment(places, name))
-    add_publications(connection, publications, schema)
+        _run(connection, [macro(name, schema), macro_comment(places, name)], described)
+    add_publications(connection, publications, schema, described)
 
 
 def add_publications(
-    connection: duckdb.DuckDBPyConnection, publications: Sequence[Publication], schema: str | None = None
+    connection: duckdb.DuckDBPyConnection,
+    publications: Sequence[Publication],
+    schema: str | None = None,
+    described: bool = True,
 ) -> None:
     """Adds publications to a catalogue that does not hold them.
 
@@ -106,18 +111,19 @@ def add_publications(
     _describe(connection, places, publications)
     for release, made in of.items():
         if release not in there:
-            described = Described.of(
+            shown = Described.of(
                 release, _create_cells(connection, places.cells(release), made), [audit for _, audit in made]
             )
-            _run(connection, view_statements(places, described, there | set(of)))
+            _run(connection, view_statements(places, shown, there | set(of)), described)
         for folder, audit in made:
             _insert_cells(connection, places, release, folder, audit)
-        _run(connection, title_comments(places, release, _title(connection, places, release), there | set(of)))
+        title = _title(connection, places, release)
+        _run(connection, title_comments(places, release, title, there | set(of)), described)
     answering = answering_tables(connection, places)
     changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
-    make_asked_views(connection, places, changed, answering)
+    make_asked_views(connection, places, changed, answering, described)
     for family, table in _families_in(connection, places):
-        _run(connection, family_statements(places, family, table))
+        _run(connection, family_statements(places, family, table), described)
 
 
 def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
@@ -135,17 +141,17 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
 
 def releases_in(connection: duckdb.DuckDBPyConnection, places: Places) -> set[str]:
     """The releases that a catalogue holds."""
-    found = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
-    return {release for (release,) in found}
+    rows = connection.execute(f"SELECT DISTINCT release FROM {places.table('dph_releases')}").fetchall()
+    return {release for (release,) in rows}
 
 
 def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[tuple[str, str]]:
     """The families of a catalogue with one of their tables each, but those whose name another view has."""
     releases = places.table("dph_releases")
-    asked = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
-    taken = releases_in(connection, places)
-    taken |= {release + EVERY_REVISION for release in taken}
-    return [(family, table) for family, table in connection.execute(asked).fetchall() if family not in taken]
+    query = f"SELECT family, min(release) FROM {releases} WHERE family IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    names = releases_in(connection, places)
+    names |= {release + EVERY_REVISION for release in names}
+    return [(family, table) for family, table in connection.execute(query).fetchall() if family not in names]
 
 
 @cache
@@ -155,11 +161,16 @@ def version() -> str:
     columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *KINDS_OF_VALUES]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
     views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
-    asked = [Column(name, "VARCHAR", "") for name in columns]
-    views = [*views, *asked_statements(Places(), "example", asked, [("other", 1, asked)])]
+    columns_asked = [Column(name, "VARCHAR", "") for name in columns]
+    views = [*views, *asked_statements(Places(), "example", columns_asked, [("other", 1, columns_asked)])]
     views = [*views, *family_statements(Places(), "family", "example")]
-    told = [*tables, *views, *title_comments(Places(), "example", "Example", set()), *map(macro, (*INNER, *MACROS))]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    statements = [
+        *tables,
+        *views,
+        *title_comments(Places(), "example", "Example", set()),
+        *map(macro, (*INNER, *MACROS)),
+    ]
+    return hashlib.sha256("\n".join(statements).encode()).hexdigest()[:16]
 
 
 def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publications: Sequence[Publication]) -> list[str]:
@@ -183,8 +194,8 @@ def _insert_cells(
     """Adds the cells of a publication, in declared order, with whole counts; `cell_number` counts from 0."""
     # ParquetFile, because `read_table` would read the names of the folders as columns. Texts stay dictionaries.
     path = folder / "histogram.parquet"
-    named = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
-    file = pq.ParquetFile(path, read_dictionary=named)
+    text_columns = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
+    file = pq.ParquetFile(path, read_dictionary=text_columns)
     numbers = file.read(["estimate", "unbiased_estimate"])
     whole = whole_of(folder, audit, numbers)
     _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
@@ -198,13 +209,13 @@ def _insert_cells(
 
 def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
     """The published cells, read a part at a time but for the `numbers` that were read, with two more columns."""
-    named = [name for name in file.schema_arrow.names if name not in numbers.column_names]
-    fields = [file.schema_arrow.field(name) for name in named] + list(numbers.schema)
+    axis_columns = [name for name in file.schema_arrow.names if name not in numbers.column_names]
+    fields = [file.schema_arrow.field(name) for name in axis_columns] + list(numbers.schema)
     schema = pa.schema([*fields, pa.field("whole_count", pa.int64()), pa.field("cell_number", pa.int64())])
 
     def batches() -> Iterator[Any]:
         start = 0
-        for batch in file.iter_batches(GROUP_ROWS, columns=named):
+        for batch in file.iter_batches(GROUP_ROWS, columns=axis_columns):
             end = start + batch.num_rows
             read = numbers.slice(start, batch.num_rows).combine_chunks().to_batches()[0].columns
             added = [pa.array(counts[start:end]), pa.array(np.arange(start, end))]
@@ -284,8 +295,8 @@ def _add_widths(
 def _title(connection: duckdb.DuckDBPyConnection, places: Places, release: str) -> str:
     """The title of the last publication of a release, or its name."""
     latest = "ORDER BY period DESC, revision DESC LIMIT 1"
-    asked = f"SELECT title FROM {places.table('dph_releases')} WHERE release = $release {latest}"
-    (title,) = connection.execute(asked, {"release": release}).fetchall()[0]
+    query = f"SELECT title FROM {places.table('dph_releases')} WHERE release = $release {latest}"
+    (title,) = connection.execute(query, {"release": release}).fetchall()[0]
     return title or release
 
 
@@ -304,9 +315,11 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.Recor
         connection.unregister(ROWS)
 
 
-def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str], described: bool) -> None:
+    """Runs statements, without the comments among them unless tables, views and columns are described."""
     for statement in statements:
-        connection.execute(statement)
+        if described or not is_comment(statement):
+            connection.execute(statement)
 
 
 def better_rows(audits: Sequence[Audit]) -> Any:
@@ -359,14 +372,18 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) 
 def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
     """The tables that answer for others, in order."""
     found: dict[str, list[tuple[str, int]]] = {}
-    asked = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
-    for release, best, first in connection.execute(asked).fetchall():
+    query = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
+    for release, best, first in connection.execute(query).fetchall():
         found.setdefault(release, []).append((best, first))
     return found
 
 
 def make_asked_views(
-    connection: duckdb.DuckDBPyConnection, places: Places, releases: Sequence[str], others: Answering
+    connection: duckdb.DuckDBPyConnection,
+    places: Places,
+    releases: Sequence[str],
+    others: Answering,
+    described: bool,
 ) -> None:
     """Makes the views that macros read.
 
@@ -377,20 +394,19 @@ def make_asked_views(
         return
     columns = _columns_of_cells(connection, places)
     for release in releases:
-        named = [(table, first, columns[table]) for table, first in others.get(release, [])]
-        for statement in asked_statements(places, release, columns[release], named):
-            connection.execute(statement)
+        tables = [(table, first, columns[table]) for table, first in others.get(release, [])]
+        _run(connection, asked_statements(places, release, columns[release], tables), described)
 
 
 def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
     """The columns of the cells of all releases."""
-    asked = """
-        SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
+    query = """
+        SELECT table_name, column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
         WHERE database_name = current_database() AND schema_name = $schema
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index
     """
     found: dict[str, list[Column]] = {}
-    for table, *column in connection.execute(asked, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
+    for table, *column in connection.execute(query, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
         found.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
     return found

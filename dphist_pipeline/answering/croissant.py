@@ -146,9 +146,10 @@ def _described(path: Path) -> dict[tuple[str, str], tuple[list[Any], Any]]:
         content = json.loads(path.read_bytes())
         if content["version"] == SCHEMA_VERSION and content["description"] == DESCRIPTION:
             pairs = zip(content["distribution"][::2], content["distribution"][1::2], strict=True)
-            named = zip(pairs, content["recordSet"], strict=True)
+            record_sets = zip(pairs, content["recordSet"], strict=True)
             return {
-                (records["name"], listed["sha256"]): ([listed, files], records) for (listed, files), records in named
+                (records["name"], listed["sha256"]): ([listed, files], records)
+                for (listed, files), records in record_sets
             }
     return {}
 
@@ -176,7 +177,7 @@ def _release(
         for file in entry["files"]
         if file["path"].endswith(f"/{inside}{HISTOGRAM}")
     ]
-    listed = {
+    file_object = {
         "@type": "cr:FileObject",
         "@id": f"{name}/{DerivedFiles.current}",
         "name": f"{name}/{DerivedFiles.current}",
@@ -201,7 +202,7 @@ def _release(
         "description": f"{title}: one record for each cell of each period.",
         "field": list(_fields(name, audit, columns)),
     }
-    return [listed, files], records
+    return [file_object, files], records
 
 
 def _fields(release: str, audit: Mapping[str, Any], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -220,5 +221,12 @@ def _fields(release: str, audit: Mapping[str, Any], columns: Sequence[str]) -> I
 
 
 def _field(release: str, name: str, kind: str, about: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    named = f"{release}/{name}"
-    return {"@type": "cr:Field", "@id": named, "name": named, "description": about, "dataType": kind, "source": source}
+    identifier = f"{release}/{name}"
+    return {
+        "@type": "cr:Field",
+        "@id": identifier,
+        "name": identifier,
+        "description": about,
+        "dataType": kind,
+        "source": source,
+    }

@@ -23,7 +23,7 @@ def undeclared_axes(sums: PeriodSums) -> list[str]:
     """The axes of which `other` holds nearly all rows, and no declared value stands out of its noise."""
     if TOTAL not in sums:
         return []
-    total, found = float(sums[TOTAL].values[0]), []
+    total, axes = float(sums[TOTAL].values[0]), []
     for axis, one in sums.items():
         declared = [place for place, label in enumerate(one.labels) if label != OTHER]
         if axis == TOTAL or OTHER not in one.places or not declared:
@@ -33,8 +33,8 @@ def undeclared_axes(sums: PeriodSums) -> list[str]:
         other = one.places[OTHER]
         is_out = one.values > reach
         if is_out[other] and one.values[other] >= NEARLY_ALL * total and not is_out[declared].any():
-            found.append(axis)
-    return found
+            axes.append(axis)
+    return axes
 
 
 def doubt_of_estimate(made: AnyEstimate) -> str:

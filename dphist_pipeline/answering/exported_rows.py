@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import About
@@ -20,12 +21,16 @@ from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.noisy import NoisyCells
+from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
@@ -80,7 +85,6 @@ class Exported:
         """The latest revision of every period; or one period, or one revision.
 
         Args:
-            public: the store's public folder.
             period: its first day, or its week as 2026-W10.
             revision: instead of the latest one.
 
@@ -92,18 +96,18 @@ class Exported:
         latest = latest_revision(public, release, period)
         if period is not None:
             period = str(audit_in_force(latest)["period"])
-        found = {}
+        publications = {}
         for folder, audit in Catalogue(public).publications(release):
             if period in (None, audit["period"]) and revision in (None, audit["revision"]):
-                found[audit["period"]] = Publication(folder, audit)  # ordered by revision
-        if not found and revision is not None:
+                publications[audit["period"]] = Publication(folder, audit)  # ordered by revision
+        if not publications and revision is not None:
             raise NotPublished(f"revision of '{release}'", str(revision), [])
-        if not found:
+        if not publications:
             audit_in_force(latest)
         is_part = period is not None or revision is not None
         folders = () if is_part else sorted(PublishedFolder(latest).release.glob("period=*"))
-        gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in found)
-        return cls(tuple(found.values()), decimals, About.of(public), gone, is_part)
+        gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in publications)
+        return cls(tuple(publications.values()), decimals, About.of(public), gone, is_part)
 
     @property
     def audit(self) -> Mapping[str, Any]:
@@ -183,7 +187,6 @@ def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
     """How many decimals the numbers of a publication have, by their columns; the error has one more.
 
     Args:
-        exported: what is exported.
         table: its rows; see `Exported.tables`.
     """
     if exported.decimals is not None:
@@ -210,17 +213,17 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     axes = publication.domain.axes
     columns = [name for axis in axes for name in axis_columns(axis)]
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(columns)
-    found = dict(zip(columns, rows.columns, strict=True))
+    by_column = dict(zip(columns, rows.columns, strict=True))
     for axis in axes:
         keys = list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
         other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in keys])
-        found.setdefault(f"{axis.name}_is_other", pa.array(other))
+        by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
     closed = publication.audit.get("model") == "local"
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
     for axis, place in zip(axes, places, strict=True):
-        made = ReaderAxis(axis, closed).values(place)
-        found |= {name: made[name] for name in _for_readers(axis, axes)}
-    return found
+        values = ReaderAxis(axis, closed).values(place)
+        by_column |= {name: values[name] for name in _for_readers(axis, axes)}
+    return by_column
 
 
 def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
@@ -234,13 +237,42 @@ def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
 
 def _numbers(publication: Publication) -> dict[str, Any]:
     """The columns of `COLUMNS`."""
-    asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
-    # By their places: an axis may be called as a column of an answer.
-    found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-    key = {name: pa.repeat(publication.audit[name], asked.num_rows) for name in _KEY}
+    found = _of_independent_cells(publication)
+    if not found:
+        asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
+        # By their places: an axis may be called as a column of an answer.
+        found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
+    cells = len(found["estimate"])
+    key = {name: pa.repeat(publication.audit[name], cells) for name in _KEY}
     days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
-    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), asked.num_rows) for name, day in days.items()}
+    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), cells) for name, day in days.items()}
     return {**key, **found, "standard_error": found["noise_error"]}
+
+
+def _of_independent_cells(publication: Publication) -> dict[str, Any]:
+    """What `dph_marginal` answers of each cell where all have noise of one law and nothing else tells of them.
+
+    To plan the macro is a quarter of a small release. Empty where the noise is shared, sums of groups were drawn, or
+    another table of a family may know more.
+    """
+    audit, files = publication.audit, PublishedFolder(publication.folder)
+    columns = pq.ParquetFile(publication.folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values, noisy = (column.to_numpy() + 0.0 for column in columns)  # no negative zero, as in SQL
+    cells = published_unbiased(audit, noisy)
+    if files.is_table or files.sums.exists() or not isinstance(cells, NoisyCells):
+        return {}
+    reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
+    lower, upper = noisy - reach, noisy + reach
+    apart = (values < lower - notes.ROUNDING) | (values > upper + notes.ROUNDING)
+    return {
+        "estimate": pa.array(values),
+        "unbiased": pa.array(noisy),
+        "noise_error": pa.repeat(error, cells.values.size),
+        "ci_lower": pa.array(lower),
+        "ci_upper": pa.array(upper),
+        "note": pc.if_else(pa.array(apart), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
+        "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
+    }
 
 
 def days_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
@@ -287,7 +319,7 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
     periods = [str(audit["period"]) for audit in audits]
     limits = limits_of(exported)
     about = exported.about
-    told = [
+    facts = [
         (gettext("publisher"), about.publisher),
         (gettext("contact"), about.contact),
         (gettext("licence"), about.license),
@@ -297,7 +329,7 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
     return [
         (gettext("release"), str(last["release"])),
         (gettext("title"), title_of(exported)),
-        *((name, text) for name, text in told if text),
+        *((name, text) for name, text in facts if text),
         (gettext("periods"), periods[0] if number == 1 else f"{periods[0]}{between}{periods[-1]} ({number})"),
         *(
             [(gettext("withdrawn"), gettext("%(periods)s: do not use copies", periods=", ".join(exported.withdrawn)))]

@@ -36,7 +36,6 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
     """Writes a release into a file, and what describes the file beside it: all of them whole, or none.
 
     Args:
-        exported: what to write.
         overwrite: replace files that are there; else each of them is refused.
 
     Returns:

@@ -127,11 +127,11 @@ class _Parser:
             self._expect("sign", ")")
             return low, high
         self._expect("sign", "(")
-        listed = [self._category()]
+        categories = [self._category()]
         while self._skip("sign", ","):
-            listed.append(self._category())
+            categories.append(self._category())
         self._expect("sign", ")")
-        return listed
+        return categories
 
     def _add(self, axis: str, wanted: Condition) -> None:
         """Adds a condition; only two ends of a range, or several !=, may be on one axis."""
@@ -168,21 +168,21 @@ class _Parser:
 
     def _skip(self, kind: str, text: str) -> bool:
         """Whether the next token is this one, which is then taken."""
-        found, word = self._peek()
-        is_next = (found, word.lower()) == (kind, text)
+        token_kind, word = self._peek()
+        is_next = (token_kind, word.lower()) == (kind, text)
         self._next += is_next
         return is_next
 
     def _take(self, kind: str) -> str:
-        found, text = self._peek()
-        if found != kind:
+        token_kind, text = self._peek()
+        if token_kind != kind:
             raise where_refused(f"a {'name' if kind == 'word' else kind} is expected{self._here()}")
         self._next += 1
         return text
 
     def _expect(self, kind: str, text: str) -> None:
-        found, word = self._peek()
-        if (found, word.lower()) != (kind, text):
+        token_kind, word = self._peek()
+        if (token_kind, word.lower()) != (kind, text):
             raise where_refused(f"'{text}' is expected{self._here()}")
         self._next += 1
 

@@ -57,12 +57,7 @@ class Compared:
 
     @classmethod
     def of_estimate(cls, public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Compared:
-        """As `of_publication`, for what will be published.
-
-        Args:
-            public: the store's public folder.
-            made: what the mechanism returned.
-        """
+        """As `of_publication`, for what will be published."""
         return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))
 
 
@@ -75,13 +70,13 @@ def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodS
     if not last:
         return Compared()
     now, before, a_year = sums(), [one for _, one in last], DAYS_OF_YEAR / (end - start).days
-    found, seasons = sudden_changes(now, before, [], a_year), list[tuple[date, Season]]()
-    if any(axis.rings.any() for axis in found):  # last year is read only where it may explain something
+    changes, seasons = sudden_changes(now, before, [], a_year), list[tuple[date, Season]]()
+    if any(axis.rings.any() for axis in changes):  # last year is read only where it may explain something
         seasons = list(_seasons(past, start, end))
-        found = sudden_changes(now, before, [season for _, season in seasons], a_year)
+        changes = sudden_changes(now, before, [season for _, season in seasons], a_year)
     periods = [day for day, _ in last] + [day for day, _ in seasons]
-    days, said = tuple(day.isoformat() for day in periods), changes_in_words(found)
-    return Compared(days, tuple(ringing(found)), said, changes_in_words(found, numbers=False))
+    days, said = tuple(day.isoformat() for day in periods), changes_in_words(changes)
+    return Compared(days, tuple(ringing(changes)), said, changes_in_words(changes, numbers=False))
 
 
 def _day(told: object) -> date | None:
@@ -134,8 +129,8 @@ def _dated(release: Path) -> Iterator[tuple[date, Path]]:
 
 def _revisions(period: Path) -> list[Path]:
     """The latest first; folders that were renamed are left out."""
-    named = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
-    return [named[number] for number in sorted(filter(str.isdecimal, named), key=int, reverse=True)]
+    by_revision = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
+    return [by_revision[number] for number in sorted(filter(str.isdecimal, by_revision), key=int, reverse=True)]
 
 
 def _seasons(past: _Past, start: date, end: date) -> Iterator[tuple[date, Season]]:

@@ -47,17 +47,17 @@ class Pivot:
             raise QuestionRefused(column, "a pivot takes a list of axes for its rows, and another axis for its columns")
         by_row, by_column, both = (_keyed(publication.marginal(by, box)) for by in (rows, [column], [*rows, column]))
         heads = {key: _head(publication, column, dict(key)) for key in by_column}
-        told = dict(zip(heads, _apart([*heads.values()]), strict=True))
+        distinct_heads = dict(zip(heads, _apart([*heads.values()]), strict=True))
         answers: dict[Any, dict[str, Row]] = {key: {} for key in by_row}
         names = {name for key in by_column for name, _ in key}
         for key, answer in both.items():
             row = tuple(part for part in key if part[0] not in names)
-            answers[row][told[tuple(part for part in key if part[0] in names)]] = answer
+            answers[row][distinct_heads[tuple(part for part in key if part[0] in names)]] = answer
         for key, answer in by_row.items():
             answers[key][TOTAL] = answer
         whole = publication.answer(box)
-        totals = {told[key]: answer for key, answer in by_column.items()} | {TOTAL: vars(whole)}
-        return cls(tuple(map(dict, by_row)), (*told.values(), TOTAL), tuple(answers.values()), totals)
+        totals = {distinct_heads[key]: answer for key, answer in by_column.items()} | {TOTAL: vars(whole)}
+        return cls(tuple(map(dict, by_row)), (*distinct_heads.values(), TOTAL), tuple(answers.values()), totals)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each row of the pivot, and one more for the totals of its columns.

@@ -148,5 +148,5 @@ def _picture_of(
 
 
 def _title(audit: Mapping[str, Any], period: str, where: str) -> str:
-    asked = gettext(", where %(condition)s", condition=where.strip()) if where.strip() else ""
-    return f"{audit.get('title') or audit['release']}{period}{asked}"
+    condition = gettext(", where %(condition)s", condition=where.strip()) if where.strip() else ""
+    return f"{audit.get('title') or audit['release']}{period}{condition}"

@@ -29,12 +29,12 @@ class NotPublished(Refused):
 def family_named(release: str, tables: Sequence[str], axes: Sequence[str] = ()) -> Refused:
     """A family of tables is named where one of its tables is needed, or for axes that no table of it has together."""
     tables = tuple(f"{release}_{table}" for table in tables)
-    named = first_of(tables, MOST_LISTED)
+    names = first_of(tables, MOST_LISTED)
     if axes:
         together = f"{' and '.join(axes)} together" if len(axes) > 1 else axes[0]
-        text = f"no table of release '{release}' has {together}; its tables are {named}"
+        text = f"no table of release '{release}' has {together}; its tables are {names}"
     else:
-        text = f"release '{release}' is a family of tables; name one of them: {named}"
+        text = f"release '{release}' is a family of tables; name one of them: {names}"
     return Refused(text, code="family_named")
 
 
@@ -71,7 +71,6 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
     """The folder of the latest revision of a period; of a table of a family, the table's own.
 
     Args:
-        public: the store's public folder.
         period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
         family: whether a family of tables may be named.
 
@@ -90,12 +89,12 @@ def latest_revision(public: Path, release: str, period: str | None, family: bool
         raise NotPublished("release", release, [*releases, *tables])
     periods = _periods(public / release)
     # The period `all` (a release without periods) sorts before all periods that have a day.
-    chosen = period if period is not None else max(periods, key=lambda name: (name != "all", name))
-    if chosen not in periods:
-        chosen = first_day_of_week(public / release, chosen)
-    if chosen not in periods:
-        raise NotPublished(f"period of '{release}'", chosen, periods)
-    return _latest(public / release, chosen)
+    day = period if period is not None else max(periods, key=lambda name: (name != "all", name))
+    if day not in periods:
+        day = first_day_of_week(public / release, day)
+    if day not in periods:
+        raise NotPublished(f"period of '{release}'", day, periods)
+    return _latest(public / release, day)
 
 
 def is_family(folder: Path) -> bool:
@@ -153,5 +152,5 @@ def _tables(release: Path) -> list[str]:
 
 
 def _names(folder: Path, prefix: str) -> list[str]:
-    found = [path.name for path in folder.iterdir() if path.is_dir() and path.name.startswith(prefix)]
-    return sorted(name.removeprefix(prefix) for name in found if not name.startswith("."))
+    names = [path.name for path in folder.iterdir() if path.is_dir() and path.name.startswith(prefix)]
+    return sorted(name.removeprefix(prefix) for name in names if not name.startswith("."))

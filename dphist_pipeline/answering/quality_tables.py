@@ -83,18 +83,18 @@ class PublishedQuality:
         """The folders of the published tables and their grids, the smallest first."""
         inside = {PublishedFolder(self.folder).table(name): one for name, one in self.audit.get("tables", {}).items()}
         tables = inside or {self.folder: self.audit}
-        found = [(path, domain_of(table["axes"])) for path, table in tables.items()]
-        return sorted(found, key=lambda one: one[1].cells)
+        domains = [(path, domain_of(table["axes"])) for path, table in tables.items()]
+        return sorted(domains, key=lambda one: one[1].cells)
 
     def cuts(self) -> dict[str | None, list[Cut]]:
         """As `QualityTable.cuts`; for a family, whose tables agree, by the smallest that has an axis."""
         return self._cuts(self.table)
 
     def _cuts(self, table: QualityTable) -> dict[str | None, list[Cut]]:
-        known = self._tables()
+        tables = self._tables()
 
         def counted(axis: str | None) -> NDArray[np.float64]:
-            path, domain = next(one for one in known if axis is None or axis in [named.name for named in one[1].axes])
+            path, domain = next(one for one in tables if axis is None or axis in [named.name for named in one[1].axes])
             counts = pq.ParquetFile(path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
             chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
             return domain.sums_along(axis, chosen.to_numpy().reshape(domain.shape))
@@ -133,8 +133,8 @@ class PublishedQuality:
         if self.audit.get("model") == "local" or self.audit["privacy_unit"] == EVERY_ROW:
             return ""
         table = self.table if self._family is None else PublishedQuality(self._family, self.audit).table
-        found = self._cuts(table).get(None, [])
-        points = found[0].points if found else ""
+        cuts = self._cuts(table).get(None, [])
+        points = cuts[0].points if cuts else ""
         if not points:
             return f"Shares of these counts are {notes.CAP_UNKNOWN}."
         return table.shift_of_share(self.audit, points)

@@ -6,6 +6,10 @@ records: they are confidential.
 
 Boxes are cut one after another: always the box with the most expected pairs, where its two halves have the fewest
 pairs together. Several partitions by other axes are one blocking: a pair is compared if one of them holds it together.
+
+The other way is that of Xiao et al. (DPCube, 2012): the blocks are the groups of cells that a release has published.
+There one owner's partition decides alone, whatever the other's counts are: the cells of a block have alike counts, not
+few pairs.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
@@ -34,6 +40,7 @@ NOTE = (
 )
 MOST_BLOCKS = 5_000
 MOST_DEPTH = 100  # DuckDB refuses expressions that nest 1,000 deep.
+MOST_CELLS = 100_000  # a cell is an entry of a list in the query
 Wholes = NDArray[np.int64]
 
 
@@ -129,11 +136,11 @@ class Blocking:
         axes = {axis.name: axis for part in self.partitions.values() for axis in part.axes}
         places = {name: f"_position_{number}" for number, name in enumerate(axes, 1)}
         inner = ", ".join(f"{position_sql(axis)} AS {places[name]}" for name, axis in axes.items())
-        made = ", ".join(
+        columns = ", ".join(
             f"{part.block_sql([places[axis.name] for axis in part.axes])} AS {identifier(name)}"
             for name, part in self.partitions.items()
         )
-        return f"SELECT * EXCLUDE ({', '.join(places.values())}), {made} FROM (SELECT *, {inner} FROM {register})"
+        return f"SELECT * EXCLUDE ({', '.join(places.values())}), {columns} FROM (SELECT *, {inner} FROM {register})"
 
     def facts(self) -> dict[str, Any]:
         """Everything that both owners need, as JSON values."""
@@ -193,9 +200,9 @@ def blocking(
     """
     if isinstance(by, str) or not by:
         raise application_refused("by: takes a list of lists of axes, one for each partition")
-    made = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
+    partitions = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
     epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
-    return Blocking(made, (one.called, other.called), epsilon)
+    return Blocking(partitions, (one.called, other.called), epsilon)
 
 
 def blocks(
@@ -236,25 +243,25 @@ def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tu
     Raises:
         Refused: an axis is unknown or differs between the releases.
     """
-    known = {axis.name: axis for axis in one.domain.axes}
+    axis_of = {axis.name: axis for axis in one.domain.axes}
     theirs = {axis.name: axis for axis in other.domain.axes}
     if isinstance(by, str) or not by or len(set(by)) < len(by):
         raise application_refused("by: takes a list of axes, each once")
     for name in by:
-        for whole, axes in ((one, known), (other, theirs)):
+        for whole, axes in ((one, axis_of), (other, theirs)):
             if name not in axes:
                 raise application_refused(f"{whole.called} has no axis {name!r:.60}. {did_you_mean(name, axes)}")
-        if _grid(known[name]) != _grid(theirs[name]):
+        if _grid(axis_of[name]) != _grid(theirs[name]):
             raise application_refused(
                 f"axis '{name}' has other bins or categories in {other.called} than in {one.called}: both owners must "
                 "declare the same ones"
             )
-        if _reading(known[name]) != _reading(theirs[name]):
+        if _reading(axis_of[name]) != _reading(theirs[name]):
             raise application_refused(
                 f"axis '{name}' counts other texts in {other.called} than in {one.called}, so no rule can read both "
                 "registers: both owners must declare the same `bands`, `spellings` and `tidy`"
             )
-    return tuple(known[name] for name in by)
+    return tuple(axis_of[name] for name in by)
 
 
 def _grid(axis: Axis) -> Axis:
@@ -276,9 +283,9 @@ def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
         axes: of this release, by their names.
     """
     names = [axis.name for axis in whole.domain.axes]
-    kept = [names.index(axis.name) for axis in axes]
-    counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in kept))
-    return np.transpose(counts, [sorted(kept).index(number) for number in kept])
+    positions = [names.index(axis.name) for axis in axes]
+    counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in positions))
+    return np.transpose(counts, [sorted(positions).index(number) for number in positions])
 
 
 Box = tuple[slice, ...]
@@ -352,9 +359,9 @@ def position_sql(axis: Axis) -> str:
     days = isinstance(axis, CalendarAxis)
     value = f"TRY_CAST({column} AS {'DATE' if days else 'DOUBLE'})"
     ends = [float(end) for end in axis.bounds[1][: axis.size - axis.other]]
-    written = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
-    found = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", written, 0)
-    by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {found} END"
+    edges = [f"DATE {literal(day_of(end).isoformat())}" if days else repr(end) for end in ends[:-1]]
+    search = _search(f"{value} {'<' if axis.closed == 'left' else '<='}", edges, 0)
+    by_number = f"CASE WHEN {value} IS NULL THEN {last} ELSE {search} END"
     return f"coalesce({_text_position(axis, column)}, {by_number})" if isinstance(axis, BandedAxis) else by_number
 
 
@@ -374,3 +381,57 @@ def _search(is_below: str, ends: Sequence[str], first: int) -> str:
     middle = len(ends) // 2
     lower, upper = _search(is_below, ends[:middle], first), _search(is_below, ends[middle + 1 :], first + middle + 1)
     return f"CASE WHEN {is_below} {ends[middle]} THEN {lower} ELSE {upper} END"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupBlocks(Blocks):
+    """A partition by published groups: any cells may lie together. It has no cuts."""
+
+    def block_sql(self, positions: Sequence[str]) -> str:
+        """The number of the block as an expression for DuckDB.
+
+        Args:
+            positions: columns with the positions of a record along the axes; see `position_sql`.
+        """
+        steps = np.array(self.of_cells.strides) // self.of_cells.itemsize
+        cell = " + ".join(f"{column} * {step}" for column, step in zip(positions, steps, strict=True))
+        return f"[{', '.join(map(str, self.of_cells.ravel().tolist()))}][{cell} + 1]"
+
+
+def published_groups(folder: Path) -> NDArray[np.int64] | None:
+    """The group of every cell in declared order, shape (cells,); None where a publication has none.
+
+    Args:
+        folder: of one publication.
+    """
+    column = pq.ParquetFile(folder / "histogram.parquet").read(["group_id"])["group_id"]
+    return None if column.null_count else column.to_numpy()
+
+
+def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.int64] | None) -> Blocking:
+    """One partition of two registers, by the groups that the first release has published.
+
+    Args:
+        one: whole counts of an owner's release.
+        groups: of the first release, as `published_groups` reads them.
+
+    Raises:
+        Refused: there are no groups, the cells are too many for a query, or the grids differ.
+    """
+    if groups is None:
+        raise application_refused(
+            f"{one.called} has published no groups of cells: its mechanism, {one.audit['mechanism']}, makes none. Cut "
+            "blocks with --by, or publish with a mechanism that has groups, such as dpcube"
+        )
+    if one.counts.size > MOST_CELLS:
+        raise application_refused(
+            f"{one.called} has {one.counts.size:,} cells; published groups serve as blocks up to {MOST_CELLS:,}. Cut "
+            "blocks with --by"
+        )
+    names = [axis.name for axis in one.domain.axes]
+    axes = shared_axes(one, other, names)
+    of_cells = np.unique(groups, return_inverse=True)[1].reshape(one.domain.shape).astype(np.int64)
+    counts = [np.bincount(of_cells.ravel(), summed(whole, axes).ravel()) for whole in (one, other)]
+    group_blocks = GroupBlocks(axes, (), of_cells, np.array(counts, dtype=np.int64))
+    epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
+    return Blocking({"block_1": group_blocks}, (one.called, other.called), epsilon)

@@ -69,10 +69,10 @@ class Classifier:
             Refused: a column is missing, or no record has a category of the axis.
         """
         (truth,) = places_of([self.target], records)
-        known = truth != NOWHERE
-        if not known.any():
+        is_inside = truth != NOWHERE
+        if not is_inside.any():
             raise application_refused(f"no record has a category of the axis '{self.target.name}' to test on")
-        return float((self._predicted(places_of(self.features, records))[known] == truth[known]).mean())
+        return float((self._predicted(places_of(self.features, records))[is_inside] == truth[is_inside]).mean())
 
     def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         if places[0].size == 0:
@@ -85,7 +85,6 @@ def train(whole: WholeRelease, target: str, features: Sequence[str] | None = Non
     """Trains a classifier from the cells of a release.
 
     Args:
-        whole: the whole counts.
         features: axes; all others by default.
         estimator: with `fit(features, classes, sample_weight)` and `predict`; a decision tree by entropy by default.
 
@@ -109,9 +108,9 @@ def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, es
     """
     if np.unique(examples.classes).size < 2:
         raise application_refused(f"all records have one category of the axis '{goal.name}': there is nothing to learn")
-    made = entropy_tree() if estimator is None else estimator
-    made.fit(examples.features, examples.classes, sample_weight=examples.weights.astype(np.float64))
-    return Classifier(made, goal, axes)
+    model = entropy_tree() if estimator is None else estimator
+    model.fit(examples.features, examples.classes, sample_weight=examples.weights.astype(np.float64))
+    return Classifier(model, goal, axes)
 
 
 def entropy_tree() -> Any:
@@ -160,9 +159,9 @@ def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ..
         axes: of the features, in any order; the goal is not among them.
     """
     order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}
-    kept = [order[axis.name] for axis in (*axes, goal)]
-    summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in kept))
-    table = np.transpose(summed, [sorted(kept).index(number) for number in kept])
+    positions = [order[axis.name] for axis in (*axes, goal)]
+    summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in positions))
+    table = np.transpose(summed, [sorted(positions).index(number) for number in positions])
     places = np.nonzero(table)
     return Examples(encoded(axes, places[:-1]), places[-1], table[places])
 

@@ -143,9 +143,9 @@ class SyntheticRecords:
         if not 0 <= start < MOST_SEED:
             raise application_refused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
         spread.check(whole.domain)
-        made = cls(whole, wanted, start, spread)
-        _ = made._columns  # refuses open bins without ends
-        return made
+        records = cls(whole, wanted, start, spread)
+        _ = records._columns  # refuses open bins without ends
+        return records
 
     def __repr__(self) -> str:
         columns = ", ".join(self.schema.names)

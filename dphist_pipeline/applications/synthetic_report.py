@@ -184,15 +184,15 @@ def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Repor
     """
     if isinstance(whole, WholeFamily):
         return _report_on_family(whole, file)
-    drawn = _counts(whole, file)
-    return Report(tuple(_sums(whole, drawn)), None if test is None else _tested(whole, drawn, test))
+    counts = _counts(whole, file)
+    return Report(tuple(_sums(whole, counts)), None if test is None else _tested(whole, counts, test))
 
 
 def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
-    drawn = _population(whole.domain, file)
-    written = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
-    scale = whole.total / int(drawn.rows.sum())
-    return FamilyReport(tuple(_of_table(whole, name, drawn, written, scale) for name in whole.audit["tables"]))
+    sample = _population(whole.domain, file)
+    publication = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
+    scale = whole.total / int(sample.rows.sum())
+    return FamilyReport(tuple(_of_table(whole, name, sample, publication, scale) for name in whole.audit["tables"]))
 
 
 def _population(domain: Domain, file: Path) -> Population:
@@ -209,20 +209,20 @@ def _population(domain: Domain, file: Path) -> Population:
 
 def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Population, scale: float) -> CountsOf:
     domain, table = whole.table(name)
-    found = drawn.table(domain).ravel() * scale
+    counts = drawn.table(domain).ravel() * scale
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
-    away = np.abs(found - unbiased)
+    away = np.abs(counts - unbiased)
     # No number of records is below 0, however far below the interval lies.
-    beyond = np.maximum(np.maximum(lower - found, found - np.maximum(upper, 0.0)), 0.0)
+    beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
     # A drawing of fewer rows misses each cell by less than one row, which stands for `scale` records of the family.
     outside = np.flatnonzero(beyond > max(1.0, scale))
     # By records, large cells would hide small groups whose rates are wrong by a factor.
     order = np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")
     texts = tuple(
-        f"{_cell(domain, cell)}: {found[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
+        f"{_cell(domain, cell)}: {counts[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
         for cell in outside[order].tolist()
     )
-    apart = np.abs(found - written.table(domain).ravel()).sum() / 2 / whole.total
+    apart = np.abs(counts - written.table(domain).ravel()).sum() / 2 / whole.total
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
@@ -248,9 +248,9 @@ def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
     every = range(len(whole.domain.axes))
     for kept in [*((axis,) for axis in every), *combinations(every, 2)]:
         over = tuple(axis for axis in every if axis not in kept)
-        found = drawn.sum(axis=over) * (whole.total / drawn.sum())
-        away = np.abs(found - whole.targets.sum(axis=over))
-        apart = np.abs(found - whole.counts.sum(axis=over)).sum() / 2 / whole.total
+        sums = drawn.sum(axis=over) * (whole.total / drawn.sum())
+        away = np.abs(sums - whole.targets.sum(axis=over))
+        apart = np.abs(sums - whole.counts.sum(axis=over)).sum() / 2 / whole.total
         name = "*".join(whole.domain.axes[axis].name for axis in kept)
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
@@ -258,10 +258,10 @@ def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
 def _tested(whole: WholeRelease, drawn: NDArray[np.int64], test: PublicTest) -> Tested:
     examples = examples_of(replace(whole, counts=drawn), test.target, test.features)
     (truth,) = places_of([test.target], test.table)
-    known = truth != NOWHERE
+    is_inside = truth != NOWHERE
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()
     accuracy = fitted(test.target, test.features, examples).accuracy(test.table)
-    return Tested(test.target.name, int(known.sum()), accuracy, float((truth[known] == frequent).mean()))
+    return Tested(test.target.name, int(is_inside.sum()), accuracy, float((truth[is_inside] == frequent).mean()))
 
 
 def _percent(share: float) -> str:

@@ -57,9 +57,9 @@ class WholeFamily:
                 "tables"
             )
         domain = finest([domain_of(table["axes"]) for table in audit["tables"].values()])
-        found = pq.ParquetFile(PublishedFolder(folder).population).read().combine_chunks()
-        positions = np.stack([_positions(axis, found) for axis in domain.axes])
-        return cls(folder, audit, domain, positions, found["rows"].to_numpy())
+        population = pq.ParquetFile(PublishedFolder(folder).population).read().combine_chunks()
+        positions = np.stack([_positions(axis, population) for axis in domain.axes])
+        return cls(folder, audit, domain, positions, population["rows"].to_numpy())
 
     def __repr__(self) -> str:
         return f"<WholeFamily of {self.called}: {self.rows.size:,} distinct records, total {self.total:,}>"
@@ -87,9 +87,9 @@ class WholeFamily:
         Args:
             axis: its number, from 0 in declared order.
         """
-        found = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
-        np.add.at(found, self.positions[axis], self.rows)
-        return found
+        sums = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
+        np.add.at(sums, self.positions[axis], self.rows)
+        return sums
 
     def table(self, name: str) -> tuple[Domain, pa.Table]:
         """The grid of a table of the family, and its published rows."""
@@ -104,8 +104,8 @@ class WholeFamily:
 def _positions(axis: Axis, records: Any) -> Wholes:
     """Where records lie along an axis, from its published columns."""
     if not isinstance(axis, BinnedAxis):
-        found = pc.index_in(records[axis.name], pa.array(axis.values, pa.string()))
-        return np.asarray(pc.fill_null(found, axis.size - 1).to_numpy(), dtype=np.int64)
+        positions = pc.index_in(records[axis.name], pa.array(axis.values, pa.string()))
+        return np.asarray(pc.fill_null(positions, axis.size - 1).to_numpy(), dtype=np.int64)
     lower, upper = (_numbers(axis, records[f"{axis.name}_{end}"]) for end in ("lower", "upper"))
     place = np.searchsorted(np.array(axis.edges), lower, side="left") + axis.below
     return np.where(np.isfinite(lower), place, np.where(np.isfinite(upper), 0, axis.size - 1)).astype(np.int64)

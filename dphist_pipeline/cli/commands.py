@@ -142,16 +142,16 @@ def load(name: str) -> Any:
         name: one of `HOMES`.
     """
     home = HOMES[name]
-    found = getattr(import_module(f"dphist_pipeline.cli.{home.module}"), home.name)
-    if isinstance(found, typer.Typer):
-        made = typer.main.get_group(found)
-        made.name = name
-        return made
+    command = getattr(import_module(f"dphist_pipeline.cli.{home.module}"), home.name)
+    if isinstance(command, typer.Typer):
+        group = typer.main.get_group(command)
+        group.name = name
+        return group
     one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     kind = TyperCommand
     if name in SEVERAL_EPSILONS:
         kind = import_module("dphist_pipeline.cli.prepare.compare").SeveralEpsilons
     elif name == "answer":
         kind = import_module("dphist_pipeline.cli.ask.answer").ChangesOfPeriods
-    one.command(name, cls=kind)(found)
+    one.command(name, cls=kind)(command)
     return typer.main.get_command(one)

@@ -171,10 +171,10 @@ def print_release(
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]
     # A family of tables is asked by its first table.
     name = "_".join([audit["release"], *list(audit.get("tables", {}))[:1]])
-    asked = ["dphist", "answer", name, *day, *store]
+    command = ["dphist", "answer", name, *day, *store]
     query = ["duckdb", "-readonly", _from_here(path.parents[2] / "catalog.duckdb"), "-c", f"FROM {name}"]
     cells = ["dphist", "export", name, "--to", "csv", *day, *store]
-    out.print(f"\nAsk it:       {escape(shlex.join(asked))}")
+    out.print(f"\nAsk it:       {escape(shlex.join(command))}")
     if which("duckdb") is not None:
         out.print(f"With DuckDB:  {escape(shlex.join(query))}")
     else:
@@ -188,11 +188,7 @@ def _from_here(path: Path) -> str:
 
 
 def print_statement(statement: Statement, as_json: bool) -> None:
-    """Prints the statement of an account.
-
-    Args:
-        as_json: True for JSON.
-    """
+    """Prints the statement of an account."""
     if as_json:
         print_json(statement_facts(statement))
         return
@@ -235,9 +231,9 @@ def _read_by(statement: Statement) -> dict[str, str]:
 
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
-        found = [f"{told_of(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind]
-        if found or kind == "source":
-            facts[called] = ", ".join(found) or "nothing yet: dphist ledger allow"
+        decisions = [f"{told_of(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind]
+        if decisions or kind == "source":
+            facts[called] = ", ".join(decisions) or "nothing yet: dphist ledger allow"
     if statement.waiting:
         facts["to be signed"] = ", ".join(f"entry {number}" for number in statement.waiting)
     if statement.shared:
@@ -342,11 +338,7 @@ def print_warning(warning: str) -> None:
 
 
 def print_facts(facts: dict[str, str]) -> None:
-    """Prints facts, one on each line, with aligned names.
-
-    Args:
-        facts: by name.
-    """
+    """Prints facts, one on each line, with aligned names."""
     width = max(map(len, facts))
     for name, fact in facts.items():
         out.print(f"  [dim]{name:<{width}}[/]  {escape(fact)}")
@@ -356,8 +348,6 @@ def print_table(header: list[str], rows: Iterable[tuple[str, ...]], keys: int = 
     """Prints aligned columns; see `table_lines` for what happens where the terminal is too narrow.
 
     Args:
-        header: name of each column.
-        rows: text of each cell.
         keys: so many columns, the first ones, name a row.
     """
     for number, (heads, lines) in enumerate(table_lines(header, list(rows), out.width, keys)):
@@ -416,8 +406,6 @@ def table_lines(
     """The lines of a table, in parts that stand below each other.
 
     Args:
-        header: name of each column.
-        rows: text of each cell.
         width: of the terminal, in letters.
         keys: so many columns, the first ones, name a row, and stand in every part.
 
@@ -474,14 +462,14 @@ def _has_digit(word: str) -> bool:
 
 def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]:
     """The columns of each part, by their places; every part has one that is no key, if there is one."""
-    named = list(range(min(keys, len(columns))))
-    taken = sum(columns[place].least + len(GAP) for place in named)
-    parts, left = [list(named)], width - taken + len(GAP)
-    for place in range(len(named), len(columns)):
+    keys_places = list(range(min(keys, len(columns))))
+    width_of_keys = sum(columns[place].least + len(GAP) for place in keys_places)
+    parts, left = [list(keys_places)], width - width_of_keys + len(GAP)
+    for place in range(len(keys_places), len(columns)):
         needed = columns[place].least + len(GAP)
-        if needed > left and len(parts[-1]) > len(named):
-            parts.append(list(named))
-            left = width - taken + len(GAP)
+        if needed > left and len(parts[-1]) > len(keys_places):
+            parts.append(list(keys_places))
+            left = width - width_of_keys + len(GAP)
         parts[-1].append(place)
         left -= needed
     return parts

@@ -86,8 +86,8 @@ def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Itera
         words: names of the columns with codes; rows where one is null are left out.
         more: the other column: `unit`, or `rows` where each row is its own unit.
     """
-    known = " AND ".join(f"{word} IS NOT NULL" for word in words)
-    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {known}"
+    condition = " AND ".join(f"{word} IS NOT NULL" for word in words)
+    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {condition}"
     with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
         connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
         yield connection
@@ -112,8 +112,8 @@ def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
         staged: Parquet with `rows` and a column for each word; rows where a word is null do not count.
     """
     with staged_rows(staged, words, "rows") as connection:
-        found = connection.sql("FROM staged").fetchnumpy()
-        return _codes(found, words), found["rows"]
+        columns = connection.sql("FROM staged").fetchnumpy()
+        return _codes(columns, words), columns["rows"]
 
 
 def unit_word(unit: str, key: bytes) -> int:
@@ -170,9 +170,9 @@ def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key
         codes = np.concatenate([codes, more], axis=1)
         order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
         starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
-        kept = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
-        finished = ranks[kept] < ranks[-1]
-        yield codes[:, kept[finished]]
-        places, codes = places[kept[~finished]], codes[:, kept[~finished]]
+        first = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
+        finished = ranks[first] < ranks[-1]
+        yield codes[:, first[finished]]
+        places, codes = places[first[~finished]], codes[:, first[~finished]]
         unit, code, seen = units[-1], more[:, -1].tolist(), copies[-1] + 1
     yield codes

@@ -161,10 +161,10 @@ class Contrasts(Linear):
 
         Sums are cut off on every level: that brings the counts of neighbours no further apart.
         """
-        found = exact.reshape(self.shape)
+        sums = exact.reshape(self.shape)
         for axis in range(len(self.shape)):
-            found = np.moveaxis(_halves(np.moveaxis(found, axis, 0)), 0, axis)
-        return found.ravel()
+            sums = np.moveaxis(_halves(np.moveaxis(sums, axis, 0)), 0, axis)
+        return sums.ravel()
 
 
 def _halves(sums: Numbers) -> Numbers:
@@ -216,18 +216,18 @@ class WeightedSums(Linear):
     @property
     def digest(self) -> str:
         """SHA-256 of the weights, of each axis the number of its rows, then row by row."""
-        asked = [np.append(len(line), line.ravel()) for line in self.lines]
-        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+        words = [np.append(len(line), line.ravel()) for line in self.lines]
+        return hashlib.sha256(np.concatenate(words).astype("<i8").tobytes()).hexdigest()
 
     def answers(self, exact: Numbers) -> Numbers:
         """In C order of the numbers along each axis: the line times its weights, then the sums; cut off at ±2^52.
 
         Numbers are cut off after each axis: that brings those of neighbours no further apart.
         """
-        found = exact.reshape(self.shape)
+        sums = exact.reshape(self.shape)
         for axis, line in enumerate(self.lines):
-            found = np.moveaxis(_weighted(line, np.moveaxis(found, axis, 0)), 0, axis)
-        return found.ravel()
+            sums = np.moveaxis(_weighted(line, np.moveaxis(sums, axis, 0)), 0, axis)
+        return sums.ravel()
 
 
 def _weighted(line: Numbers, numbers: Numbers) -> Numbers:
@@ -294,8 +294,8 @@ class Choice(Question):
     @property
     def digest(self) -> str:
         """SHA-256 of the numbers of candidates, then of the cells of each group, ended by -1."""
-        asked = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
-        return hashlib.sha256(np.concatenate(asked).astype("<i8").tobytes()).hexdigest()
+        words = [np.array(self.candidates, dtype=np.int64), *(np.append(group, -1) for group in self.groups)]
+        return hashlib.sha256(np.concatenate(words).astype("<i8").tobytes()).hexdigest()
 
     def scores(self, exact: Numbers) -> list[Numbers]:
         """The scores of the candidates of each group, shape (candidates,) each.
@@ -363,8 +363,8 @@ class Buckets(Question):
     @property
     def digest(self) -> str:
         """SHA-256 of the savings, then of the line."""
-        asked = np.concatenate([np.array(self.savings, dtype=np.int64), self.line])
-        return hashlib.sha256(asked.astype("<i8").tobytes()).hexdigest()
+        words = np.concatenate([np.array(self.savings, dtype=np.int64), self.line])
+        return hashlib.sha256(words.astype("<i8").tobytes()).hexdigest()
 
     def costs(self, exact: Numbers) -> list[Numbers]:
         """Deviations and prices, level by level, each within ±2^61.
@@ -374,8 +374,8 @@ class Buckets(Question):
         """
         from dphist_pipeline.solvers.trees.dyadic_buckets import bucket_deviations, bucket_prices
 
-        found = bucket_deviations(exact[self.line])
-        return [cost + price for cost, price in zip(found, bucket_prices(self.cells, self.savings), strict=True)]
+        deviations = bucket_deviations(exact[self.line])
+        return [cost + price for cost, price in zip(deviations, bucket_prices(self.cells, self.savings), strict=True)]
 
 
 QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, WeightedSums, Choice, Buckets)

@@ -186,13 +186,13 @@ class PrivateCounts:
         """The answer to a question, and the scale of its noise."""
         _refuse_all_but_budgets(budget)
         scale = self._scale(question, budget)
-        asked = _charged(question, budget, scale)
+        facts = _charged(question, budget, scale)
         self.__scales[budget.step] = scale
 
         def draw() -> NDArray[np.int64]:
             return _drawn(question, self.__exact(), scale)
 
-        drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, asked, draw)
+        drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, facts, draw)
         return drawn, scale
 
     def __exact(self) -> NDArray[np.int64]:
@@ -234,13 +234,13 @@ class PrivateRows:
         """
         _refuse_all_but_budgets(budget)
         scale = _scale_of(question.sensitivity(self.__limits), budget)
-        asked = _charged(question, budget, scale)
+        facts = _charged(question, budget, scale)
 
         def draw() -> NDArray[np.int64]:
             exact = question.answers(self.__load()).astype(np.int64)
             return _noisy(exact.clip(-LARGEST_COUNT, LARGEST_COUNT), scale)
 
-        return _read_only(self.__answers.answer(budget.step, asked, draw)), scale
+        return _read_only(self.__answers.answer(budget.step, facts, draw)), scale
 
     def __repr__(self) -> str:
         return "PrivateRows(numbers withheld)"
@@ -258,8 +258,8 @@ def _scale_of(sensitivity: int, budget: Budget) -> Fraction:
 
 def _charged(question: Question | RowQuestion, budget: Budget, scale: Fraction) -> dict[str, str]:
     """Spends a budget; what the journal keeps of the question that it pays for."""
-    asked = {"door": question.door, "epsilon": str(budget.spend())}
-    return {**asked, "scale": str(scale), "partition": question.digest}
+    facts = {"door": question.door, "epsilon": str(budget.spend())}
+    return {**facts, "scale": str(scale), "partition": question.digest}
 
 
 def _unpacked(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:

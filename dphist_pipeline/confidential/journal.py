@@ -70,12 +70,12 @@ class Journal:
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
         """The only answer to `question` under the name `step`; drawn where there is none yet."""
         final = self._folder / f"{step}.answer"
-        asked = {**question, "step": step, "charge": self._charge}
+        facts = {**question, "step": step, "charge": self._charge}
         if not final.exists():
-            self._link(final, asked, draw())
+            self._link(final, facts, draw())
         # A winner may have died between its link and this: its answer must not be lost once used.
         sync_folder(self._folder)
-        values, digest = self._read(final, asked)
+        values, digest = self._read(final, facts)
         # Now, not only after a draw: who drew it may have died before. A refused answer is refused at every reading.
         self._vouch(step, digest)
         return values

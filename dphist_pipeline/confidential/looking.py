@@ -90,12 +90,12 @@ def _show(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
 def _staged(plan: CountingPlan, staged: Path, folder: Path) -> tuple[int, int]:
     """Rows of the period whose unit is known, and the most of one unit, at most `MOST_ROWS`."""
     rows = f"read_parquet({literal(str(staged))})"
-    asked = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
+    query = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
     if plan.privacy_unit != "row":
-        asked = f"SELECT coalesce(sum(n), 0), coalesce(max(n), 1) FROM (SELECT count(*) AS n FROM {rows} GROUP BY unit)"
+        query = f"SELECT coalesce(sum(n), 0), coalesce(max(n), 1) FROM (SELECT count(*) AS n FROM {rows} GROUP BY unit)"
     with duckdb.connect(config=engine_settings(folder)) as connection:
-        ((found, most),) = connection.execute(asked).fetchall()
-    return int(found), min(int(most), MOST_ROWS)
+        ((total, most),) = connection.execute(query).fetchall()
+    return int(total), min(int(most), MOST_ROWS)
 
 
 def _lines(
@@ -138,12 +138,12 @@ def _unit_lines(plan: CountingPlan, observed: ObservedRows) -> Iterator[str]:
     if plan.privacy_unit == "row":
         yield "every row is its own unit: the bound cuts nothing"
         return
-    held = [(number, units) for number, units in enumerate(observed.units.tolist(), 1) if units]
-    for number, units in held[: 2 * MOST_LINES]:
+    histogram = [(number, units) for number, units in enumerate(observed.units.tolist(), 1) if units]
+    for number, units in histogram[: 2 * MOST_LINES]:
         yield f"units with {number:,} rows in declared cells: {units:,}"
-    if held[2 * MOST_LINES :]:
-        more = sum(units for _, units in held[2 * MOST_LINES :])
-        yield f"units with {held[2 * MOST_LINES][0]:,} rows or more, up to {held[-1][0]:,}: {more:,}"
+    if histogram[2 * MOST_LINES :]:
+        more = sum(units for _, units in histogram[2 * MOST_LINES :])
+        yield f"units with {histogram[2 * MOST_LINES][0]:,} rows or more, up to {histogram[-1][0]:,}: {more:,}"
     yield f"rows that the bound of {plan.max_rows_per_unit:,} cuts: {int(observed.cut.sum()):,}"
     start = 0
     for axis in plan.domain.axes:
@@ -214,11 +214,11 @@ def _periods(
     connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source, parameters: dict[str, object]
 ) -> tuple[Any, ...]:
     moment = "NULL" if plan.period_column is None else moment_of(plan, source, plan.period_column)
-    told = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
+    selection = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
     day = "CAST(TRY_CAST({}(moment) AS DATE) AS VARCHAR)"
     columns = f"count(*), count(*) FILTER (within), count(*) - count(moment), {day.format('min')}, {day.format('max')}"
     ((rows, within, unparsed, first, last),) = _asked(
-        connection, f"SELECT {columns} FROM (SELECT {told} FROM ({source.relation}))", parameters
+        connection, f"SELECT {columns} FROM (SELECT {selection} FROM ({source.relation}))", parameters
     )
     return rows, within, unparsed, first, last
 
@@ -241,8 +241,8 @@ def _spellings(
     read: Positions,
 ) -> list[tuple[str, int]] | None:
     axis = plan.domain.axes[number]
-    written = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
-    rows = f"SELECT {written} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
+    spelling = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
+    rows = f"SELECT {spelling} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
     rows += f" FROM ({source.relation}) WHERE {in_period(plan, source)}"
     for level, step in enumerate(read.steps):
         place = f"{step} AS place_{number}"

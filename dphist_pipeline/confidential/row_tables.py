@@ -37,24 +37,24 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
 
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
         marked = pl.scan_parquet(staged, glob=False).group_by(marks).agg(pl.col("rows").sum())
-        found = marked.collect(engine="streaming")
-        kept = iter([(found.select(marks).to_numpy().T, found["rows"].to_numpy())])
+        frame = marked.collect(engine="streaming")
+        batches = iter([(frame.select(marks).to_numpy().T, frame["rows"].to_numpy())])
     else:
         units = _units_by_rows(plan, staged, seen)
         cut = _cut_by_position(plan, staged, seen, counts, key)
-        kept = kept_words(staged, marks, seen, key)
+        batches = kept_words(staged, marks, seen, key)
     # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut.
     whole = cut[: plan.domain.shape[0]].sum(keepdims=True)
-    return ObservedRows(units, whole, cut, *_failures(plan, kept))
+    return ObservedRows(units, whole, cut, *_failures(plan, batches))
 
 
 def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
-    held = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
+    query = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
     with staged_rows(staged, codes) as connection:
-        found = connection.execute(f"SELECT held, count(*) FROM ({held}) GROUP BY held", {"seen": seen}).fetchall()
-    units = dict(found)
+        histogram = connection.execute(f"SELECT held, count(*) FROM ({query}) GROUP BY held", {"seen": seen}).fetchall()
+    units = dict(histogram)
     return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
 
 
@@ -66,11 +66,11 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
     shape = plan.domain.shape
     if plan.marginals:
         axes = tuple(Marginal((axis,), (None,), (size,)) for axis, size in enumerate(shape))
-        first, kept = (
+        first, bounded = (
             count_marginals(replace(plan, marginals=axes, max_rows_per_unit=most), staged, key)
             for most in (seen, plan.max_rows_per_unit)
         )
-        return first - kept
+        return first - bounded
     cells = (count_bounded(staged, plan.domain.cells, seen, key) - counts).reshape(shape)
     every = range(len(shape))
     return np.concatenate([cells.sum(axis=tuple(one for one in every if one != axis)) for axis in every])

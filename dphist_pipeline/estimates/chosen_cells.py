@@ -95,8 +95,8 @@ def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
     axis = next(axis for axis in domain.axes if name == axis.name or name in getattr(axis, "levels", ()))
     if not isinstance(axis, CategoricalAxis):
         return [end_as_json(axis, end) for end in cast("tuple[End, End]", wanted)]
-    listed, negated = listed_categories(name, wanted)
-    codes = [_code_of(axis, name, group) for group in listed]
+    categories, negated = listed_categories(name, wanted)
+    codes = [_code_of(axis, name, group) for group in categories]
     return {"not": codes} if negated else codes
 
 
@@ -114,14 +114,14 @@ def check_axes(domain: Domain, names: Iterable[str]) -> None:
     Raises:
         QuestionRefused: with the nearest known names.
     """
-    known = [
+    axes_and_levels = [
         name
         for axis in domain.axes
         for name in (axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ()))
     ]
     for name in names:
-        if name not in known:
-            raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, known)}")
+        if name not in axes_and_levels:
+            raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, axes_and_levels)}")
 
 
 def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
@@ -141,8 +141,8 @@ def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.i
         units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
         problem = f"takes a range (low, high) {units}, half-open, None for an open end"
         if isinstance(wanted, str):
-            asked = _condition_of(axis, _cell_that_holds(axis, wanted))
-            problem += f"; `=` is for categories, so ask for a bin by its ends: `{asked}`"
+            condition = _condition_of(axis, _cell_that_holds(axis, wanted))
+            problem += f"; `=` is for categories, so ask for a bin by its ends: `{condition}`"
         raise QuestionRefused(axis.name, problem)
     low, high = wanted
     return _positions_of_range(axis, end_of(axis, low, -math.inf), end_of(axis, high, math.inf))
@@ -216,8 +216,8 @@ def _positions_of_groups(
     axis: CategoricalAxis, name: str, groups: tuple[str, ...], wanted: Condition
 ) -> NDArray[np.int64]:
     """Positions of the categories in the selected groups of a level; the axis itself counts as the finest level."""
-    listed, negated = listed_categories(name, wanted)
-    codes = {_code_of(axis, name, group) for group in listed}
+    categories, negated = listed_categories(name, wanted)
+    codes = {_code_of(axis, name, group) for group in categories}
     of_cells = [*groups, *[None] * axis.other]
     return np.array([place for place, code in enumerate(of_cells) if (code in codes) != negated], dtype=np.int64)
 

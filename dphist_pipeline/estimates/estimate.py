@@ -156,7 +156,6 @@ def with_quality(made: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimat
     """An estimate with what was bought about the rows behind it, and what that cost.
 
     Args:
-        made: what a mechanism returned.
         quality: tables about rows; those by an axis go to the tables of a family that have it.
     """
     if not quality:
@@ -186,7 +185,6 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     """Estimates the count in a box of cells, whether or not its ends are edges of bins.
 
     Args:
-        estimate: of all cells.
         box: condition by name of axis; an axis without a condition is summed over. A binned axis takes (low, high),
             half-open, in axis units (days as dates or ISO text), None for an open end. A categorical axis, or a level
             of its hierarchy, takes a category, None for `other`, or a list of categories.
@@ -200,17 +198,17 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     cut = [axis.name for axis, share in zip(domain.axes, shares, strict=True) if (share < 1).any()]
     weights = reduce(np.multiply, np.ix_(*shares)) if cut else None
     number = math.prod(len(along) for along in around)
-    found, note = _sum(values, around, weights), CUT.format(axes=", ".join(cut)) if cut else ""
+    total, note = _sum(values, around, weights), CUT.format(axes=", ".join(cut)) if cut else ""
     outer = _interval_of(estimate, around)
     inner = _interval_of(estimate, within) if cut else outer
     if outer is None or inner is None:
         note = note or (NO_INTERVAL if estimate.sums is None else CUTS_GROUP)
-        return Answer(found, math.nan, math.nan, math.nan, "noise_only", number, note=note)
+        return Answer(total, math.nan, math.nan, math.nan, "noise_only", number, note=note)
     middle = outer.unbiased
     if cut:
         middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
-    note = note or note_of(found, outer.lower, outer.upper)
-    return Answer(found, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
+    note = note or note_of(total, outer.lower, outer.upper)
+    return Answer(total, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
 
 
 def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:

@@ -77,10 +77,10 @@ class WeightedLine:
             measured: numbers along the first axis, in the order of the rows' results; shape (positions + sums, …).
         """
         size = self.positions
-        known = _along(self.weights[0], measured[:size]) + np.tensordot(self.weights[1:].T, measured[size:], axes=1)
-        taken = np.tensordot(self.shared.T, np.tensordot(self.shared, known, axes=1), axes=1)
-        found: Reals = _along(self.alone, known) - taken
-        return found
+        normal = _along(self.weights[0], measured[:size]) + np.tensordot(self.weights[1:].T, measured[size:], axes=1)
+        correction = np.tensordot(self.shared.T, np.tensordot(self.shared, normal, axes=1), axes=1)
+        values: Reals = _along(self.alone, normal) - correction
+        return values
 
     @cached_property
     def reach_of_draws(self) -> tuple[float, float]:
@@ -161,10 +161,10 @@ class NoisyWeightedSums:
 
     def estimates(self) -> Reals:
         """Least squares estimates of the cells, float64, shape of the domain."""
-        found = self.values.reshape([line.positions + len(line.weights) - 1 for line in self.lines])
+        values = self.values.reshape([line.positions + len(line.weights) - 1 for line in self.lines])
         for axis, line in enumerate(self.lines):
-            found = np.moveaxis(line.estimates(np.moveaxis(found, axis, 0)), 0, axis)
-        return np.ascontiguousarray(found)
+            values = np.moveaxis(line.estimates(np.moveaxis(values, axis, 0)), 0, axis)
+        return np.ascontiguousarray(values)
 
 
 def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[WeightedLine, ...]:

@@ -99,18 +99,18 @@ class Reliability:
             tables: the unbiased cells of each.
             are_intervals: whether cells are the intervals of a question to contributors, and are called so.
         """
-        found = dict.fromkeys(self.words, 0)
+        cells_of_word = dict.fromkeys(self.words, 0)
         for table in tables:
             for word, cells in self.cells(table).items():
-                found[word] += cells
-        many = sum(found.values())
+                cells_of_word[word] += cells
+        many = sum(cells_of_word.values())
         if not many:
             return ""
-        if many in found.values():
-            (word,) = (word for word, cells in found.items() if cells == many)
+        if many in cells_of_word.values():
+            (word,) = (word for word, cells in cells_of_word.items() if cells == many)
             return _all_alike(many, word, are_intervals)
-        told = [_some(word, cells) for word, cells in found.items() if cells]
-        parts = {"number": whole(many), "first": ", ".join(told[:-1]), "last": told[-1]}
+        phrases = [_some(word, cells) for word, cells in cells_of_word.items() if cells]
+        parts = {"number": whole(many), "first": ", ".join(phrases[:-1]), "last": phrases[-1]}
         if are_intervals:
             return gettext("Of %(number)s intervals, %(first)s and %(last)s.", **parts)
         return gettext("Of %(number)s cells, %(first)s and %(last)s.", **parts)

@@ -173,13 +173,13 @@ def rest_in_words(
         labels: what readers call the axes, by name.
     """
     others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
-    named = [axis for axis, made in others.items() if made]
-    if not named:
+    axes = [axis for axis, made in others.items() if made]
+    if not axes:
         return ""
-    alone = all(len(others[axis]) == len(found[axis]) for axis in named)
-    most = max(least, *(cut.possible[1] for axis in named for cut in others[axis]))
+    alone = all(len(others[axis]) == len(found[axis]) for axis in axes)
+    most = max(least, *(cut.possible[1] for axis in axes for cut in others[axis]))
     values = {
-        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in named),
+        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in axes),
         "number": number_text(f"{most:,.0f}"),
     }
     if alone:
@@ -239,7 +239,6 @@ def standing_out(
     Args:
         lines: how many numbers are told together.
         called: what the sentence calls them.
-        counted: what they count.
         tops: that each of the numbers can be at most, together but with a probability of `MISSED`. A number whose
             interval lies above it is not shown: noise made it.
         least: no smaller number is told of the others; see `shown_below`.
@@ -250,20 +249,20 @@ def standing_out(
     tops = tops or [math.inf] * len(numbers)
     missed = 1 - LEVEL - (MISSED if any(map(math.isfinite, tops)) else 0)
     reaches = [_reach_together(row, lines, missed) for row in numbers]
-    shown, others = list[Row](), list[float]()
+    clear_rows, others = list[Row](), list[float]()
     for row, reach, top in zip(numbers, reaches, tops, strict=True):
         lower, upper = row["estimate"] - reach, min(top, highest(row["estimate"] + reach, reach))
         if 0 < lower <= top:
-            shown.append({**row, "estimate": min(top, row["estimate"]), "ci_lower": lower, "ci_upper": upper})
+            clear_rows.append({**row, "estimate": min(top, row["estimate"]), "ci_lower": lower, "ci_upper": upper})
         else:
             others.append(upper)
     if not others:
-        return shown, ""
-    other, most = "other " if shown else "", f"{max(least, *others):,.0f} {counted}"
+        return clear_rows, ""
+    other, most = "other " if clear_rows else "", f"{max(least, *others):,.0f} {counted}"
     if len(others) == 1:
         one = called.removeprefix("numbers")
-        return shown, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
-    return shown, (
+        return clear_rows, f"One {other}number{one} does not stand out from the noise (95 %): it is at most {most}."
+    return clear_rows, (
         f"Of {len(others):,} {other}{called}, none stands out from the noise (95 % for all together): each is at most "
         f"{most}."
     )
@@ -399,10 +398,10 @@ class QualityTable:
         Returns:
             Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
         """
-        told = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
+        rows = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
         lines = sum(row["axis"] is not None for row in self.rows)
-        tops = [(most or {}).get(row["axis"], math.inf) for row in told]
-        return standing_out(told, lines, "numbers of missing or undeclared values", "rows", tops, least)
+        tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
+        return standing_out(rows, lines, "numbers of missing or undeclared values", "rows", tops, least)
 
     def numbers(
         self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0
@@ -477,20 +476,19 @@ def rows_in_other(domain: Domain, unbiased: Unbiased | None) -> dict[str, RowsIn
     """By name of axis, for those that have `other`; empty where no noisy cells are published.
 
     Args:
-        domain: of one published table.
         unbiased: noise in groups of cells alone bounds nothing, nor do reports.
     """
     if not isinstance(unbiased, NoisyCells | NestedCells):
         return {}
-    found = {}
+    by_axis = {}
     for number, axis in enumerate(domain.axes):
         if axis.other_cell is not None:
             cells = [np.arange(size) for size in domain.shape]
             cells[number] = np.array([axis.other_cell])
-            found[axis.name] = RowsInOther(
+            by_axis[axis.name] = RowsInOther(
                 exact_sum(np.atleast_1d(unbiased.values.take(axis.other_cell, number))), cells, unbiased
             )
-    return found
+    return by_axis
 
 
 def most_failed(

@@ -83,13 +83,13 @@ class Population:
         Args:
             domain: of axes, or levels of axes, of the population.
         """
-        found = np.zeros(domain.cells, dtype=np.int64)
+        rows = np.zeros(domain.cells, dtype=np.int64)
         cells = np.zeros(len(self.rows), dtype=np.int64)
         for axis, stride in zip(domain.axes, domain.strides, strict=True):
             number, groups = _finer(self.domain, axis)
             cells += groups[self.places[:, number]] * stride
-        np.add.at(found, cells, self.rows)
-        return found.reshape(domain.shape)
+        np.add.at(rows, cells, self.rows)
+        return rows.reshape(domain.shape)
 
 
 def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = None) -> Population:
@@ -246,9 +246,9 @@ def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:
     total = np.array([max(0.0, float(sums.values.sum()))])
     labels, targets = np.zeros(sums.values.size, dtype=np.int64), total
     for whole in wholes:
-        found = _part_of(sums, whole)
-        if found is not None:
-            labels, targets = found, whole.values.ravel()
+        shares = _part_of(sums, whole)
+        if shares is not None:
+            labels, targets = shares, whole.values.ravel()
             break
     parts = np.bincount(labels, minlength=targets.size)
     moved = (targets - np.bincount(labels, sums.values.ravel(), targets.size)) / np.maximum(parts, 1)
@@ -309,12 +309,12 @@ class _Counted:
 
     def coarser(self, names: tuple[str, ...]) -> list[frozenset[str]]:
         """The same names, with another level instead of one of them; the next level above it comes first."""
-        found = []
+        levels = []
         for place, name in enumerate(names):
             number, level = self.levels[name]
             others = [(of[1] - level, other) for other, of in self.levels.items() if of[0] == number and of[1] > level]
-            found += [(step, place, other) for step, other in others]
-        return [frozenset((*names[:place], other, *names[place + 1 :])) for _, place, other in sorted(found)]
+            levels += [(step, place, other) for step, other in others]
+        return [frozenset((*names[:place], other, *names[place + 1 :])) for _, place, other in sorted(levels)]
 
     def of_sum(self, names: tuple[str, ...]) -> float:
         """The factor of a sum by some axes."""

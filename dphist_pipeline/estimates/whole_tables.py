@@ -115,7 +115,7 @@ class WholeTable:
         summed = near if way == Way.OWN_SUMS else basis
         if way == Way.OWN_SUMS:
             total = np.maximum(np.clip(near.sum(keepdims=True).ravel(), *_ends(basis.sum(), widths.of(()))), 0.0)
-        if way != Way.SHIFTS and math.isfinite(deviation):
+        if way != Way.SHIFTS and 0 < deviation < math.inf:
             fitted = _beside_sure_cells(near, summed, levels, total, deviation)
         else:
             fitted = _fitted(near, summed, levels, total)
@@ -222,13 +222,10 @@ def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], 
     for labels in levels:
         part_of = np.empty(int(labels.max()) + 1, dtype=np.int64)
         part_of[labels] = above
-        fitted = fit_to_sums(_grouped(labels, sums), [GroupSums(part_of, fitted)])
+        coarser = np.bincount(labels, weights=sums).astype(np.float64)
+        fitted = fit_to_sums(coarser, [GroupSums(part_of, fitted)])
         above = labels
     return fit_to_sums(values if values.ndim == 1 else sums, [GroupSums(above, fitted)])
-
-
-def _grouped(labels: Labels, weights: Reals) -> Reals:
-    return np.bincount(labels, weights=weights).astype(np.float64)
 
 
 def _summed(table: Reals, kept: tuple[int, ...]) -> Reals:
@@ -254,11 +251,11 @@ def _distances(domain: Domain, counts: NDArray[np.int64], basis: Reals, widths: 
         away = np.abs(gaps[kept])
         half = widths.of(kept)
         name = "*".join(domain.axes[axis].name for axis in kept) or "total"
-        known = not math.isinf(half)
+        has_width = not math.isinf(half)
         yield Distance(
             "cells" if kept == every else name,
             away.size,
             float(away.max()),
-            half if known else math.nan,
-            int((away > half + 1).sum()) if known else 0,
+            half if has_width else math.nan,
+            int((away > half + 1).sum()) if has_width else 0,
         )

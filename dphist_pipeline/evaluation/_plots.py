@@ -32,7 +32,6 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
     """Writes every picture that the scores allow, as SVG and as PNG.
 
     Args:
-        scores: of `compare`.
         title: what was compared, above each picture.
         folder: created if it does not exist.
         noisy: whether the counts are estimates that were published, not exact ones.
@@ -50,13 +49,13 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
         "relative_error_by_value": _by_size(scores, title, "mre_of_value", f"{size}, the smallest ones"),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    files = []
     for name, chart in charts.items():
         for ending in ("svg", "png") if chart is not None else ():
             path = folder / f"{name}.{ending}"
             chart.save(str(path), scale_factor=2 if ending == "png" else 1)
-            written.append(path)
-    return written
+            files.append(path)
+    return files
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:
@@ -73,7 +72,7 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     x = alt.X("length:Q", title="cells in a range", scale=alt.Scale(type="log", nice=False), axis=marks)
     if not by_length:
         x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=epsilons))
-    shown, most = [], 1
+    panels, most = [], 1
     for epsilon in epsilons if by_length else [None]:
         beside = []
         for kind, head in kinds.items():
@@ -81,9 +80,9 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
             above = head if epsilon is None else f"{head}, ε = {epsilon:g}"
             if part:
                 beside.append(_panel(part, x, above, names))
-        shown.append(alt.hconcat(*beside))
+        panels.append(alt.hconcat(*beside))
         most = max(most, len(beside))
-    return _whole(alt.vconcat(*shown), f"{title}: {about}", most)
+    return _whole(alt.vconcat(*panels), f"{title}: {about}", most)
 
 
 def _by_size(scores: Sequence[Score], title: str, measure: str, along: str) -> Any:

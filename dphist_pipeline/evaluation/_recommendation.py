@@ -59,26 +59,25 @@ def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> l
 
     Args:
         scores: of all mechanisms and epsilons.
-        workloads: that were asked.
     """
-    asked = {"cells": "mse"} | {workload.about: f"{workload.name}_mse" for workload in workloads}
-    found = []
+    measures = {"cells": "mse"} | {workload.about: f"{workload.name}_mse" for workload in workloads}
+    recommended = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
         here = [score for score in scores if score.epsilon == epsilon]
-        for questions, measure in asked.items():
+        for questions, measure in measures.items():
             errors = [score for score in here if (score.measure, score.at) == (measure, "")]
-            found.append(_recommend(questions, competing(errors, here)))
-    return found
+            recommended.append(_recommend(questions, competing(errors, here)))
+    return recommended
 
 
 def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
     alike = leaders(errors)
     least = min(errors, key=lambda score: score.mean)
-    chosen = next((score for score in alike if score.mechanism == SIMPLEST), least)
+    winner = next((score for score in alike if score.mechanism == SIMPLEST), least)
     simplest = next((score.mean for score in errors if score.mechanism == SIMPLEST), None)
-    others = tuple(score.mechanism for score in alike if score is not chosen)
-    times = chosen.mean / simplest if simplest else None
-    return Recommendation(chosen.epsilon, questions, chosen.mechanism, times, others)
+    others = tuple(score.mechanism for score in alike if score is not winner)
+    times = winner.mean / simplest if simplest else None
+    return Recommendation(winner.epsilon, questions, winner.mechanism, times, others)
 
 
 def leaders(scores: Sequence[Score]) -> list[Score]:
@@ -92,12 +91,7 @@ def leaders(scores: Sequence[Score]) -> list[Score]:
 
 
 def is_above(score: Score, least: Score) -> bool:
-    """Whether the mean of a measure is surely larger; never with fewer than three releases of each.
-
-    Args:
-        score: of one mechanism.
-        least: of another one.
-    """
+    """Whether the mean of a measure is surely larger; never with fewer than three releases of each."""
     if score.standard_error is None or least.standard_error is None or min(score.repeats, least.repeats) < 3:
         return False
     factor = student_quantile(min(score.repeats, least.repeats) - 1)
@@ -129,8 +123,8 @@ def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
         scores: all scores at that epsilon.
     """
     same = same_as_geometric(scores)
-    kept = [score for score in column if score.mechanism not in same]
-    return kept if any(score.mechanism == SIMPLEST for score in kept) else list(column)
+    competitors = [score for score in column if score.mechanism not in same]
+    return competitors if any(score.mechanism == SIMPLEST for score in competitors) else list(column)
 
 
 def same_as_geometric(scores: Iterable[Score]) -> set[str]:

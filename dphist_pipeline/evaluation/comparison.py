@@ -147,11 +147,7 @@ class Comparison:
         return lines
 
     def draw(self, folder: Path) -> list[Path]:
-        """Draws pictures of the scores; see `plots.draw`.
-
-        Args:
-            folder: of the new files.
-        """
+        """Draws pictures of the scores; see `plots.draw`."""
         return draw(self.scores, self.plan.data, folder, noisy=self.plan.note == PUBLISHED)
 
 
@@ -188,6 +184,6 @@ def prepare(
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:
         raise no_mechanism_serves(left_out)
-    chosen = tuple(parse_workloads(workloads, exact.shape))
+    questions = tuple(parse_workloads(workloads, exact.shape))
     note = NOTE if published is None else PUBLISHED
-    return ComparisonPlan(data, exact, unique, contenders, chosen, repeat, sensitivity, left_out, note)
+    return ComparisonPlan(data, exact, unique, contenders, questions, repeat, sensitivity, left_out, note)

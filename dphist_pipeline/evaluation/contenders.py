@@ -30,9 +30,7 @@ class Contender:
         """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.
 
         Args:
-            domain: the grid.
             sensitivity: in records.
-            epsilons: of releases.
 
         Raises:
             DphistError: with the reason.
@@ -80,9 +78,7 @@ def choose_contenders(
 
     Args:
         written: see `parse_contender`; each is taken once.
-        domain: the grid.
         sensitivity: in records.
-        epsilons: of releases.
         first: a mechanism to put first if none are named; it must serve the domain.
 
     Returns:
@@ -91,10 +87,10 @@ def choose_contenders(
     Raises:
         DphistError: a named mechanism, or `first`, does not serve the domain.
     """
-    chosen = [parse_contender(text) for text in dict.fromkeys(written)]
+    contenders = [parse_contender(text) for text in dict.fromkeys(written)]
     if first is not None and not written:
-        chosen.append(first)
-    for contender in chosen:
+        contenders.append(first)
+    for contender in contenders:
         contender.check(domain, sensitivity, epsilons)
     refused: dict[str, str] = {}
     for name in () if written else mechanisms.names():
@@ -104,5 +100,5 @@ def choose_contenders(
         except DphistError as error:
             refused[name] = str(error)
         else:
-            chosen.append(contender)
-    return tuple(dict.fromkeys(chosen)), refused
+            contenders.append(contender)
+    return tuple(dict.fromkeys(contenders)), refused

@@ -72,7 +72,6 @@ def compare(
         contenders: mechanisms, already checked against the shape and the epsilons.
         epsilons: each release spends one of them.
         repeat: number of releases for each mechanism and epsilon, with fresh noise.
-        workloads: questions about every release.
         sensitivity: largest change of the counts by one privacy unit, in records.
         progress: called before each release with its name.
     """
@@ -85,10 +84,10 @@ def compare(
             for _ in range(repeat):
                 progress(f"{contender.written}, epsilon {float(epsilon):g}")
                 start = time.perf_counter()
-                made = sanitize_with(exact, contender, epsilon, sensitivity)
+                estimate = sanitize_with(exact, contender, epsilon, sensitivity)
                 seconds = time.perf_counter() - start
-                plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(made))}
-                runs.append({("seconds", ""): seconds, **plain, **measure(exact, made, workloads, truths)})
+                plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(estimate))}
+                runs.append({("seconds", ""): seconds, **plain, **measure(exact, estimate, workloads, truths)})
             scores += aggregate_scores(contender.written, epsilon, runs)
             scores += usefulness(contender.written, epsilon, runs)
     return scores
@@ -100,7 +99,6 @@ def sanitize_with(exact: Wholes, contender: Contender, epsilon: Fraction, sensit
     Args:
         exact: public or synthetic counts, any shape.
         contender: the mechanism with its settings.
-        epsilon: of the release.
         sensitivity: in records.
     """
     settings: dict[str, Any] = dict(contender.settings)
@@ -120,8 +118,6 @@ def measure(
 
     Args:
         exact: public or synthetic counts, any shape.
-        made: the release.
-        workloads: questions about the release.
         truths: the exact answers of each workload; see `Workload.answers`.
     """
     values = made.values
@@ -144,22 +140,12 @@ def measure(
 
 
 def is_noisy_cells(made: Estimate) -> bool:
-    """Whether a mechanism published the noisy cells themselves, as `geometric` does.
-
-    Args:
-        made: the release.
-    """
+    """Whether a mechanism published the noisy cells themselves, as `geometric` does."""
     return made.is_unbiased and isinstance(made.unbiased, NoisyCells)
 
 
 def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
-    """The mean and standard error of every measure over the runs that have it.
-
-    Args:
-        written: name of the mechanism.
-        epsilon: of each release.
-        runs: measures of each release.
-    """
+    """The mean and standard error of every measure over the runs that have it."""
     gathered: dict[Measure, list[float]] = {}
     for run in runs:
         for key, value in run.items():
@@ -176,18 +162,15 @@ def usefulness(
     observed: the smallest number that enough releases stay within, so of fewer than 1/missed releases the largest.
 
     Args:
-        written: name of the mechanism.
-        epsilon: of each release.
-        runs: measures of each release.
         missed: share of the releases that may exceed it.
     """
-    found = []
+    scores = []
     for measure in [name for name, _ in runs[0] if name.endswith("_max")]:
         largest = sorted(run[measure, ""] for run in runs)
         within = largest[math.ceil((1 - missed) * len(largest)) - 1]
         name = f"{measure.removesuffix('_max')}_useful"
-        found.append(Score(written, epsilon, name, str(float(missed)), within, None, len(largest)))
-    return found
+        scores.append(Score(written, epsilon, name, str(float(missed)), within, None, len(largest)))
+    return scores
 
 
 def _mean(values: list[float]) -> tuple[float, float | None]:

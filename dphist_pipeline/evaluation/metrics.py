@@ -56,11 +56,7 @@ def mean_relative_error(exact: Wholes, estimate: Reals, least: float = SMALLEST_
 
 
 def size_classes(largest: int) -> Iterator[tuple[int, int]]:
-    """Classes of counts as (lowest, highest): 0, 1, 2 to 5, 6 to 10, 11 to 20, 21 to 50, …
-
-    Args:
-        largest: the largest count.
-    """
+    """Classes of counts as (lowest, highest): 0, 1, 2 to 5, 6 to 10, 11 to 20, 21 to 50, …"""
     yield 0, 0
     lowest, tens = 1, 1
     while lowest <= largest:
@@ -109,12 +105,7 @@ def relative_error_by_value(exact: Wholes, estimate: Reals, most: int | None = N
 
 
 def class_name(lowest: int, highest: int) -> str:
-    """The name of a class of counts: 0, or 2-5.
-
-    Args:
-        lowest: count in the class.
-        highest: count in the class.
-    """
+    """The name of a class of counts: 0, or 2-5."""
     return str(lowest) if lowest == highest else f"{lowest}-{highest}"
 
 

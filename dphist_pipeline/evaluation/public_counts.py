@@ -106,14 +106,14 @@ def _whole_numbers(source: str, table: pa.Table, name: str) -> Numbers:
 
 
 def _shape(source: str, names: list[str], places: list[Numbers], shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    found = tuple(int(place.max()) + 1 for place in places)
-    if shape is not None and len(shape) != len(found):
-        raise counts_refused(source, f"has {len(found)} axes ({', '.join(names)}); --shape names {len(shape)}")
-    wanted = found if shape is None else shape
-    for name, side, needed in zip(names, wanted, found, strict=True):
+    sides = tuple(int(place.max()) + 1 for place in places)
+    if shape is not None and len(shape) != len(sides):
+        raise counts_refused(source, f"has {len(sides)} axes ({', '.join(names)}); --shape names {len(shape)}")
+    wanted = sides if shape is None else shape
+    for name, side, needed in zip(names, wanted, sides, strict=True):
         if side < needed:
             raise counts_refused(source, f"axis '{name}' has a cell {needed - 1}; --shape ends it before {side}")
     if math.prod(wanted) > MOST_CELLS:
-        shown = " × ".join(f"{side:,}" for side in wanted)
-        raise counts_refused(source, f"{shown} = {math.prod(wanted):,} cells are too many; the most is {MOST_CELLS:,}")
+        grid = " × ".join(f"{side:,}" for side in wanted)
+        raise counts_refused(source, f"{grid} = {math.prod(wanted):,} cells are too many; the most is {MOST_CELLS:,}")
     return wanted

@@ -40,15 +40,15 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
     made: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
         here = [score for score in scores if score.epsilon == epsilon]
-        shown = f"epsilon {format_epsilon(epsilon)}"
+        heading = f"epsilon {format_epsilon(epsilon)}"
         made.append(
-            (f"{shown}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()}, decimals))
+            (f"{heading}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()}, decimals))
         )
         grouping = {score.mechanism for score in here if score.measure in GROUPS}
         if grouping:
             grouped = [score for score in here if score.mechanism in grouping]
             made.append(
-                (f"{shown}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()}, decimals))
+                (f"{heading}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()}, decimals))
             )
         for workload in workloads:
             columns = {(f"{workload.name}_{kind}", ""): head for kind, head in ERRORS.items()}
@@ -56,7 +56,7 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            made.append((f"{shown}: {workload.about}", *_table(here, columns, decimals)))
+            made.append((f"{heading}: {workload.about}", *_table(here, columns, decimals)))
     return made
 
 
@@ -83,10 +83,10 @@ def format_grid(shape: Sequence[int]) -> str:
 def _table(
     scores: Iterable[Score], columns: dict[tuple[str, str], str], decimals: int | None
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    found = {(score.mechanism, score.measure, score.at): score for score in scores}
-    names = list(dict.fromkeys(mechanism for mechanism, _, _ in found))
-    columns_of = {key: [found[name, *key] for name in names] for key in columns}
-    best = {key: leaders(competing(column, found.values())) for key, column in columns_of.items()}
+    by_measure = {(score.mechanism, score.measure, score.at): score for score in scores}
+    names = list(dict.fromkeys(mechanism for mechanism, _, _ in by_measure))
+    columns_of = {key: [by_measure[name, *key] for name in names] for key in columns}
+    best = {key: leaders(competing(column, by_measure.values())) for key, column in columns_of.items()}
     cells = {
         key: [_cell(score, decimals, is_best=best[key] == [score]) for score in columns_of[key]] for key in columns
     }

@@ -90,8 +90,8 @@ def _skewed_values(wanted: PrintedFigures) -> Numbers:
     places = (np.arange(wanted.cells) + 0.5) / wanted.cells
     reach = wanted.largest - wanted.smallest + 1
     inside = -np.expm1(-((reach / wanted.scale) ** (1 / wanted.power)))
-    drawn = wanted.scale * (-np.log1p(-places * inside)) ** wanted.power
-    whole = np.rint(drawn + wanted.smallest - 0.5).clip(wanted.smallest, wanted.largest)
+    quantiles = wanted.scale * (-np.log1p(-places * inside)) ** wanted.power
+    whole = np.rint(quantiles + wanted.smallest - 0.5).clip(wanted.smallest, wanted.largest)
     values: Numbers = whole.astype(np.int64)
     values[0], values[-1] = wanted.smallest, wanted.largest
     return values
@@ -102,9 +102,9 @@ def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     step = 1 if missing > 0 else -1
     while missing:
         room = np.flatnonzero((body + step >= wanted.smallest) & (body + step <= wanted.largest))
-        chosen = room[np.linspace(0, room.size - 1, min(abs(missing), room.size)).astype(np.int64)]
-        body[chosen] += step
-        missing -= step * chosen.size
+        cells = room[np.linspace(0, room.size - 1, min(abs(missing), room.size)).astype(np.int64)]
+        body[cells] += step
+        missing -= step * cells.size
     body.sort()
 
 

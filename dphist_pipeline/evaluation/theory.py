@@ -168,10 +168,10 @@ def density_of_sum(values: Reals, draws: int, alpha: float) -> Reals:
         alpha: inverse scale.
     """
     n, z = draws, np.abs(values)
-    found = np.zeros_like(z)
+    density = np.zeros_like(z)
     for k in range(n):
-        found += math.comb(n - 1, k) * math.gamma(n + k) * z ** (n - 1 - k) / (2 * alpha) ** k
-    dense: Reals = found * alpha**n / (2**n * math.gamma(n) ** 2) * np.exp(-alpha * z)
+        density += math.comb(n - 1, k) * math.gamma(n + k) * z ** (n - 1 - k) / (2 * alpha) ** k
+    dense: Reals = density * alpha**n / (2**n * math.gamma(n) ** 2) * np.exp(-alpha * z)
     return dense
 
 
@@ -185,13 +185,13 @@ def expected_magnitude(draws: Sequence[tuple[float, int]], centre: float = 0.0) 
         draws: scale of the draws, and how many have it.
         centre: what the noise is added to.
     """
-    taken = [(abs(scale), number) for scale, number in draws if scale and number]
-    if not taken:
+    terms = [(abs(scale), number) for scale, number in draws if scale and number]
+    if not terms:
         return abs(centre)
-    spread = math.sqrt(2 * math.fsum(number * scale**2 for scale, number in taken) + centre**2)
+    spread = math.sqrt(2 * math.fsum(number * scale**2 for scale, number in terms) + centre**2)
     angles = (np.arange(NODES) + 0.5) * (math.pi / 2 / NODES)
     times = np.tan(angles) / spread
-    log = -sum(number * np.log1p((scale * times) ** 2) for scale, number in taken)
+    log = -sum(number * np.log1p((scale * times) ** 2) for scale, number in terms)
     rest = -np.expm1(log) + 2 * np.exp(log) * np.sin(centre * times / 2) ** 2
     return float(spread * np.mean(rest / np.sin(angles) ** 2))
 

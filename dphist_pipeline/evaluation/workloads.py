@@ -68,7 +68,6 @@ def all_ranges(cells: int, length: int) -> Boxes:
     """All ranges of one length on a line of cells.
 
     Args:
-        cells: on the line.
         length: of the ranges, in cells.
     """
     low = np.arange(cells - length + 1, dtype=np.int64)[:, None]
@@ -80,7 +79,6 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
 
     Args:
         shape: cells along each axis.
-        number: of boxes.
         seed: of these public questions; noise has no seed.
     """
     draws = np.random.Generator(np.random.PCG64(seed))
@@ -96,8 +94,8 @@ def prefixes(shape: tuple[int, ...], most: int = BOXES, seed: int = SEED) -> Box
         most: number of boxes.
         seed: see `random_boxes`.
     """
-    chosen = _few(math.prod(shape), most, seed)
-    high = np.stack(np.unravel_index(chosen, shape), axis=1) + 1
+    numbers = _few(math.prod(shape), most, seed)
+    high = np.stack(np.unravel_index(numbers, shape), axis=1) + 1
     return Boxes(np.zeros_like(high), high)
 
 
@@ -200,11 +198,11 @@ def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Work
     Raises:
         Refused: a name is unknown, does not fit the counts, or is repeated.
     """
-    asked = written or (["ranges"] if len(shape) == 1 else ["boxes"])
-    found = [_parse(text, shape) for text in asked]
-    if len({workload.name for workload in found}) < len(found):
-        raise workload_refused(asked[-1], "each kind of workload can be asked once")
-    return found
+    names = written or (["ranges"] if len(shape) == 1 else ["boxes"])
+    workloads = [_parse(text, shape) for text in names]
+    if len({workload.name for workload in workloads}) < len(workloads):
+        raise workload_refused(names[-1], "each kind of workload can be asked once")
+    return workloads
 
 
 def _parse(text: str, shape: tuple[int, ...]) -> Workload:

@@ -98,20 +98,20 @@ def confidential(seen: Examined) -> Finding:
     """
     check, folder = "confidential", seen.confidential
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return fault(check, f"{folder} is not there", "Put the store back from a backup, the journal with it.")
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return fault(check, f"{folder} is no folder", "Put the folder itself there, not a link to it.")
-    if found.st_mode & GROUP_OR_OTHERS:
-        who = "everybody" if found.st_mode & OTHERS else "its group"
+    if status.st_mode & GROUP_OR_OTHERS:
+        who = "everybody" if status.st_mode & OTHERS else "its group"
         return fault(check, f"{who} may read or change {folder}", f"chmod 700 {quoted(folder)}")
-    owner = name_of(found.st_uid)
+    owner = name_of(status.st_uid)
     if not may(folder, os.R_OK | os.X_OK):
         return ok(check, f"{folder} is {owner}'s; this user cannot look into it, as it should be")
-    if found.st_uid == os.geteuid() and not may(folder, os.W_OK):
+    if status.st_uid == os.geteuid() and not may(folder, os.W_OK):
         return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {quoted(folder)}")
-    foreign = _of_another_user(folder, found.st_uid)
+    foreign = _of_another_user(folder, status.st_uid)
     if foreign is not None:
         return fault(
             check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {quoted(folder)}"
@@ -127,13 +127,13 @@ def operator_key(seen: Examined) -> Finding:
     """
     check, path = "operator_key", key_path()
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return ok(check, f"no key at {path}: this user releases, and decides nothing")
     except OSError:
         return ok(check, f"the key at {path} cannot be read by this user, who decides nothing")
     if not may(path, os.R_OK):
-        return ok(check, f"the key at {path} is {name_of(found.st_uid)}'s; this user decides nothing")
+        return ok(check, f"the key at {path} is {name_of(status.st_uid)}'s; this user decides nothing")
     try:
         operator = Operator.load(path)
     except OperatorKeyOpen as error:

@@ -61,18 +61,18 @@ def doubtful(seen: Examined) -> Finding:
     check = "doubtful"
     if seen.store is None:
         return not_looked_at(check, "the store could not be opened")
-    found = {
+    doubts = {
         f"{audit['release']} {audit['period']}": why
         for current in sorted(seen.store.public.glob(f"*/{DerivedFiles.current}"))
         for audit in _last(current)
         if (why := _why(audit))
     }
-    if not found:
+    if not doubts:
         return ok(check, f"none of the last {LATEST} published periods of a release says that it may be wrong")
-    first, why = next(iter(found.items()))
+    first, why = next(iter(doubts.items()))
     return warning(
         check,
-        f"published, and may be wrong: {listed(list(found))}; {first}: {why}",
+        f"published, and may be wrong: {listed(list(doubts))}; {first}: {why}",
         "Look at its card. Revise it with the right records, or take it back: dphist withdraw RELEASE PERIOD --reason "
         "TEXT. Such periods can wait for a person: `publish: if_plausible` in the spec.",
     )

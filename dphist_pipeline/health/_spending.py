@@ -86,7 +86,7 @@ def witness(seen: Examined) -> Finding:
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     try:
-        held = _agreeing(seen.store, seen.ledger)
+        witness_beside = _agreeing(seen.store, seen.ledger)
         database = witness_database(seen.store.witness_file)
     except DphistError as error:
         return told(check, error)
@@ -94,16 +94,16 @@ def witness(seen: Examined) -> Finding:
     if isinstance(place, Path) and isinstance(beside, Path) and place.stat().st_dev == beside.stat().st_dev:
         return warning(
             check,
-            f"{held.where} agrees with the ledger, and lies on the same disk: one failure takes both",
+            f"{witness_beside.where} agrees with the ledger, and lies on the same disk: one failure takes both",
             "Stop releases, move it to another disk, and set DPHIST_WITNESS for all who use this store.",
         )
     if isinstance(place, str) and isinstance(beside, str) and server.same(database.url, seen.ledger.url):
         return warning(
             check,
-            f"{held.where} agrees with the ledger, and is on the same server: one backup puts back both",
+            f"{witness_beside.where} agrees with the ledger, and is on the same server: one backup puts back both",
             "Keep the witness's database on another server, or at least its backups apart.",
         )
-    return ok(check, f"{held.where} agrees with the ledger")
+    return ok(check, f"{witness_beside.where} agrees with the ledger")
 
 
 def witness_access(seen: Examined) -> Finding:
@@ -172,7 +172,8 @@ def runs(seen: Examined) -> Finding:
             f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
             "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
-    unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
+    withdrawn = [Key(*key) for key, _ in noted(seen.ledger, "withdrawn")]
+    unmarked = [key for key in withdrawn if _says_nothing(seen.store, key)]
     if unmarked:
         return warning(
             check,
@@ -225,8 +226,8 @@ def approvals(seen: Examined) -> Finding:
             f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
-    named = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
-    said = f"{len(waiting)} releases wait for approval{named}, {len(unsigned)} decisions for a second signature"
+    titles = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
+    said = f"{len(waiting)} releases wait for approval{titles}, {len(unsigned)} decisions for a second signature"
     return ok(check, said)
 
 
@@ -240,8 +241,8 @@ def _agreeing(store: Store, ledger: Ledger) -> Witness:
 
 def _file_access(check: str, file: Path) -> Finding:
     """Permissions of a database file and of its folder, in which the database makes files of its own."""
-    found, folder = file.stat(), file.parent
-    if found.st_mode & stat.S_IRWXO:
+    status, folder = file.stat(), file.parent
+    if status.st_mode & stat.S_IRWXO:
         return fault(check, f"everybody may read or change {file}", f"chmod o= {quoted(file)}")
     above = folder.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
@@ -249,8 +250,8 @@ def _file_access(check: str, file: Path) -> Finding:
     if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
         shared = f"chmod g+rw {quoted(file)}; chmod g+rwxs {quoted(folder)}"
         return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
-    whose = f", and of group {_group(found.st_gid)}" if found.st_mode & stat.S_IRWXG else " alone"
-    return ok(check, f"{file} is {name_of(found.st_uid)}'s{whose} (mode {stat.S_IMODE(found.st_mode):o})")
+    whose = f", and of group {_group(status.st_gid)}" if status.st_mode & stat.S_IRWXG else " alone"
+    return ok(check, f"{file} is {name_of(status.st_uid)}'s{whose} (mode {stat.S_IMODE(status.st_mode):o})")
 
 
 def _group(gid: int) -> str:

@@ -24,20 +24,20 @@ def versions(seen: Examined) -> Finding:
     Args:
         seen: its ledger may be None; then the versions of store and ledger are left out.
     """
-    check, found = "versions", _installed()
-    if PACKAGE not in found:
+    check, installed = "versions", _installed()
+    if PACKAGE not in installed:
         return fault(check, f"{PACKAGE} is not installed, only its files are found", MEND)
     for name, least in _needed():
-        if name not in found:
+        if name not in installed:
             return fault(check, f"{name} is not installed", MEND)
-        if _numbers(found[name]) < _numbers(least):
-            return fault(check, f"{name} is {found[name]}, needed is {least}", MEND)
+        if _numbers(installed[name]) < _numbers(least):
+            return fault(check, f"{name} is {installed[name]}, needed is {least}", MEND)
     other = _untested(seen)
     if other is not None:
         return other
     python = ".".join(map(str, sys.version_info[:3]))
-    listed = ", ".join(f"{name} {found[name]}" for name in SHOWN if name in found)
-    return ok(check, f"{PACKAGE} {found[PACKAGE]}, Python {python}; {listed}{_written(seen)}")
+    versions_text = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
+    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(seen)}")
 
 
 def _untested(seen: Examined) -> Finding | None:
@@ -64,13 +64,13 @@ def _written(seen: Examined) -> str:
 
 def _installed() -> dict[str, str]:
     """Versions by name, of those that matter here."""
-    found = {}
+    by_name = {}
     for name in {PACKAGE, *SHOWN, *(name for name, _ in _needed())}:
         try:
-            found[name] = metadata.version(name)
+            by_name[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return by_name
 
 
 def _needed() -> list[tuple[str, str]]:

@@ -35,8 +35,8 @@ class Overdue:
         if not self.periods:
             return ""
         many = "1 period" if len(self.periods) == 1 else f"{len(self.periods)} periods"
-        named = listed([f"{release} {period}" for release, period, _ in self.periods])
-        return f"{many} due since {self.periods[0][2]}: {named}"
+        periods = listed([f"{release} {period}" for release, period, _ in self.periods])
+        return f"{many} due since {self.periods[0][2]}: {periods}"
 
     def facts(self) -> dict[str, Any]:
         """As JSON values."""
@@ -78,22 +78,22 @@ def due(seen: Examined) -> Finding:
     check = "due"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, "the ledger cannot be opened")
-    found = overdue(seen.store, seen.ledger, seen.now)
-    if found.says:
-        release, period, _ = found.periods[0]
+    late = overdue(seen.store, seen.ledger, seen.now)
+    if late.says:
+        release, period, _ = late.periods[0]
         mend = f"Look whether the schedule runs; dphist release SPEC --period {period}, or, if it never comes: "
         return warning(
             check,
-            " ".join([found.says, *_remarks(found)]),
+            " ".join([late.says, *_remarks(late)]),
             f"{mend}dphist ledger waive {release} {period} --reason TEXT",
         )
-    return ok(check, " ".join(["nothing is due", *_remarks(found)]))
+    return ok(check, " ".join(["nothing is due", *_remarks(late)]))
 
 
 def _remarks(found: Overdue) -> Iterator[str]:
     if found.left_out:
-        named = listed([f"{release} {period}" for release, period in found.left_out])
-        yield f"(left out before an upgrade, and run by command only: {named})"
+        periods = listed([f"{release} {period}" for release, period in found.left_out])
+        yield f"(left out before an upgrade, and run by command only: {periods})"
     if found.unknown:
         yield f"(not known before their next release: {listed(found.unknown)})"
 

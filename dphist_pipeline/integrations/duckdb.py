@@ -49,18 +49,18 @@ def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: s
         PublishedFilesDamaged: a published file is missing or altered.
     """
     public = Path(folder) / "public"
-    found = Catalogue(public if public.is_dir() else Path(folder)).publications()
-    if not found:
+    publications = Catalogue(public if public.is_dir() else Path(folder)).publications()
+    if not publications:
         raise nothing_to_install(Path(folder))
     connection.execute("BEGIN TRANSACTION")
     try:
         _clear(connection, schema)
-        create_tables(connection, found, schema)
+        create_tables(connection, publications, schema)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return sorted({audit["release"] for _, audit in found})
+    return sorted({audit["release"] for _, audit in publications})
 
 
 def _clear(connection: duckdb.DuckDBPyConnection, schema: str) -> None:

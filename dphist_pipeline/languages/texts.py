@@ -173,9 +173,9 @@ def read_texts(path: Path) -> Texts:
     found: Texts = {}
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         entry = _entry(block)
-        made = tuple(text for name, text in entry.items() if name.startswith("msgstr"))
-        if entry.get("msgid") and all(made):
-            found[entry.get("msgctxt", ""), on_one_line(entry["msgid"])] = made
+        forms = tuple(text for name, text in entry.items() if name.startswith("msgstr"))
+        if entry.get("msgid") and all(forms):
+            found[entry.get("msgctxt", ""), on_one_line(entry["msgid"])] = forms
     return found
 
 

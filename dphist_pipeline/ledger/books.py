@@ -147,9 +147,9 @@ class Books:
 
     def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
-        found = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
-        found |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
-        return next(state for state in _STATES if state in found)
+        kinds = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
+        kinds |= {"published"} if charge.number in self.published else {"waits"} if charge.held else {"unpublished"}
+        return next(state for state in _STATES if state in kinds)
 
     def judge_account(self, account: Account) -> None:
         """Refuses an account that cannot be opened."""
@@ -174,7 +174,6 @@ class Books:
         """The charge that paid for the same thing already; None where a new charge may be entered.
 
         Args:
-            request: what is asked for.
             year: in which it is charged.
             recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
         """

@@ -52,10 +52,12 @@ class SourceReading:
         read: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()
         }
-        made = cls(**read)
-        if made.facts() != dict(facts) or not all(_is_plain(getattr(made, field.name)) for field in fields(cls)):
+        decision = cls(**read)
+        if decision.facts() != dict(facts) or not all(
+            _is_plain(getattr(decision, field.name)) for field in fields(cls)
+        ):
             raise ValueError("not a reading as the ledger writes it")
-        return made
+        return decision
 
     def same_records(self, other: SourceReading) -> bool:
         """Whether two readings are of the same files or table, however they are read."""

@@ -235,8 +235,8 @@ def read_exact(text: str) -> Fraction:
     Raises:
         ValueError: any other spelling.
     """
-    found = _EXACT.fullmatch(text)
-    amount = Fraction(int(found[1]), int(found[2])) if found else None
+    match = _EXACT.fullmatch(text)
+    amount = Fraction(int(match[1]), int(match[2])) if match else None
     if amount is None or exact_text(amount) != text:
         raise ValueError("not a fraction as the ledger writes it")
     return amount

@@ -225,10 +225,10 @@ class AlreadyCharged(LedgerError):
     def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
         self.there, self.differences = there, differences
         words = [[as_text(of) if isinstance(of, Fraction) else of for of in told] for told in differences]
-        listed = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
+        changes = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
         super().__init__(
-            problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {listed}. Undo the "
-            "change to get the same release again at no cost, or charge a new revision: --revise --reason '...'."
+            problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {changes}. Undo "
+            "the change to get the same release again at no cost, or charge a new revision: --revise --reason '...'."
         )
 
 
@@ -236,23 +236,23 @@ class WitnessMissing(LedgerError):
     """No witness, or one that does not know the store, or a charge of it."""
 
     def __init__(self, where: str, unknown: str = "") -> None:
-        found = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
+        finding = f"The witness at {where} does not know {unknown}" if unknown else f"There is no witness at {where}"
         super().__init__(
-            problem=f"{found}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
+            problem=f"{finding}. Set DPHIST_WITNESS to the witness that this store had. If it is lost, and no copy of "
             f"this store is in use: {ADOPT}."
         )
 
 
 def address_refused(noun: str, problem: str) -> LedgerError:
     """A place where a ledger or a witness cannot be."""
-    told = f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}"
-    return LedgerError("address_refused", problem=told, noun=noun)
+    sentence = f"The {noun} cannot be kept there: {problem}. {_MENDED_ADDRESS[noun]}"
+    return LedgerError("address_refused", problem=sentence, noun=noun)
 
 
 def not_recordable(what: str, value: object, rule: str) -> LedgerError:
     """A value that the ledger does not take."""
-    shown = repr(value)
-    problem = f"{what} {shown if len(shown) <= 60 else shown[:57] + '...'}: it must be {rule}."
+    text = repr(value)
+    problem = f"{what} {text if len(text) <= 60 else text[:57] + '...'}: it must be {rule}."
     return LedgerError("not_recordable", problem=problem)
 
 
@@ -273,11 +273,13 @@ def account_exists(there: Account, asked: Account) -> LedgerError:
 
 def account_disagrees(name: str, differences: Sequence[tuple[str, str, str]]) -> LedgerError:
     """A spec or a store has other terms than its account: (what, the account's, the release's)."""
-    listed = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
+    differences_text = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
     mend = "Correct the spec, or open another account for these terms."
     if any(what == "store" for what, _, _ in differences):
         mend += " One account serves one store only: release into the store it was opened for."
-    return LedgerError("account_disagrees", problem=f"Account '{name}' was opened with other terms: {listed}. {mend}")
+    return LedgerError(
+        "account_disagrees", problem=f"Account '{name}' was opened with other terms: {differences_text}. {mend}"
+    )
 
 
 def overspend(
@@ -298,19 +300,19 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     """Names the latest releases that spent an account, and sums up the others."""
     if not charges:
         return "Nothing was spent yet."
-    shown = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
+    spenders = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
     others = charges[:-_SPENDERS_SHOWN]
     if others:
-        shown.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
-    return f"Spent by {'; '.join(shown)}."
+        spenders.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
+    return f"Spent by {'; '.join(spenders)}."
 
 
 def decision_unknown(number: int, known: Iterable[int]) -> LedgerError:
     """An entry that is no decision, is not in force, or does not wait for a signature."""
-    listed = ", ".join(map(str, sorted(known)))
+    numbers = ", ".join(map(str, sorted(known)))
     problem = (
         f"Entry {number} is no decision that this is about. "
-        f"{f'These are: {listed}.' if listed else 'There is none.'} See `dphist ledger show`."
+        f"{f'These are: {numbers}.' if numbers else 'There is none.'} See `dphist ledger show`."
     )
     return LedgerError("decision_unknown", problem=problem)
 
@@ -341,8 +343,8 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        listed = "; ".join(said_of(field, near, asked) for field in fields)
-        problem = f"is allowed for account '{account}' to be read in another way: {listed}"
+        reasons = "; ".join(said_of(field, near, asked) for field in fields)
+        problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
     command = f"dphist ledger allow {account} {options_of(asked)}"
     return LedgerError("not_allowed", what=f"Source {asked.address}", problem=problem, command=command)
 

@@ -235,9 +235,9 @@ class Ledger(OpenedLedger):
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         with self._writing() as writing:
             books = writing.books
-            joined = books.judge_charge(request, books.year_at(writing.now))
-            if joined is not None:
-                return joined
+            earlier = books.judge_charge(request, books.year_at(writing.now))
+            if earlier is not None:
+                return earlier
             books.refuse_wrong_clock(writing.now, request.days)
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),

@@ -100,8 +100,10 @@ class OpenedLedger:
         charges = [
             made for made in books.every_charge() if made is books.revisions(made.release, made.period)[made.revision]
         ]
-        held = attrgetter(*WitnessedCharge.__dataclass_fields__)
-        return Standing(books.generation, books.started_by, tuple(WitnessedCharge(*held(made)) for made in charges))
+        fields_of = attrgetter(*WitnessedCharge.__dataclass_fields__)
+        return Standing(
+            books.generation, books.started_by, tuple(WitnessedCharge(*fields_of(made)) for made in charges)
+        )
 
     def head(self) -> tuple[int, int, str]:
         """The store's generation, which is 1 until it is adopted, and number and hash of the latest entry."""

@@ -94,8 +94,8 @@ class Permissions:
     def sources(self, waiting: bool = True) -> list[Decision]:
         """Every source that any account may read, and those that `waiting` for a signature reserves."""
         held = [of for of in self.waiting.values() if of.kind == "allowed"] if waiting else []
-        found = [*self.allowed.values(), *(decision_of(str(of.account), of.facts) for of in held)]
-        return [of for of in found if of.reading is not None]
+        decisions = [*self.allowed.values(), *(decision_of(str(of.account), of.facts) for of in held)]
+        return [of for of in decisions if of.reading is not None]
 
     def waiting_of(self, account: str) -> list[int]:
         """Decisions about an account that wait for a second signature; for `EVERYWHERE`, keys of further operators."""
@@ -114,11 +114,11 @@ class Permissions:
             case "opened" if facts.get("signatures") == 2:
                 self.two_signatures.add(str(entry.account))
             case "allowed":
-                made = decision_of(str(entry.account), facts)
-                made = replace(
-                    made, number=entry.number, hash=entry.hash, made_at=entry.made_at, by=self._signer(entry)
+                decision = decision_of(str(entry.account), facts)
+                decision = replace(
+                    decision, number=entry.number, hash=entry.hash, made_at=entry.made_at, by=self._signer(entry)
                 )
-                self.allowed[entry.number] = self.ever[entry.number] = made
+                self.allowed[entry.number] = self.ever[entry.number] = decision
             case "disallowed":
                 self.allowed.pop(facts["decision"], None)
 
@@ -127,10 +127,10 @@ class Permissions:
 
     def countersigned(self, entry: Entry, first: Entry) -> None:
         """Adds the name of the second operator to a decision that has just come into force."""
-        made = self.allowed.get(first.number)
-        if made is not None:
-            made = replace(made, by=(*made.by, *self._signer(entry)))
-            self.allowed[first.number] = self.ever[first.number] = made
+        decision = self.allowed.get(first.number)
+        if decision is not None:
+            decision = replace(decision, by=(*decision.by, *self._signer(entry)))
+            self.allowed[first.number] = self.ever[first.number] = decision
 
     def _signer(self, entry: Entry) -> tuple[str, ...]:
         key = signer_of(entry)
@@ -208,12 +208,12 @@ class Permissions:
             if self.keyed:
                 raise ValueError("a charge that names no source")
             return ()
-        found = [self._source(request.account, request.source)]
-        found += [] if request.query is None else [self._query(request)]
-        found += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
-        found += [] if request.version is None else [self._version(request.version)]
-        found += [self._check(request.account, name) for name in request.checks]
-        return tuple(found)
+        decisions = [self._source(request.account, request.source)]
+        decisions += [] if request.query is None else [self._query(request)]
+        decisions += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
+        decisions += [] if request.version is None else [self._version(request.version)]
+        decisions += [self._check(request.account, name) for name in request.checks]
+        return tuple(decisions)
 
     def _source(self, account: str, asked: SourceReading) -> Decision:
         decisions = [of for of in self.of(account) if of.reading is not None]
@@ -269,10 +269,10 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
     Raises:
         ValueError: it states nothing, or several things.
     """
-    found = [kind for kind in get_args(DecisionKind) if kind in facts]
-    if len(found) != 1 or (found[0] in FOR_ALL) != (account == EVERYWHERE):
+    kinds = [kind for kind in get_args(DecisionKind) if kind in facts]
+    if len(kinds) != 1 or (kinds[0] in FOR_ALL) != (account == EVERYWHERE):
         raise ValueError("an allowance of nothing, or of several things")
-    kind, stated = found[0], facts[found[0]]
+    kind, stated = kinds[0], facts[kinds[0]]
     if kind in FOR_ALL and not FOR_ALL[kind].fullmatch(stated["name"]):
         raise ValueError("a name of another form")
     reading = SourceReading.of_facts(stated) if kind == "source" else None

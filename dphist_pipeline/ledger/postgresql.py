@@ -137,8 +137,8 @@ class PostgresDatabase(Database):
         level = "REPEATABLE READ" if intent == "read" else "READ COMMITTED"
         problem: errors.LedgerError | None = None
         try:
-            opened = self._engine.connect()
-            with opened.execution_options(isolation_level=level, postgresql_readonly=intent == "read") as connection:
+            session = self._engine.connect()
+            with session.execution_options(isolation_level=level, postgresql_readonly=intent == "read") as connection:
                 if intent != "read":
                     connection.execute(_LOCK)
                 yield connection
@@ -188,11 +188,11 @@ class PostgresDatabase(Database):
         names = {"names": list(self.tables.tables)}
         if not all(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise self.missing()
-        found = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
+        columns = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if found not in expected_rules or not indexes >= expected:
+        if columns not in expected_rules or not indexes >= expected:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")

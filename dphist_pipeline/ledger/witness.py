@@ -198,8 +198,8 @@ class Witness:
         """
         with self._file.session("write") as connection:
             self._refuse_generation(connection, store_id, generation)
-            known = _head(connection, store_id, generation)
-            if known is None or number > known[0]:
+            head = _head(connection, store_id, generation)
+            if head is None or number > head[0]:
                 row = {"store": store_id, "generation": generation, "number": number, "hash": entry_hash}
                 connection.execute(sa.insert(HEADS).values(row))
 
@@ -241,11 +241,11 @@ class Witness:
         Years are the ledger's business: it holds every charge of the witness's, and dates none before them.
         """
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
-        known = self._standing(connection, store_id, ledger.generation, ledger.started_by)
-        for position, seen in enumerate(known.charges):
+        standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)
+        for position, seen in enumerate(standing.charges):
             if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
                 raise errors.LedgerError("ledger_behind_witness", where=self.where, charge=seen)
-        return len(known.charges)
+        return len(standing.charges)
 
     def _refuse_generation(
         self, connection: sa.Connection, store_id: str, generation: int, started_by: str | None = None

@@ -149,9 +149,9 @@ class _OfWitness(Database):
         """Refuses a database with a ledger, of another version, or without our tables and the triggers on them."""
         self._refuse_beside_ledger(connection)
         if sa.inspect(connection).has_table(_VERSION.name):
-            found = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
-            if found != SCHEMA_VERSION:
-                problem = f"its schema version is {found}, this dphist-pipeline reads {SCHEMA_VERSION}"
+            version = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
+            if version != SCHEMA_VERSION:
+                problem = f"its schema version is {version}, this dphist-pipeline reads {SCHEMA_VERSION}"
                 raise self.altered(problem)
         super().verify_tables(connection)  # type: ignore[safe-super]
 
@@ -207,8 +207,8 @@ def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     Raises:
         LedgerError: `address_refused`, it names no file or database, or there is no home folder.
     """
-    given, kept = address or os.environ.get(WITNESS), state_folder()
-    if not given and kept is None:
+    given, folder = address or os.environ.get(WITNESS), state_folder()
+    if not given and folder is None:
         raise WitnessFile.refused("this user has no home folder to keep it in")
-    text = str(given or f"{kept}/witness.sqlite")
+    text = str(given or f"{folder}/witness.sqlite")
     return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)

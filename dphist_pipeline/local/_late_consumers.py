@@ -31,8 +31,8 @@ def why_unserved(spec: CollectionSpec, named: Collection[str]) -> str:
         named: the questions that reports name, by the first digits of their digests.
     """
     for late in _left_out(spec):
-        kept = tuple(reader for reader in spec.consumers if reader not in late)
-        before = spec.model_copy(update={"consumers": kept})
+        earlier = tuple(reader for reader in spec.consumers if reader not in late)
+        before = spec.model_copy(update={"consumers": earlier})
         for encoding in _encodings(before, named):
             return _in_words(spec, before, late, encoding)
     return ""
@@ -63,8 +63,8 @@ def _in_words(
     if not late:
         return f"The reports are to this question by {by}: declare that, and they count."
     who = f"consumer{'s' if len(late) > 1 else ''} {first_of([f'{one.name!r}' for one in late], MOST_NAMED)}"
-    known = merged(reader.edges for reader in before.consumers)
-    added = sorted({edge for one in late for edge in one.edges} - set(known))
+    boundaries = merged(reader.edges for reader in before.consumers)
+    added = sorted({edge for one in late for edge in one.edges} - set(boundaries))
     lower = [one for one in late if one.epsilon < before.report_epsilon]
     if spec.protocol == "split_budget":
         why = (
@@ -72,7 +72,9 @@ def _in_words(
         )
     elif added:
         places = first_of([digits(edge) for edge in added], MOST_NAMED)
-        why = f"boundaries {places} are not among theirs, which are {first_of([digits(edge) for edge in known], 20)}"
+        why = (
+            f"boundaries {places} are not among theirs, which are {first_of([digits(edge) for edge in boundaries], 20)}"
+        )
     elif lower:
         spent = as_text(before.report_epsilon)
         why = f"epsilon {as_text(min(one.epsilon for one in lower))} is less than the {spent} that they spent"

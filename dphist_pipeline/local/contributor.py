@@ -78,12 +78,12 @@ class Contributor:
         """
         if limit <= 0:
             raise record_unusable(Path(path), "needs a limit above 0")
-        made = cls(Path(path))
-        with made._held():
-            if made._file.exists():
-                raise record_unusable(made.path, "is there already; open it, or name another")
-            made._write({"format": FORMAT, "limit": str(limit), "answered": {}})
-        return made
+        contributor = cls(Path(path))
+        with contributor._held():
+            if contributor._file.exists():
+                raise record_unusable(contributor.path, "is there already; open it, or name another")
+            contributor._write({"format": FORMAT, "limit": str(limit), "answered": {}})
+        return contributor
 
     @property
     def limit(self) -> Fraction:
@@ -109,16 +109,16 @@ class Contributor:
         """
         with self._held():
             record = self._read()
-            known = record["answered"].get(question.digest)
-            if known is None:
+            earlier = record["answered"].get(question.digest)
+            if earlier is None:
                 spent, limit = _spent(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
                     raise limit_reached(question, spent, limit)
-                known = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
-                known["reports"] = _drawn(question, values)
-                record["answered"][question.digest] = known
+                earlier = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
+                earlier["reports"] = _drawn(question, values)
+                record["answered"][question.digest] = earlier
                 self._write(record)
-        return _reports(known)
+        return _reports(earlier)
 
     @property
     def _file(self) -> Path:
@@ -160,9 +160,11 @@ class Contributor:
 def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
     """Draws the reports: ids and bodies in hex of those that are sent."""
     bodies = encode(question, chosen(values, question.values)[None, :])
-    kept = sent(question, question.reports)
+    is_sent = sent(question, question.reports)
     ids = report_ids(question.reports)
-    return [(name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[kept], bodies[kept], strict=True)]
+    return [
+        (name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[is_sent], bodies[is_sent], strict=True)
+    ]
 
 
 def _reports(known: dict[str, Any]) -> tuple[Report, ...]:

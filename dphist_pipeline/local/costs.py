@@ -131,9 +131,9 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
     Args:
         contributors: how many will answer, at least 1.
     """
-    asked = _way(spec, contributors)
+    declared_way = _way(spec, contributors)
     instead = (way for other in _others(spec) for way in _by_encoding(spec, contributors, other))
-    return Plan(spec, contributors, asked, _by_encoding(spec, contributors, spec.protocol), tuple(instead))
+    return Plan(spec, contributors, declared_way, _by_encoding(spec, contributors, spec.protocol), tuple(instead))
 
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def remarks(spec: CollectionSpec) -> list[str]:
         spec: of the collection, checked; each remark follows from its settings.
     """
     each = as_text(spec.report_epsilon)
-    found = [
+    sentences = [
         f"{reader.name}: the last interval, from {digits(reader.edges[-2])} to {digits(reader.edges[-1])}, is shorter "
         "than the others."
         for reader in spec.consumers
@@ -184,36 +184,38 @@ def remarks(spec: CollectionSpec) -> list[str]:
     ]
     others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
     if others:
-        named = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
+        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        found.append(f"A report spends epsilon {each}, the least of all consumers; so {named}{more} get no more of it.")
+        sentences.append(
+            f"A report spends epsilon {each}, the least of all consumers; so {readers}{more} get no more of it."
+        )
     if spec.protocol == "sampled":
-        found.append(
+        sentences.append(
             f"That a report is sent with probability {as_text(spec.participation)} only does not lower epsilon: "
             f"whoever sees a report knows that it was sent. It saves sending, and makes errors larger."
         )
     if spec.protocol == "split_budget" and len(spec.consumers) > 1:
-        found.append(
+        sentences.append(
             f"Each of {len(spec.consumers)} consumers gets a vector of its own at epsilon "
             f"{as_text(spec.report_epsilon / len(spec.consumers))}; together they spend {each}."
         )
     if spec.values_per_contributor > 1:
-        found.append(
+        sentences.append(
             f"Every contributor reports exactly {spec.values_per_contributor} values: missing ones as `none`, and of "
             "more, so many chosen at random. The tables count values, not people."
         )
-    found.append(
+    sentences.append(
         "Values below `start`, above `stop` or missing are reported as `none`: they cost the same, and are in no "
         "interval."
     )
     again = "Another round asks" if spec.round != EVERY_ROUND else "To ask again, declare a `round`: it asks"
-    found.append(f"{again} anew and costs every contributor epsilon {as_text(spec.epsilon)} more.")
+    sentences.append(f"{again} anew and costs every contributor epsilon {as_text(spec.epsilon)} more.")
     if spec.nonnegative:
-        found.append(
+        sentences.append(
             "`nonnegative` raises estimates below 0 and lowers the others as much: what is published is biased, and "
             "errors are those of the estimates before."
         )
-    return found
+    return sentences
 
 
 def write_question(question: Question, path: Path) -> bool:

@@ -101,11 +101,7 @@ def _double(value: object) -> float:
 
 
 def sent(question: Question, reports: int) -> NDArray[np.bool_]:
-    """Which reports are sent: each with the exact probability `participation`; shape (reports,).
-
-    Args:
-        question: says the probability.
-    """
+    """Which reports are sent: each with the exact probability `participation`; shape (reports,)."""
     share = question.participation
     if share == 1:
         return np.ones(reports, dtype=np.bool_)

@@ -71,6 +71,6 @@ def projected(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """
     falling = np.sort(values)[::-1]
     lowered = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(falling - lowered >= 0)[-1]) if total > 0 else 0
-    nearest: NDArray[np.float64] = np.maximum(values - lowered[kept], 0.0)
+    last = int(np.flatnonzero(falling - lowered >= 0)[-1]) if total > 0 else 0
+    nearest: NDArray[np.float64] = np.maximum(values - lowered[last], 0.0)
     return nearest

@@ -88,9 +88,9 @@ def question_of(
         protocol: instead of the declared one, to compare.
         encoding: instead of the declared one, to compare.
     """
-    chosen, asked = encoding or spec.encoding, protocol or spec.protocol
+    chosen, rule = encoding or spec.encoding, protocol or spec.protocol
     cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
-    if asked == "split_budget":
+    if rule == "split_budget":
         cuts, each = [reader.edges for reader in spec.consumers], each / len(spec.consumers)
     question = Question(
         collection=str(spec.collection),
@@ -98,9 +98,9 @@ def question_of(
         round=spec.round,
         values=spec.values_per_contributor,
         combine=spec.values,
-        participation=spec.participation if asked == "sampled" else Fraction(1),
+        participation=spec.participation if rule == "sampled" else Fraction(1),
     )
-    readers = list(zip(spans_of(spec, asked), spec.consumers, strict=True))
+    readers = list(zip(spans_of(spec, rule), spec.consumers, strict=True))
     parts = []
     for number, part in enumerate(question.parts):
         served = [(where, reader) for where, reader in readers if where.part == number]

@@ -49,8 +49,8 @@ def no_reports(collection: str, refused: dict[str, int], mend: str = "") -> Refu
     """A collection without a single valid report; `mend` says what made reports useless, where that is known."""
     why = ", ".join(f"{number:,} {reason}" for reason, number in refused.items() if number)
     given = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
-    told = f" (refused: {why})" if why else ""
-    return Refused(f"there is no report to the question of '{collection}'{told}. {mend or given}", code="no_reports")
+    reasons = f" (refused: {why})" if why else ""
+    return Refused(f"there is no report to the question of '{collection}'{reasons}. {mend or given}", code="no_reports")
 
 
 def reports_changed(key: Key) -> Refused:
@@ -106,10 +106,10 @@ def report_files(spec: CollectionSpec) -> list[Path]:
     Raises:
         Refused: it names none, or none is there.
     """
-    found = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
-    if not found:
+    files = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
+    if not files:
         raise no_report_files(spec)
-    return found
+    return files
 
 
 def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
@@ -199,11 +199,11 @@ def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, 
     with store.building():  # of two calls that revise at once, each makes a revision of its own
         key = _key(spec, store, number, reason)
         expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
-        made = publisher.published(store, key, expected, reports_changed(key))
-        if made is None:
+        published = publisher.published(store, key, expected, reports_changed(key))
+        if published is None:
             facts = _facts(spec, counted, number, key, reason)
-            made = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
-    return made
+            published = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
+    return published
 
 
 def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
@@ -211,9 +211,9 @@ def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
     first = Key(spec.release_of(spec.consumers[number]), spec.round, 1)
     folders = store.published(first).parent.glob("revision=*")
     audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
-    made = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
-    meant = publisher.revisions_meant(made, reason, spec.digest)
-    following = made[-1].number + 1 if made else 1
+    revisions = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
+    meant = publisher.revisions_meant(revisions, reason, spec.digest)
+    following = revisions[-1].number + 1 if revisions else 1
     return Key(first.release, first.period, meant[-1].number if meant else following)
 
 

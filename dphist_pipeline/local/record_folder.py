@@ -124,25 +124,27 @@ class RecordFolder:
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
             if not _anybody_answered(self.folder) or _ids_of(self.folder) == _FORM:
                 names, values = _in_form(names, values)
-            asked, rows = _by_contributor(names, values, question.values)
+            contributors, rows = _by_contributor(names, values, question.values)
             file = self.folder / f"{question.digest}.parquet"
-            known = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
-            answered, spent = set(known.column("contributor").to_pylist()), self._spent_elsewhere(file)
-            fresh = [place for place, name in enumerate(asked) if name not in answered]
-            able = [place for place in fresh if spent[asked[place]] + question.epsilon <= self.limit]
-            if fresh and not able and len(fresh) == len(asked):
+            answers = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
+            answered, spent = set(answers.column("contributor").to_pylist()), self._spent_elsewhere(file)
+            fresh = [place for place, name in enumerate(contributors) if name not in answered]
+            able = [place for place in fresh if spent[contributors[place]] + question.epsilon <= self.limit]
+            if fresh and not able and len(fresh) == len(contributors):
                 raise all_reached_their_limit(question, self.limit)
             if able:
-                known = pa.concat_tables([known, _drawn(question, [asked[place] for place in able], rows[able])])
+                answers = pa.concat_tables(
+                    [answers, _drawn(question, [contributors[place] for place in able], rows[able])]
+                )
                 if not _anybody_answered(self.folder):
                     self._keep(LIMIT, json.dumps({"limit": str(self.limit), "ids": _FORM}).encode() + b"\n")
-                self._keep(file.name, _as_parquet(question, known))
-        mine = pc.is_in(known.column("contributor"), pa.array(asked, pa.string()))
-        chosen = known.filter(pc.and_(mine, known.column("sent"))).sort_by("report_id")
-        ids, bodies = (chosen.column(name).combine_chunks() for name in ("report_id", "report"))
+                self._keep(file.name, _as_parquet(question, answers))
+        mine = pc.is_in(answers.column("contributor"), pa.array(contributors, pa.string()))
+        reports = answers.filter(pc.and_(mine, answers.column("sent"))).sort_by("report_id")
+        ids, bodies = (reports.column(name).combine_chunks() for name in ("report_id", "report"))
         exhausted = len(fresh) - len(able)
         return Answers(
-            as_matrix(ids, ID_BYTES), as_matrix(bodies, question.report_bytes), len(asked) - exhausted, exhausted
+            as_matrix(ids, ID_BYTES), as_matrix(bodies, question.report_bytes), len(contributors) - exhausted, exhausted
         )
 
     def refuse_changed_rows(self, file: str, rows: int) -> None:
@@ -158,8 +160,8 @@ class RecordFolder:
         """
         ending = f" of {file}"
         for kept in sorted(self.folder.glob("*.parquet")):
-            known = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
-            if known not in (0, rows):
+            rows_before = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
+            if rows_before not in (0, rows):
                 raise record_unusable(
                     self.folder,
                     f"knows another number of rows of {file}, and rows have no names but their places: encode the file "
@@ -213,8 +215,8 @@ def _read_answers(question: Question, file: Path) -> Any:
         Halted: it is damaged, or of another question.
     """
     try:
-        found = pq.ParquetFile(file).read()
-        table, epsilon = found.select(SCHEMA.names).cast(SCHEMA), _epsilon(found.schema)
+        answers = pq.ParquetFile(file).read()
+        table, epsilon = answers.select(SCHEMA.names).cast(SCHEMA), _epsilon(answers.schema)
         lengths = {
             name: set(pc.unique(pc.binary_length(table.column(name))).to_pylist()) for name in ("report_id", "report")
         }
@@ -260,23 +262,23 @@ def _by_contributor(
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Each contributor once, with exactly `wanted` values: some chosen at random, nan for missing ones."""
     coded = pa.array(names, pa.string()).dictionary_encode()
-    known, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-    rows = np.full((len(known), wanted), np.nan)
+    names_of, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    rows = np.full((len(names_of), wanted), np.nan)
     present = np.flatnonzero(~np.isnan(values))
     shuffled = present[np.argsort(random_words(present.size), kind="stable")]
     order = shuffled[np.argsort(owners[shuffled], kind="stable")]
-    sizes = np.bincount(owners[order], minlength=len(known))
+    sizes = np.bincount(owners[order], minlength=len(names_of))
     rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept = rank < wanted
-    rows[owners[order[kept]], rank[kept]] = values[order[kept]]
-    return known, rows
+    fits = rank < wanted
+    rows[owners[order[fits]], rank[fits]] = values[order[fits]]
+    return names_of, rows
 
 
 def _in_form(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
     """Names in one form, so that `1`, `001` and ` 1 ` are one contributor; without those of which nothing is left."""
     formed = [name if name.startswith("row ") else _whole(name) for name in names]
-    kept = np.array([name != "" for name in formed], dtype=bool)
-    return [name for name in formed if name], values[kept]
+    has_name = np.array([name != "" for name in formed], dtype=bool)
+    return [name for name in formed if name], values[has_name]
 
 
 def _whole(name: str) -> str:
@@ -302,15 +304,15 @@ def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
     The limit is on the disk before the first answer, so a limit without answers binds nobody.
     """
     answered = _anybody_answered(folder)  # first: a program that answers in between has fixed the limit before
-    known = folder / LIMIT
-    if not known.exists():
+    file = folder / LIMIT
+    if not file.exists():
         if answered:
             raise record_unusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
         if wanted is None:
             raise record_unusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
         return wanted
     try:
-        fixed = Fraction(json.loads(known.read_bytes())["limit"])
+        fixed = Fraction(json.loads(file.read_bytes())["limit"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         fixed = None
     if fixed is None or fixed <= 0:

@@ -91,8 +91,8 @@ def files_at(pattern: str) -> list[Path]:
     Args:
         pattern: absolute; `**` reaches into folders.
     """
-    found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
-    return sorted(path for path in found if not path.is_dir())
+    files = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
+    return sorted(path for path in files if not path.is_dir())
 
 
 def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:
@@ -160,10 +160,10 @@ def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
 def _state(file: Path) -> tuple[int, int, int] | None:
     """Inode, size and time of change of a file; None if there is none."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
@@ -174,10 +174,10 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
         files: read in this order.
     """
     for file in files:
-        problem, opened = None, _opened(file)
-        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
+        problem, parquet = None, _opened(file)
+        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
         try:
-            for rows in opened.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
+            for rows in parquet.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
                 yield _batch(question, rows)
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
@@ -187,21 +187,21 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
 
 def questions_named(files: Sequence[Path]) -> set[str]:
     """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred."""
-    found = set[str]()
+    digests = set[str]()
     for file in files:
-        problem, opened = None, _opened(file)
-        fitting = max(FEWEST, BATCH_BYTES // _longest_row(opened.metadata))
+        problem, parquet = None, _opened(file)
+        fitting = max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
         try:
-            for rows in opened.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
+            for rows in parquet.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
                 names = pc.unique(_plain(rows.column("question"), NAMED))
-                found |= set(names.filter(_of_length(names, NAMED)).slice(0, MOST_NAMED).to_pylist())
-                if len(found) >= MOST_NAMED:
-                    return found
+                digests |= set(names.filter(_of_length(names, NAMED)).slice(0, MOST_NAMED).to_pylist())
+                if len(digests) >= MOST_NAMED:
+                    return digests
         except (pa.ArrowException, OSError) as error:
             problem = f"cannot be read to their end ({type(error).__name__}); send the file again"
         if problem:
             raise reports_unreadable(file, problem)
-    return found
+    return digests
 
 
 @contextmanager
@@ -239,13 +239,14 @@ def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
     refused = Counter[str]()
     with report_file(question, path) as add:
         for chunk in _chunks(lines, NAMED + sum(digits) + len(b"  \r")):
-            found = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
-            reports = [report for report in map(wanted.fullmatch, found) if report]
+            written_lines = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
+            reports = [report for report in map(wanted.fullmatch, written_lines) if report]
             others = sum(
-                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line)) for line in found
+                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line))
+                for line in written_lines
             )
             add(*(_from_hex([report[part] for report in reports], digits[part - 1] // 2) for part in (1, 2)))
-            refused += Counter({UNREADABLE: len(found) - len(reports) - others, OTHER_QUESTION: others})
+            refused += Counter({UNREADABLE: len(written_lines) - len(reports) - others, OTHER_QUESTION: others})
     return refused
 
 
@@ -268,8 +269,8 @@ def _from_hex(texts: list[bytes], width: int) -> Bytes:
 def _opened(file: Path) -> Any:
     try:
         # Without these settings pyarrow holds whole files, or whole columns, in memory.
-        opened = pq.ParquetFile(file, pre_buffer=False, buffer_size=STREAMED)
-        found = [(field.name, field.type) for field in opened.schema_arrow]
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=STREAMED)
+        columns = [(field.name, field.type) for field in parquet.schema_arrow]
     except FileNotFoundError:
         problem = "are not there; check the path"
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -277,9 +278,11 @@ def _opened(file: Path) -> Any:
         if file.is_dir():
             problem = "are a folder; name the files in it"
     else:
-        misfit = next((name for name in COLUMNS if not _fits([kind for has, kind in found if has == name], name)), None)
+        misfit = next(
+            (name for name in COLUMNS if not _fits([kind for has, kind in columns if has == name], name)), None
+        )
         if misfit is None:
-            return opened
+            return parquet
         problem = (
             f"have no column {misfit!r} of the right type, or two of them; a file of reports has `question` (text), "
             "`report_id` and `report` (binary)"
@@ -311,12 +314,12 @@ def _batch(question: Question, rows: Any) -> Batch:
         OTHER_QUESTION: pc.fill_null(pc.equal(names, question.digest[:NAMED]), False),
         WRONG_LENGTH: _of_length(bodies, question.report_bytes),
     }
-    refused, kept = Counter[str](), np.ones(len(rows), dtype=np.bool_)
+    refused, is_counted = Counter[str](), np.ones(len(rows), dtype=np.bool_)
     for reason, holds in conditions.items():
-        fine = kept & holds.to_numpy(zero_copy_only=False)
-        refused[reason] = int(np.count_nonzero(kept) - np.count_nonzero(fine))
-        kept = fine
-    chosen = pa.array(kept)
+        fine = is_counted & holds.to_numpy(zero_copy_only=False)
+        refused[reason] = int(np.count_nonzero(is_counted) - np.count_nonzero(fine))
+        is_counted = fine
+    chosen = pa.array(is_counted)
     return Batch(
         as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
     )

@@ -76,8 +76,8 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
         if not place.exists():
             _put(spec, store, place, content)
     if place.read_bytes() != content:
-        asked = hashlib.sha256(place.read_bytes().removesuffix(b"\n")).hexdigest()[:NAMED]
-        raise asked_otherwise(spec, place, why_unserved(spec, {asked}))
+        digest = hashlib.sha256(place.read_bytes().removesuffix(b"\n")).hexdigest()[:NAMED]
+        raise asked_otherwise(spec, place, why_unserved(spec, {digest}))
     return question
 
 
@@ -136,14 +136,14 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
 
 def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
     """The conditions for publishing, by name, judged by the files that consumers' steps will read."""
-    counted, asked = read_tally(spec, store), file_of(spec, store, QUESTION)
-    made = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
+    counted, file = read_tally(spec, store), file_of(spec, store, QUESTION)
+    estimates = [estimate_of(spec, counted, number).values for number in range(len(spec.consumers))]
     return {
-        "intervals complete": all(np.isfinite(values).all() for values in made)
-        and [values.shape for values in made] == [(consumer.intervals,) for consumer in spec.consumers],
+        "intervals complete": all(np.isfinite(values).all() for values in estimates)
+        and [values.shape for values in estimates] == [(consumer.intervals,) for consumer in spec.consumers],
         # A question's digest is that of its text without the end of the line.
-        "question was asked": asked.exists()
-        and hashlib.sha256(asked.read_bytes().strip()).hexdigest() == counted.tally.question.digest,
+        "question was asked": file.exists()
+        and hashlib.sha256(file.read_bytes().strip()).hexdigest() == counted.tally.question.digest,
     }
 
 

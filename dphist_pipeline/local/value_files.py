@@ -39,8 +39,8 @@ def read_values(path: Path, column: str, contributor: str) -> tuple[list[str], N
         # With the file's name, because rows of another file are other people; no id looks like this.
         return [f"row {number} of {path.name}" for number in range(len(rows))], values
     owners = rows.get_column("contributor")
-    known = (owners != "").fill_null(False)
-    return owners.filter(known).to_list(), values[known.to_numpy()]
+    has_owner = (owners != "").fill_null(False)
+    return owners.filter(has_owner).to_list(), values[has_owner.to_numpy()]
 
 
 def _rows(path: Path, columns: list[str]) -> pl.DataFrame:

@@ -52,7 +52,7 @@ class Multiscale(Mechanism):
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a number outside the sampler's range."""
         from dphist_pipeline.solvers.trees import workload_strategies as strategies
-        from dphist_pipeline.solvers.trees.halving_trees import halving_tree
+        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
 
         levels = len(halving_tree(domain.shape).widths)
         if levels > 1 and _is_weighed(domain):
@@ -64,7 +64,7 @@ class Multiscale(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums, their least squares estimate, and the mean of every cell given all sums."""
-        from dphist_pipeline.solvers.trees.halving_trees import halving_tree
+        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
         from dphist_pipeline.solvers.trees.split_posterior import split_means
 
         tree = halving_tree(counts.domain.shape)

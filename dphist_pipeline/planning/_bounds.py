@@ -141,12 +141,12 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
             quality = PublishedQuality.read(folder)
         except Refused:  # there is none, it was withdrawn, or it has no quality table
             continue
-        held = [row for row in quality.rows if row["statistic"] == "units"]
-        if held:
+        unit_rows = [row for row in quality.rows if row["statistic"] == "units"]
+        if unit_rows:
             basis = f"the quality table of {name}, period {quality.audit['period']}"
-            variance = noise_law(Fraction(held[0]["noise_scale"])).variance
+            variance = noise_law(Fraction(unit_rows[0]["noise_scale"])).variance
             (cut,) = quality.cuts()[None]
-            units = np.array([row["estimate"] for row in held])
+            units = np.array([row["estimate"] for row in unit_rows])
             return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(quality.audit["max_rows_per_unit"])))
     return None
 
@@ -175,14 +175,14 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     most, cells, rows = known.units.size, spec.domain.cells, known.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
-    found = []
+    bounds = []
     for bound in sorted(tried):
         cut, deviation = known.cut(bound)
         noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
-        found.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))
-    return found
+        bounds.append(Bound(bound, cut / rows, deviation / rows, bias, noise, cut, all_noise, share_noise))
+    return bounds
 
 
 def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
@@ -223,8 +223,8 @@ def _doubt(others: Sequence[int]) -> str:
     """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
     if not others:
         return ""
-    listed = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
-    return f" That is uncertain: within the intervals of what is cut, {listed} may have less."
+    names = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    return f" That is uncertain: within the intervals of what is cut, {names} may have less."
 
 
 def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:

@@ -22,11 +22,11 @@ def formats_meant(written: str) -> list[str]:
     if parts is None:
         return []
     sign, texts = parts[2], (parts[1], parts[3], parts[4])
-    found = []
+    formats = []
     for order in permutations(_WORDS):
         if "".join(order) in _ORDERS and all(
             _WORDS[one].fullmatch(text) for one, text in zip(order, texts, strict=True)
         ):
-            found.append(sign.join(order))
-    found.sort(key=lambda one: _ORDERS.index(one.replace(sign, "")))
-    return [ISO if one == "%Y-%m-%d" else one for one in found]
+            formats.append(sign.join(order))
+    formats.sort(key=lambda one: _ORDERS.index(one.replace(sign, "")))
+    return [ISO if one == "%Y-%m-%d" else one for one in formats]

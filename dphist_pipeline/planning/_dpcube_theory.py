@@ -18,15 +18,12 @@ def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[st
     """Lines for each `dpcube` among the mechanisms, at the spec's epsilon: theorems 4.4 and 4.6 of Xiao et al. 2012.
 
     Boxes are no larger than the cube. The theory has Laplace noise; whole-number noise is near it at small epsilons.
-
-    Args:
-        contenders: mechanisms with their settings.
     """
     lines = list[str]()
     for contender in contenders:
-        made = mechanisms.build(contender.mechanism, dict(contender.settings))
-        if isinstance(made, DPCube) and spec.domain.cells > 1:
-            lines += _lines(contender.written, made, spec)
+        mechanism = mechanisms.build(contender.mechanism, dict(contender.settings))
+        if isinstance(mechanism, DPCube) and spec.domain.cells > 1:
+            lines += _lines(contender.written, mechanism, spec)
     return lines
 
 

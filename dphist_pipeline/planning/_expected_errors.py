@@ -124,15 +124,15 @@ class Expected:
         Args:
             cells: number of cells in a box, or what the user asked for.
         """
-        found = [by_size[cells] for by_size in self.errors.values()]
+        errors = [by_size[cells] for by_size in self.errors.values()]
         if self.by_law:
-            return found[0], found[0]
-        cell, box = WIDER_OF_ONE if len(found) == 1 else WIDER
+            return errors[0], errors[0]
+        cell, box = WIDER_OF_ONE if len(errors) == 1 else WIDER
         wider = cell if cells == CELL else box
         down, up = wider, wider
-        if len(found) == 1 and cells != CELL:
+        if len(errors) == 1 and cells != CELL:
             down, up = WIDER_BY_FEW.get(self.numbers.get(cells, 0), (wider, wider))
-        return min(found) / down, max(found) * up
+        return min(errors) / down, max(errors) * up
 
     def facts(self) -> dict[str, Any]:
         """The errors as JSON values."""
@@ -176,12 +176,11 @@ class Forecaster:
 
         Args:
             contender: the mechanism with its settings.
-            epsilon: of one release.
             progress: called with the name of the step.
         """
         progress(f"{contender.written}, epsilon {float(epsilon):g}")
-        made = self._release_of_empty_table(contender, epsilon)
-        unbiased, lawful = _unbiased_cells(made), made.is_unbiased
+        estimate = self._release_of_empty_table(contender, epsilon)
+        unbiased, lawful = _unbiased_cells(estimate), estimate.is_unbiased
         if unbiased is not None and lawful:
             errors = {ANY: self._by_law(unbiased)}
         else:
@@ -205,11 +204,13 @@ class Forecaster:
             sizes: cells in a box, or what the user asked for.
         """
         variance = noise_law(self.sensitivity / (epsilon * self.counted)).variance
-        asked = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {CELL: 1.0}
+        sizes_of_questions = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {
+            CELL: 1.0
+        }
         ranks = []
         for one in found:
             logs = [
-                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(asked[size] * variance)))
+                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(sizes_of_questions[size] * variance)))
                 for by_size in one.errors.values()
                 for size in sizes
             ]
@@ -228,7 +229,6 @@ class Forecaster:
 
         Args:
             contender: the mechanism with its settings.
-            epsilon: of one release.
         """
         try:
             return self._release_of_empty_table(contender, epsilon).is_unbiased
@@ -241,7 +241,6 @@ class Forecaster:
         Args:
             contender: the mechanism with its settings.
             name: of the counts; `any` for the error from the noise law.
-            epsilon: of one release.
         """
         try:
             if name != ANY:

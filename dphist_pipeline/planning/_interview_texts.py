@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
 from dphist_pipeline.errors import Refused, first_of
-from dphist_pipeline.planning._drafted_texts import comment_text, draft_refused, field, yaml_text
+from dphist_pipeline.planning.drafting import comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -148,7 +148,6 @@ def why_rows(needed: int, tells: str, per: str) -> tuple[str, ...]:
 
     Args:
         needed: rows below which the quality table tells nothing.
-        tells: what it tells.
     """
     return (
         f"A part of epsilon can buy a table that tells {tells}. With fewer than {needed:,} rows a {per} it cannot tell "
@@ -250,8 +249,8 @@ def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, ser
 
 
 def _field(name: str, value: Any, comments: Mapping[str, str]) -> str:
-    written = _value(name, value)
-    return field(name, written, comments[name]) if name in comments else f"  {name}: {written}"
+    yaml_value = _value(name, value)
+    return field(name, yaml_value, comments[name]) if name in comments else f"  {name}: {yaml_value}"
 
 
 def _axis_lines(axis: Mapping[str, Any]) -> Iterator[str]:

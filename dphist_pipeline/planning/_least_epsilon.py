@@ -54,10 +54,10 @@ def least_epsilon(
     progress(f"{contender.written}, error {target:g}")
     first = step_of(plain_epsilon(forecaster.sensitivity, target))
     by_law = forecaster.by_law(contender, epsilon_at(first))
-    found = {}
+    by_shape = {}
     for name in [ANY] if by_law else forecaster.counts:
-        found[name] = smallest(partial(forecaster.cell_error, contender, name), target, first, exactly=by_law)
-    return LeastEpsilon(contender.written, by_law, found)
+        by_shape[name] = smallest(partial(forecaster.cell_error, contender, name), target, first, exactly=by_law)
+    return LeastEpsilon(contender.written, by_law, by_shape)
 
 
 def plain_epsilon(sensitivity: int, target: float) -> Fraction:
@@ -82,12 +82,12 @@ def smallest(error: Callable[[Fraction], float], target: float, first: int, exac
     """
     low, high, at, trials = LEAST - 1, MOST + 1, first, 0
     while high - low > 1:
-        found = error(epsilon_at(at))
-        low, high = (low, at) if found <= target else (at, high)
+        reached = error(epsilon_at(at))
+        low, high = (low, at) if reached <= target else (at, high)
         if not exactly and low >= LEAST and high <= MOST and epsilon_at(high) <= CLOSE * epsilon_at(low):
             break
         trials += 1
-        factor = min(FARTHEST, max(1 / FARTHEST, found / target))
+        factor = min(FARTHEST, max(1 / FARTHEST, reached / target))
         guess = step_of(Fraction(float(epsilon_at(at)) * factor)) if trials % 3 else (low + high) // 2
         at = min(max(guess, low + 1), high - 1)
     return epsilon_at(high) if high <= MOST else None

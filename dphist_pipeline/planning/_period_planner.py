@@ -131,17 +131,17 @@ def _plan(
     spec: ReleaseSpec, period: str, counts: Mapping[str, NDArray[np.int64]], records: float, total: Fraction
 ) -> PeriodPlan:
     releases, longer = AccountRunway.MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
-    epsilon, kept = total / releases, spec.mechanism_epsilon / spec.epsilon
+    epsilon, share = total / releases, spec.mechanism_epsilon / spec.epsilon
     needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
-    enough = None if needed is None else float(needed / kept * releases)
-    if not SMALLEST_EPSILON <= epsilon * kept <= LARGEST_EPSILON:
+    enough = None if needed is None else float(needed / share * releases)
+    if not SMALLEST_EPSILON <= epsilon * share <= LARGEST_EPSILON:
         return PeriodPlan(period, releases, None, None, None, None, None, enough)
-    error = math.sqrt(noise_law(spec.sensitivity / (epsilon * kept)).variance)
+    error = math.sqrt(noise_law(spec.sensitivity / (epsilon * share)).variance)
     good = [float(np.mean(cells * longer * RELIABILITY.good >= error)) for cells in counts.values()]
     poor = [float(np.mean(cells * longer * RELIABILITY.fair < error)) for cells in counts.values()]
     fair = [1 - one - other for one, other in zip(good, poor, strict=True)]
-    told = (_between(good), _between(fair), _between(poor))
-    return PeriodPlan(period, releases, float(epsilon), error, *told, enough)
+    reliability = (_between(good), _between(fair), _between(poor))
+    return PeriodPlan(period, releases, float(epsilon), error, *reliability, enough)
 
 
 def _between(shares: Sequence[float]) -> tuple[float, float]:

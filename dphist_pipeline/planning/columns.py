@@ -97,19 +97,19 @@ def read_layout(named: str) -> Layout:
 def _first_file(named: str) -> Path:
     path = Path(named)
     try:
-        found = [path] if path.exists() else sorted(map(Path, glob.glob(named, recursive=True)))  # noqa: PTH207
-        regular = bool(found) and found[0].is_file()
+        files = [path] if path.exists() else sorted(map(Path, glob.glob(named, recursive=True)))  # noqa: PTH207
+        regular = bool(files) and files[0].is_file()
     except (OSError, ValueError):
-        found, regular = [], False
-    if not found:
+        files, regular = [], False
+    if not files:
         raise columns_unknown(named, "there is no such file")
     if not regular:
         raise columns_unknown(named, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
-    if FORMATS.get(ending_of(found[0].name) or "") not in ("parquet", "csv"):
+    if FORMATS.get(ending_of(files[0].name) or "") not in ("parquet", "csv"):
         raise columns_unknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
-    if glob.has_magic(str(found[0])):
+    if glob.has_magic(str(files[0])):
         raise columns_unknown(named, "has one of * ? [ in its name, which no release reads; rename the file")
-    return found[0]
+    return files[0]
 
 
 def _parquet(file: Path) -> Layout:

@@ -2,30 +2,116 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dphist_pipeline.csv_text import UTF_8
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.planning import unit_names
-from dphist_pipeline.planning._drafted_texts import (
-    TEMPLATE,
-    comment_text,
-    field,
-    listed_names,
-    name_field,
-    source_lines,
-    yaml_text,
-)
-from dphist_pipeline.planning._drafted_texts import draft_refused as draft_refused
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import fields
+from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
-from dphist_pipeline.spec.mistakes import SpecError
+from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
 from dphist_pipeline.spec.sources import ISO
+
+LONGEST_NAME_SHOWN = 40
+TEMPLATE = re.compile(r"\{\{|\{%|\{#")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+def draft_refused(what: str, problem: str) -> Refused:
+    """The draft of a spec cannot be written."""
+    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
+
+
+def field(name: str, value: str, comment: str) -> str:
+    """A line of a spec with a comment, aligned with others."""
+    return f"{f'  {name}: {value}':<31} # {comment}"
+
+
+def source_lines(output: Path, named: str | None, layout: Layout | None) -> list[str]:
+    """The fields that say what is read and how.
+
+    Raises:
+        Refused: a spec cannot name the source.
+    """
+    if named is None or layout is None:
+        return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
+    path = _source_path(named, output)
+    try:
+        sources.source(path)
+        if TEMPLATE.search(path):
+            raise ValueError("holds a template sign, {{, {% or {#; rename the file")
+    except ValueError as error:
+        problem = str(error)
+    else:
+        lines = [f"  source: {yaml_text(path)}"]
+        if layout.delimiter:
+            lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
+            quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
+            lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
+        if layout.encoding != UTF_8 or not layout.says_encoding:
+            lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
+        if layout.delimiter == ";":
+            lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
+        return lines
+    raise draft_refused(named, f"cannot be a source: {problem}")
+
+
+def _of_encoding(layout: Layout) -> str:
+    if layout.encoding != UTF_8:
+        return "by the bytes of the header line; see that its names are right below"
+    return "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
+
+
+def _source_path(named: str, output: Path) -> str:
+    """The path of the source, as a spec at `output` must write it."""
+    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
+    whole = os.path.normpath(Path.cwd() / named)
+    return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
+
+
+def name_field(column: str) -> list[str]:
+    """The field `name` of an axis, if the column's own name cannot be published."""
+    for name in (column, fields.suggestion(column)):
+        try:
+            fields.published_name(name)
+        except ValueError:
+            continue
+        return [] if name == column else [f"name: {name}"]
+    return [f"name: {fields.OPEN}"]
+
+
+def listed_names(columns: Iterable[Column]) -> str:
+    """Names of columns, safe in a comment."""
+    return ", ".join(comment_text(column.name) for column in columns)
+
+
+def comment_text(text: str) -> str:
+    """Text that is safe in a comment: one short line with visible characters only."""
+    return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
+
+
+def yaml_text(text: str) -> str:
+    """Text as a YAML scalar that reads back unchanged."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
+        return text
+    inside = "".join(_escaped(letter) for letter in text)
+    return f'"{inside}"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
 
 MOST_AXES = 4
 MOST_COLUMNS = 200
@@ -104,7 +190,7 @@ def draft(
         *_privacy_fields([*ids, *codes], outcome_of(others)),
         *_mechanism(mechanism, settings or {}, serving),
         *_axes(others, ids, codes, dates, layout),
-        *_unused_columns(roles.odd),
+        *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
     ]
     text = "\n".join(lines) + "\n"
@@ -115,19 +201,19 @@ def draft(
 def drafted_readings(layout: Layout) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
     roles = roles_of(layout)
-    told = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
+    doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         how = "dates, as `period_format` will say; what does not parse falls into no period"
-        told.append((column, how if column.kind == "text" else "a row without it falls into no period"))
+        doubts.append((column, how if column.kind == "text" else "a row without it falls into no period"))
     words = {
         "number": "numbers, in bins by `start`, `stop` and `width`; or codes, by `values`",
         "boolean": "the categories false and true",
         "text": "categories by `values`, compared letter by letter; or, by `start`, `stop` and `width`, "
         "numbers written 3.5 (with `decimal_comma: true` 3,5)",
     }
-    told += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
+    doubts += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
     alike: dict[tuple[str, str], list[Column]] = {}
-    for column, how in told:
+    for column, how in doubts:
         kind = "text" if column.kind == "text" else f"of type {comment_text(column.type)}"
         alike.setdefault((kind, how), []).append(column)
     return [
@@ -212,8 +298,8 @@ def outcome_of(others: list[Column]) -> str:
     """The published name of the first axis that is an outcome, by its name; empty if none is."""
     for column in others[:MOST_AXES]:
         if _OUTCOME.search(column.name):
-            named = name_field(column.name)
-            name = named[0].removeprefix("name: ") if named else column.name
+            name_lines = name_field(column.name)
+            name = name_lines[0].removeprefix("name: ") if name_lines else column.name
             return "" if name == fields.OPEN else name
     return ""
 
@@ -257,8 +343,8 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
     if name == "tables":
         lines.append(field("tables", "{all: 2}", "every pair of axes; or list: [[age, ward], [ward]]"))
     if settings:
-        written = ", ".join(f"{setting}: {yaml_text(str(value))}" for setting, value in settings.items())
-        lines.append(f"  settings: {{{written}}}")
+        settings_text = ", ".join(f"{setting}: {yaml_text(str(value))}" for setting, value in settings.items())
+        lines.append(f"  settings: {{{settings_text}}}")
     return lines
 
 
@@ -289,33 +375,33 @@ def _axes(
         lines.append("  # A CSV file has no types. An axis of numbers: {column: X, start: 0, stop: 100, width: 5, …}")
     axes = [_axis(column) for column in others]
     calendars = [_axis(column, calendar=True) for column in dates]
-    shown = axes or calendars
+    candidates = axes or calendars
     spare = [
-        *shown[MOST_AXES:],
+        *candidates[MOST_AXES:],
         *(_axis(replace(column, kind="text")) for column in codes),
         *(calendars if axes else []),
     ]
-    if not shown:
+    if not candidates:
         return [*lines, field("axes", "[]", f"{fields.OPEN}, as [{{column: ward, values: [surgery, medicine]}}]")]
-    lines += ["  axes:", *(f"    - {axis}" for axis in shown[:MOST_AXES])]
+    lines += ["  axes:", *(f"    - {axis}" for axis in candidates[:MOST_AXES])]
     if spare:
         lines += ["    # More columns that could be axes:", *(f"    # - {axis}" for axis in spare)]
     return lines
 
 
 def _axis(column: Column, calendar: bool = False) -> str:
-    written = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
+    parts = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
-        written += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
+        parts += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
     elif column.kind == "number":
-        written += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
-        written += ["below: true", "above: true", "other: true"]
-        written += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
+        parts += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
+        parts += ["below: true", "above: true", "other: true"]
+        parts += ["whole: true"] if column.type.removeprefix("u").startswith("int") else []
     elif column.kind == "boolean":
-        written += ['values: ["false", "true"]', "other: true"]
+        parts += ['values: ["false", "true"]', "other: true"]
     else:
-        written += [f"values: {fields.OPEN}", "other: true"]
-    return f"{{{', '.join(written)}}}"
+        parts += [f"values: {fields.OPEN}", "other: true"]
+    return f"{{{', '.join(parts)}}}"
 
 
 def _period(dates: list[Column]) -> list[str]:
@@ -341,10 +427,6 @@ def _format_of_dates(column: Column) -> str:
         return field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
     lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
     return f"{field('period_format', fields.OPEN, lines)}\n  # what does not parse falls into no period"
-
-
-def _unused_columns(odd: list[str]) -> list[str]:
-    return ["", "  # Left out:", *(f"  #   {reason}" for reason in odd)] if odd else []
 
 
 def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:

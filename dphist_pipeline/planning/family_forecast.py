@@ -105,20 +105,20 @@ class FamilyForecast:
 
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
-        found = [
+        notes = [
             *map(self._poor_cells, self.errors),
             "Where few cells hold most rows, most cells of other tables may be poor, too.",
             *self.quality,
             f"{self.measured:,} marginals are measured. {NOTE}.",
         ]
         if self.enough is not None:
-            told = ", ".join(
+            weights = ", ".join(
                 f"{name}: {weight:g}" for name, weight in self.enough.weights.items() if abs(weight - 1) > 0.01
             )
-            advice = f", with `weights: {{{told}}}`" if told else ""
+            advice = f", with `weights: {{{weights}}}`" if weights else ""
             at = format_epsilon(self.enough.epsilon)
-            found = [f"All targets are reached from epsilon {at} on{advice}.", *self._untargeted(at), *found]
-        return found
+            notes = [f"All targets are reached from epsilon {at} on{advice}.", *self._untargeted(at), *notes]
+        return notes
 
     def _poor_cells(self, epsilon: Fraction) -> str:
         """In how many tables the average cell is poor."""

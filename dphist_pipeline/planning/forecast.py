@@ -104,33 +104,33 @@ class ForecastPlan:
             progress: called with the name of each step.
         """
         here = [self.forecaster.expected(one, self.epsilon, progress) for one in self.contenders]
-        shown = self._best(here)
+        best = self._best(here)
         found: list[Expected] = []
         for epsilon in self.epsilons:
             if epsilon == self.epsilon:
                 found += here
             else:
-                found += [self.forecaster.expected(one, epsilon, progress) for one in shown]
+                found += [self.forecaster.expected(one, epsilon, progress) for one in best]
         costs = []
         if self.target is not None:
-            costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in shown]
-        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in shown))
+            costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in best]
+        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in best))
 
     def _best(self, here: Sequence[Expected]) -> list[Contender]:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
-        named = [size for size in self.decided_by if isinstance(size, str)]
-        ranks = self.forecaster.ranks(here, named or self.decided_by, self.epsilon)
+        workloads = [size for size in self.decided_by if isinstance(size, str)]
+        ranks = self.forecaster.ranks(here, workloads or self.decided_by, self.epsilon)
         others = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
         return [self.contenders[place] for place in (0, *sorted(others))]
 
     @property
     def decided_by(self) -> list[int | str]:
         """Cells, sums of about a tenth of the cells, and each workload: of these a best mechanism is named."""
-        asked = [question.cells for question in self.forecaster.asked]
+        sizes = [question.cells for question in self.forecaster.asked]
         tenth = self.spec.domain.cells / 10
-        sums = [cells for cells in asked if isinstance(cells, int)]
+        sums = [cells for cells in sizes if isinstance(cells, int)]
         nearest = sorted(sums, key=lambda cells: abs(cells - tenth))[:1]
-        return [CELL, *nearest, *(cells for cells in asked if isinstance(cells, str))]
+        return [CELL, *nearest, *(cells for cells in sizes if isinstance(cells, str))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +177,9 @@ class Forecast:
     def _bounds_as_facts(self) -> dict[str, Any]:
         assert self.plan.units is not None
         errors = ("cell_error", "total_error", "share_bias", "share_error")
-        shown = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
-        told = {"from": self.plan.units.basis, "tried": shown, "advice": advice(self.bounds, self.plan.units.basis)}
-        return told | (
+        bounds = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
+        facts = {"from": self.plan.units.basis, "tried": bounds, "advice": advice(self.bounds, self.plan.units.basis)}
+        return facts | (
             {"counted_by_itself": self.plan.units.counted_by_itself}
             if self.bounds and self.plan.units.counted_by_itself
             else {}
@@ -208,8 +208,8 @@ class Forecast:
         """Lines for who reads no table: the spec's own mechanism, the best one if ranges tell it, and the bound."""
         plan = self.plan
         own = next(one for one in self.found if one.epsilon == plan.epsilon)
-        told = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
-        lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(told)}."]
+        errors = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
+        lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
         lines += [_recommendation(one) for one in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
         if plan.units is not None:
@@ -249,18 +249,18 @@ class Forecast:
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
         if self.bounds and (plan.whole or plan.bounds_asked):
             assert plan.units is not None
-            shown = partial(short, decimals=decimals)
-            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, shown))
+            number = partial(short, decimals=decimals)
+            tables.append(table_of(self.bounds, plan.spec.max_rows_per_unit, plan.units.basis, number))
             tables.append(table_of_shares(self.bounds, plan.spec.max_rows_per_unit))
         return [*tables, *(plan.periods.tables() if plan.periods is not None and plan.whole else [])]
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
         plan = self.plan
-        shown = [one for one in self.found if one.mechanism in self.shown]
-        by_law = any(one.by_law for one in shown) or any(one.by_law for one in self.costs)
+        results = [one for one in self.found if one.mechanism in self.shown]
+        by_law = any(one.by_law for one in results) or any(one.by_law for one in self.costs)
         law = "law: exact, because noise is the only error. " if by_law else ""
-        none = "; - if there is none" if any(one.half_width is None for one in shown) else ""
+        none = "; - if there is none" if any(one.half_width is None for one in results) else ""
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",
@@ -326,12 +326,12 @@ class Forecast:
         if len(self.plan.contenders) == 1:
             return []
         here = [one for one in self.found if one.epsilon == self.plan.epsilon]
-        found = []
+        recommendations = []
         for question in self.plan.decided_by:
             best = min(here, key=lambda one: one.between(question)[1])
             most = best.between(question)[1]
             alike = [one.mechanism for one in here if one is not best and one.between(question)[0] <= most]
-            found.append(
+            recommendations.append(
                 {
                     "epsilon": float(self.plan.epsilon),
                     "questions": _called(question),
@@ -340,7 +340,7 @@ class Forecast:
                     "alike": alike,
                 }
             )
-        return found
+        return recommendations
 
     def _row(self, one: Expected, sizes: Sequence[int | str], decimals: int | None) -> tuple[str, ...]:
         errors = (_errors(*one.between(size), decimals) for size in (CELL, *sizes))
@@ -348,12 +348,12 @@ class Forecast:
         return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, _percents(one.poor)
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
-        found = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
-        if len(found) < len(one.epsilons):
-            missing = " on some shapes" if found else ""
+        epsilons = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
+        if len(epsilons) < len(one.epsilons):
+            missing = " on some shapes" if epsilons else ""
             epsilon = f"none up to {LARGEST_EPSILON}{missing}"
         else:
-            epsilon = _between(float(min(found)), float(max(found)))
+            epsilon = _between(float(min(epsilons)), float(max(epsilons)))
         return wrap_name(one.mechanism), _basis(one.by_law), epsilon
 
 
@@ -388,9 +388,11 @@ def prepare(
         DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
     """
     own, shape = _own_mechanism(spec), spec.domain.shape
-    chosen = tuple(sorted(set(epsilons or (_default_epsilons(spec, own) if whole else [spec.epsilon])), reverse=True))
+    epsilons_asked = tuple(
+        sorted(set(epsilons or (_default_epsilons(spec, own) if whole else [spec.epsilon])), reverse=True)
+    )
     counted = spec.mechanism_epsilon / spec.epsilon
-    served = [epsilon * counted for epsilon in chosen]
+    served = [epsilon * counted for epsilon in epsilons_asked]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     if not (whole or mechanisms):
         contenders = tuple(one for one in contenders if one == own or not _is_slow(one, shape))
@@ -405,15 +407,15 @@ def prepare(
         assumed = records is None
         counts = declared_shapes(shape, records or RECORDS)
     times = repeat or enough_repeats(spec.domain.cells, len(counts))
-    named = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
-    forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *named], counts, times, counted)
+    questions_asked = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
+    forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *questions_asked], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
     runway = AccountRunway.of(spec, store)
-    held = float(next(iter(counts.values())).sum())
+    records_held = float(next(iter(counts.values())).sum())
     return ForecastPlan(
-        *(spec, chosen, contenders, forecaster, basis, target, left_out, runway, units, held),
+        *(spec, epsilons_asked, contenders, forecaster, basis, target, left_out, runway, units, records_held),
         assumed=assumed,
-        periods=plan_periods(spec, counts, held, yearly_total(spec, store)),
+        periods=plan_periods(spec, counts, records_held, yearly_total(spec, store)),
         every=whole or bool(mechanisms),
         whole=whole,
         bounds_asked=units_by_rows is not None,
@@ -437,22 +439,22 @@ def _is_slow(contender: Contender, shape: tuple[int, ...]) -> bool:
 
 def _default_epsilons(spec: ReleaseSpec, own: Contender) -> list[Fraction]:
     """The spec's epsilon, and half and twice as much if its mechanism serves these."""
-    found = [spec.epsilon]
+    epsilons = [spec.epsilon]
     for times in DEFAULT_FACTORS:
         try:
             own.check(spec.domain, spec.sensitivity, [times * spec.mechanism_epsilon])
         except DphistError:
             continue
-        found.append(times * spec.epsilon)
-    return found
+        epsilons.append(times * spec.epsilon)
+    return epsilons
 
 
 def _own_mechanism(spec: ReleaseSpec) -> Contender:
     """The spec's mechanism with its settings."""
     plain = spec.plain_settings.items()
     settings = tuple((name, value if isinstance(value, tuple) else str(value)) for name, value in plain)
-    named = ",".join(f"{name}={value}" for name, value in spec.settings.items())
-    return Contender(f"{spec.mechanism}:{named}" if named else spec.mechanism, spec.mechanism, settings)
+    settings_text = ",".join(f"{name}={value}" for name, value in spec.settings.items())
+    return Contender(f"{spec.mechanism}:{settings_text}" if settings_text else spec.mechanism, spec.mechanism, settings)
 
 
 def _called(question: int | str) -> str:

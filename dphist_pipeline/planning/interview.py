@@ -22,10 +22,9 @@ from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
 from dphist_pipeline.planning._date_forms import formats_meant
-from dphist_pipeline.planning._drafted_texts import comment_text, name_field, source_lines
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
-from dphist_pipeline.planning.drafting import as_words, outcome_of, roles_of
+from dphist_pipeline.planning.drafting import as_words, comment_text, name_field, outcome_of, roles_of, source_lines
 from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quality, small_share
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
@@ -178,11 +177,11 @@ class _Interview:
             raise texts.nothing_to_publish(self.named)
 
     def ask_unit(self) -> Talk:
-        listed = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
+        columns = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
         # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
         people = [column for column in self.roles.ids if names_person(column.name)]
         likely = self._number_of(people[0]) if people else ""
-        asked = Question(texts.UNIT, (f"columns: {listed}", *texts.WHY_UNIT), likely)
+        question = Question(texts.UNIT, (f"columns: {columns}", *texts.WHY_UNIT), likely)
 
         def read(answer: str) -> Answers:
             if answer == EVERY_ROW:
@@ -190,7 +189,7 @@ class _Interview:
             names = [column.name for column in self._columns(answer)]
             return {"privacy_unit": names[0] if len(names) == 1 else names}
 
-        yield from self._ask(asked, read)
+        yield from self._ask(question, read)
         self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
         doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
         if doubt:
@@ -202,7 +201,7 @@ class _Interview:
         if not free:
             self.answers["period"] = NONE
             return
-        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
         default = self._number_of(dates[0]) if dates else NONE
 
         def read_column(answer: str) -> Answers:
@@ -211,7 +210,7 @@ class _Interview:
             column = self._one_of(answer, free)
             return {"period": "month", "period_column": column.name, "time_zone": "UTC"}
 
-        yield from self._ask(Question(texts.PERIOD, (f"columns: {listed}", *texts.WHY_PERIOD), default), read_column)
+        yield from self._ask(Question(texts.PERIOD, (f"columns: {columns}", *texts.WHY_PERIOD), default), read_column)
         if self.answers["period"] == NONE:
             return
         length = Question(f"How often is a table published: {', '.join(LENGTHS)}?", texts.WHY_LENGTH, "month")
@@ -221,13 +220,13 @@ class _Interview:
             return
         # No default: a wrong one leaves every row out, and the period is paid for.
         why = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
-        asked = Question(f"How are dates written in {comment_text(column.name)}?", why)
-        yield from self._ask(asked, _date_format)
+        question = Question(f"How are dates written in {comment_text(column.name)}?", why)
+        yield from self._ask(question, _date_format)
 
     def ask_axes(self) -> Talk:
         while not self.answers.get("axes"):
-            chosen = yield from self._ask_columns()
-            for column in chosen:
+            columns = yield from self._ask_columns()
+            for column in columns:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
                 self.said.append("No axis is left: a table needs at least one.")
@@ -244,15 +243,15 @@ class _Interview:
         self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
 
     def _ask_columns(self) -> Generator[Question, str, list[Column]]:
-        taken = {*self._units, self.answers.get("period_column")}
-        free = [column for column in self.usable if column.name not in taken]
+        used = {*self._units, self.answers.get("period_column")}
+        free = [column for column in self.usable if column.name not in used]
         if not free:
             raise texts.nothing_to_publish(self.named)
         others = [column for column in self.roles.others if column in free]
         likely = [column for column in others if not _RUNNING.search(as_words(column))][:LIKELY_AXES]
-        listed = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
-        asked = Question(
-            texts.COLUMNS, (f"columns: {listed}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
+        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        question = Question(
+            texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
         found: list[Column] = []
 
@@ -260,7 +259,7 @@ class _Interview:
             found[:] = self._columns(answer, free)
             return {}
 
-        yield from self._ask(asked, read)
+        yield from self._ask(question, read)
         return found
 
     def _ask_axis(self, column: Column) -> Talk:
@@ -307,8 +306,8 @@ class _Interview:
         if name_field(column.name) != [f"name: {fields.OPEN}"] or "name" not in axis:
             return
         why = texts.why_name(comment_text(column.name))
-        asked = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
-        yield from self._ask(asked, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
+        question = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
+        yield from self._ask(question, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
 
     def ask_outcome(self) -> Talk:
         by_row = self.answers["privacy_unit"] == EVERY_ROW
@@ -321,19 +320,19 @@ class _Interview:
 
         numbers = [self._number_of(one) for axis in self._axes for one in self.usable if one.name == axis["column"]]
         numbered = dict(zip(numbers, names, strict=True))
-        listed = "   ".join(f"{number} {name}" for number, name in numbered.items())
+        axis_names = "   ".join(f"{number} {name}" for number, name in numbered.items())
 
         def read(answer: str) -> Answers:
             by = [] if answer == NONE else [numbered.get(part, part) for part in _listed(answer)]
             for part in by:
                 if part not in names:
                     raise ValueError(
-                        f"{comment_text(part)} is no axis of the list; give its number or its name: {listed}"
+                        f"{comment_text(part)} is no axis of the list; give its number or its name: {axis_names}"
                     )
             return {"quality": {"share": str(QUALITY_SHARE), "rows": USUAL_ROWS_SEEN, "by": by}}
 
-        asked = Question(texts.OUTCOME, (f"axes: {listed}", *texts.WHY_OUTCOME), default)
-        yield from self._ask(asked, read)
+        question = Question(texts.OUTCOME, (f"axes: {axis_names}", *texts.WHY_OUTCOME), default)
+        yield from self._ask(question, read)
 
     def ask_mechanism(self, written: str) -> Talk:
         if written:
@@ -435,9 +434,9 @@ class _Interview:
     def ask_words(self) -> Talk:
         title = self.release.replace("_", " ").capitalize()
         yield from self._ask(Question(texts.TITLE, texts.WHY_TITLE, title), lambda answer: {"title": answer})
-        asked = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
+        question = Question(texts.COUNTED, texts.WHY_COUNTED, "records")
         # Each default is what an unset field says.
-        yield from self._ask(asked, lambda answer: {} if answer == "records" else {"counted": answer})
+        yield from self._ask(question, lambda answer: {} if answer == "records" else {"counted": answer})
         yield from self._ask_unit_label()
         for place, axis in enumerate(self._axes):
             name, column = axis.get("name", axis["column"]), axis["column"]
@@ -449,17 +448,17 @@ class _Interview:
 
             asks = f"What do readers call the axis {comment_text(name)}?"
             yield from self._ask(Question(asks, texts.WHY_LABEL, " ".join(column.replace("_", " ").split())), read)
-        asked = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
+        question = Question(f"In which language are cards and pages: {', '.join(LANGUAGES)}?", texts.WHY_LANGUAGE, "en")
         # English is the default, and stays unsaid: the office may have another one.
-        yield from self._ask(asked, lambda answer: {} if answer == "en" else {"language": answer})
+        yield from self._ask(question, lambda answer: {} if answer == "en" else {"language": answer})
 
     def _ask_unit_label(self) -> Talk:
         if self.answers["privacy_unit"] == EVERY_ROW:
             return
         units = list(map(str, self._units))
         called = label_of(next(filter(names_person, units), units[0]))
-        asked = Question(texts.UNIT_LABEL, texts.WHY_UNIT_LABEL, called)
-        yield from self._ask(asked, lambda answer: {} if [answer] == units else {"unit_label": answer})
+        question = Question(texts.UNIT_LABEL, texts.WHY_UNIT_LABEL, called)
+        yield from self._ask(question, lambda answer: {} if [answer] == units else {"unit_label": answer})
 
     def decided(self) -> Decided:
         """The spec that the answers make."""
@@ -479,12 +478,12 @@ class _Interview:
             wrong = "needs an answer"
             if answer:
                 try:
-                    found = read(answer)
-                    wrong = self._problems(found)
+                    value = read(answer)
+                    wrong = self._problems(value)
                 except (ValueError, DphistError, csv.Error) as error:
                     wrong = str(error)
             if not wrong:
-                self.answers |= found
+                self.answers |= value
                 return
             question = replace(question, said=(), problem=wrong)
 
@@ -513,14 +512,14 @@ class _Interview:
 
     def _named(self, column: Column, values: Mapping[str, object], answer: str) -> dict[str, object]:
         """An axis with its column, and the name of its published one where that is another."""
-        taken = [axis.get("name", axis["column"]) for axis in self._axes]
-        name = self._published_name(column, answer, taken)
+        names = [axis.get("name", axis["column"]) for axis in self._axes]
+        name = self._published_name(column, answer, names)
         return {"column": column.name, **name, **values, "other": True}
 
     def _published_name(self, column: Column, answer: str, taken: Sequence[str]) -> dict[str, str]:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
-        named = name_field(column.name)
-        name = named[0].removeprefix("name: ") if named else column.name
+        lines = name_field(column.name)
+        name = lines[0].removeprefix("name: ") if lines else column.name
         plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
         name = (
             USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain)
@@ -535,10 +534,10 @@ class _Interview:
 
     def _columns(self, answer: str, among: Sequence[Column] | None = None) -> list[Column]:
         """The columns that an answer names, by number or by name, with commas between."""
-        found = [self._one_of(part, self.usable if among is None else among) for part in _listed(answer)]
-        if len(set(found)) < len(found):
+        columns = [self._one_of(part, self.usable if among is None else among) for part in _listed(answer)]
+        if len(set(columns)) < len(columns):
             raise ValueError("names a column twice; name each once")
-        return found
+        return columns
 
     def _one_of(self, part: str, among: Sequence[Column]) -> Column:
         by_name = [column for column in among if column.name == part]
@@ -613,9 +612,9 @@ def _date_format(answer: str) -> Answers:
 
 def _with_open_ends(bins: Mapping[str, object], column: Column, numbers: Sequence[str]) -> dict[str, object]:
     """Bins with a cell for all values below them and one for all above; whole if the column and the numbers are."""
-    made = {**bins, "below": True, "above": True}
+    open_bins = {**bins, "below": True, "above": True}
     is_whole = column.type.removeprefix("u").startswith("int") and all(map(_WHOLE.fullmatch, numbers))
-    return made | {"whole": True} if is_whole else made
+    return open_bins | {"whole": True} if is_whole else open_bins
 
 
 def _axis(answer: str, column: Column) -> dict[str, object]:

@@ -54,8 +54,8 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
     Args:
         store: whose ledger tells the account's total; None for the usual one, and general words where there is none.
     """
-    told = {name: _in_markdown(value, in_code=name in _IN_CODE) for name, value in facts(spec, store).items()}
-    return _wrapped(_environment().get_template(f"{reader}.md.j2").render(told))
+    texts = {name: _in_markdown(value, in_code=name in _IN_CODE) for name, value in facts(spec, store).items()}
+    return _wrapped(_environment().get_template(f"{reader}.md.j2").render(texts))
 
 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:

@@ -104,9 +104,9 @@ def rehearse(
         Refused: the folder to keep is not empty.
         DphistError: the release would be refused for the same reason.
     """
-    chosen = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
+    rehearsed_period = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
     with _folder(keep) as folder, _separate_environment(folder):
-        return _rehearsed(spec, rows, chosen, folder, keep, progress)
+        return _rehearsed(spec, rows, rehearsed_period, folder, keep, progress)
 
 
 def _rehearsed(
@@ -129,12 +129,12 @@ def _rehearsed(
     if version is not None:
         ledger.allow(EVERYWHERE, {"version": {"name": version}}, Operator.load(), "these records are invented")
     step("asking the ledger")
-    made = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
+    published = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
     step("answering")
-    made = made.first_table
-    answers = list(_answers(made))
+    published = published.first_table
+    answers = list(_answers(published))
     ends = [start for _, start in steps[1:]] + [time.perf_counter()]
-    table = pq.ParquetFile(made.path / "histogram.parquet").read()
+    table = pq.ParquetFile(published.path / "histogram.parquet").read()
     first_rows = table.slice(0, FIRST_ROWS).to_pydict()
     files = sorted(path for path in store.public.rglob("*") if path.is_file())
     return Rehearsal(
@@ -142,7 +142,7 @@ def _rehearsed(
         records=rows,
         cells=spec.cells,
         seconds={name: end - start for (name, start), end in zip(steps, ends, strict=True)},
-        folder=str(made.path.relative_to(store.public)),
+        folder=str(published.path.relative_to(store.public)),
         files={str(path.relative_to(store.public)): path.stat().st_size for path in files},
         columns={field.name: str(field.type) for field in table.schema},
         first_rows={name: list(map(_as_json, values)) for name, values in first_rows.items()},
@@ -260,7 +260,6 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
 
     Args:
         period: most rows lie in it.
-        rows: number of records.
 
     Raises:
         Refused: the name of a column cannot be written to the CSV file that the spec declares.
@@ -281,9 +280,6 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
 
 def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) -> Path:
     """Writes the records in the format of the spec's source; in Parquet if the source is a database.
-
-    Args:
-        invented: the records.
 
     Returns:
         Path of the file.
@@ -383,11 +379,11 @@ def _numbers(
     first, last = axis.edges[1] - axis.edges[0], axis.edges[-1] - axis.edges[-2]
     lower[np.isneginf(lower)] = axis.edges[0] - first
     upper[np.isposinf(upper)] = axis.edges[-1] + last
-    drawn = lower[cells] + (upper - lower)[cells] * shares
-    drawn[undeclared] = axis.edges[-1] + last * (1 + shares[undeclared])
+    numbers = lower[cells] + (upper - lower)[cells] * shares
+    numbers[undeclared] = axis.edges[-1] + last * (1 + shares[undeclared])
     if not isinstance(axis, CalendarAxis):
-        return [None if number != number else number for number in drawn.tolist()]
-    return [None if number != number else day_of(np.floor(number)) for number in drawn.tolist()]
+        return [None if number != number else number for number in numbers.tolist()]
+    return [None if number != number else day_of(np.floor(number)) for number in numbers.tolist()]
 
 
 def _text(value: Value) -> str | None:

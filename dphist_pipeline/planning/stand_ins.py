@@ -106,9 +106,9 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
     if named.startswith(SYNTHETIC) or ending_of(named) is not None:
         _refuse_source(named, spec)
         return f"public counts of {named}", _read_public_counts(named, shape)
-    found = read_publication(named, public)
-    _refuse_other_grid(named, found.counts.shape, shape)
-    return found.about, found.counts
+    publication = read_publication(named, public)
+    _refuse_other_grid(named, publication.counts.shape, shape)
+    return publication.about, publication.counts
 
 
 def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | None:
@@ -119,11 +119,11 @@ def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | 
     its sums have the least noise.
     """
     try:
-        found = read_publication(spec.release, public)
+        publication = read_publication(spec.release, public)
     except Refused:  # there is no store, nothing was published, or it was withdrawn
-        found = None
-    if found is not None and found.counts.shape == spec.domain.shape:
-        return found
+        publication = None
+    if publication is not None and publication.counts.shape == spec.domain.shape:
+        return publication
     return _of_related_release(spec, public) if public is not None else None
 
 
@@ -172,7 +172,7 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
     """See `published_before`."""
-    axes = _as_json(spec.normalised()["axes"])
+    axes = json.loads(json.dumps(spec.normalised()["axes"]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     for named, folder in _latest_publications(public):
         try:
@@ -188,7 +188,8 @@ def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None
     own = [audit["axes"].index(axis) for axis in axes]
     others = [place for place in range(len(audit["axes"])) if place not in own]
     values = _estimates(folder, audit).transpose(own + others).sum(axis=tuple(range(len(own), len(own) + len(others))))
-    return _earlier(named, audit, values, [_name(audit["axes"][place]) for place in others])
+    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in others)]
+    return _earlier(named, audit, values, names)
 
 
 def _latest_publications(public: Path) -> Iterator[tuple[str, Path]]:
@@ -220,15 +221,6 @@ def _earlier(
     over = f", summed over {', '.join(summed)}" if summed else ""
     about = f"{named}, period {audit['period']}, as published (its own noise is in it){over}"
     return EarlierPeriod(about, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
-
-
-def _as_json(value: Any) -> Any:
-    """A value as an audit holds it."""
-    return json.loads(json.dumps(value))
-
-
-def _name(axis: Mapping[str, Any]) -> str:
-    return str(axis.get("name", axis["column"]))
 
 
 def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:
@@ -273,16 +265,16 @@ def _refuse_source(named: str, spec: ReleaseSpec) -> None:
 
 def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
     """Public counts; cells beyond the end of the file are empty."""
-    found = read_counts(named)
+    counts = read_counts(named)
     if named.startswith(SYNTHETIC):
-        _refuse_other_grid(named, found.shape, shape)
-    if found.ndim != len(shape):
-        have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (found.ndim, len(shape)))
+        _refuse_other_grid(named, counts.shape, shape)
+    if counts.ndim != len(shape):
+        have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (counts.ndim, len(shape)))
         raise stand_in_refused(named, f"has {have}; the spec has {need}")
-    for number, (side, wanted) in enumerate(zip(found.shape, shape, strict=True), 1):
+    for number, (side, wanted) in enumerate(zip(counts.shape, shape, strict=True), 1):
         if side > wanted:
             raise stand_in_refused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
-    return np.pad(found, [(0, wanted - side) for side, wanted in zip(found.shape, shape, strict=True)])
+    return np.pad(counts, [(0, wanted - side) for side, wanted in zip(counts.shape, shape, strict=True)])
 
 
 def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:

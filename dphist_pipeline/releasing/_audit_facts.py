@@ -1,19 +1,92 @@
-"""What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+"""What the audit says of a release beside its charges: from the spec, the ledger, and noisy numbers that are paid for.
+
+From noisy numbers comes whether a period can be right: its total, and the published periods before it. Under
+`publish: if_plausible` a period that is in doubt waits for a person. Why it waits is told without numbers, since it may
+be rejected.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.answering.doubts import doubt_of_estimate
+from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
-from dphist_pipeline.ledger.entries import Look
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.releasing._attempts import Attempt
+from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
+from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
+HOLDS_ZERO = "total_holds_zero"
+MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
 # Words of a spec for people; none is in its digest.
 WORDS = ("title", "counted", "unit_label", "language")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What published and drawn numbers say of a period.
+
+    Attributes:
+        holds_zero: whether the interval of the total holds 0.
+        compared: with the periods before.
+        undeclared: which axes are nearly all `other`, in words; empty for none.
+    """
+
+    holds_zero: bool
+    compared: Compared
+    undeclared: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its audit says."""
+        facts: dict[str, Any] = {"compared": self.compared.facts} if self.compared.periods else {}
+        return facts | ({HOLDS_ZERO: True} if self.holds_zero else {})
+
+    @property
+    def doubt(self) -> str:
+        """Why a person should look, without numbers; empty if nothing is odd."""
+        empty = MAY_BE_EMPTY if self.holds_zero else self.undeclared
+        return "; ".join(filter(None, [empty, self.compared.hint]))
+
+
+def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgement:
+    """Judges a period that was drawn and may be published.
+
+    Args:
+        public: the store's public folder.
+        made: what the mechanism returned.
+    """
+    first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
+    total = answer_box(first, {})
+    # False where no interval is known, whose ends are nan.
+    return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, made), doubt_of_estimate(made))
+
+
+def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
+    """What the audit of a release will say, beside its charges.
+
+    Args:
+        paid: as `release.draw` gave it for that attempt.
+
+    Raises:
+        AwaitsApproval: `publish` holds it back, and nobody approved yet.
+    """
+    facts = audit_facts(attempt, paid.charge)
+    judged = judge(attempt.store.public, facts, paid.estimate)
+    try:
+        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+    except AwaitsApproval:
+        if attempt.rule.judges:
+            attempt.store.keep_doubted(paid.charge)
+        raise
+    return facts | approved | judged.facts
 
 
 def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
@@ -23,6 +96,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         charge: that paid, with the decisions that it rests on in the ledger of the attempt.
     """
     spec, period, key, run = attempt.spec, attempt.period, attempt.key, attempt.run
+    home = mechanisms.home(spec.mechanism)
     return {
         "schema_version": 2,
         "release": spec.release,
@@ -45,9 +119,10 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         **_facts_of_reading(spec, attempt.ledger, charge),
         **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
-        **_foreign(spec.mechanism),
+        **({"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}),
         "settings": mechanisms.settings_of(run.mechanism),
-        **_queries(spec),
+        # The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight.
+        **({"queries": [list(one) for one in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
@@ -55,11 +130,6 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         "spec_digest": attempt.request.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
-
-
-def _queries(spec: ReleaseSpec) -> dict[str, Any]:
-    """The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight."""
-    return {"queries": [list(one) for one in spec.queries]} if spec.queries else {}
 
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
@@ -89,24 +159,18 @@ def _level(axis: Axis) -> dict[str, Any]:
     return {**found, **({"levels": levels} if levels else {})}
 
 
-def _foreign(mechanism: str) -> dict[str, Any]:
-    """The installed package that brings a mechanism; nothing for one of ours."""
-    home = mechanisms.home(mechanism)
-    return {"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}
-
-
-def _look(look: Look) -> dict[str, Any]:
-    """That an operator saw exact numbers before the charge: whether and how it was made may depend on them."""
-    reason = {"reason": look.reason} if look.reason else {}
-    told = {"entry": look.number, "hash": look.hash, "at": look.made_at, "by": look.by}
-    return {**told, "release": look.release, "period": look.period, **reason}
-
-
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:
     """Whose rows were read, by what query, and which decisions of an operator let that happen."""
     query, engine = spec.source_sql.query if spec.source_sql is not None else None, engine_of(ledger, charge)
     decisions = ledger.decisions_of(charge)
-    looks = [look for look in ledger.looks(spec.account) if look.number < charge.number]
+    # An operator saw exact numbers before the charge: whether and how it was made may depend on them.
+    looks = [
+        {"entry": look.number, "hash": look.hash, "at": look.made_at, "by": look.by}
+        | {"release": look.release, "period": look.period}
+        | ({"reason": look.reason} if look.reason else {})
+        for look in ledger.looks(spec.account)
+        if look.number < charge.number
+    ]
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
@@ -116,7 +180,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
-        **({"looked": [_look(look) for look in looks]} if looks else {}),
+        **({"looked": looks} if looks else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}
             | ({"reason": decision.reason} if decision.reason else {})

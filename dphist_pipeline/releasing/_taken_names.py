@@ -67,7 +67,9 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
 
 def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], of_family: bool = True) -> None:
     """Refuses names of views that another release, or a table of another family, has."""
-    others = [family for family in _families(store) if family != release]
+    first = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
+    families = [there.parents[1].name for there in first if there is not None and PublishedFolder(there).is_family]
+    others = [family for family in families if family != release]
     of_families = {name: family for family in others for name in _views(family, _tables(store, family))}
     for name in sorted(names):
         if of_family and _is_used(store, name):
@@ -80,12 +82,6 @@ def _views(release: str, tables: Sequence[str]) -> list[str]:
     """The names of views of a release, or of the tables of a family."""
     names = [f"{release}_{table}" for table in tables] or [release]
     return [*names, *(name + EVERY_REVISION for name in names)]
-
-
-def _families(store: Store) -> list[str]:
-    """The releases that are families, by their first publication."""
-    found = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
-    return [folder.parents[1].name for folder in found if folder is not None and PublishedFolder(folder).is_family]
 
 
 def _tables(store: Store, family: str) -> list[str]:

@@ -140,12 +140,15 @@ def _other_releases(spec: ReleaseSpec, statement: Statement) -> str:
 def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tuple[list[Period], int | None]:
     """The next periods that the account can pay for, and the year of the first period that it cannot pay for.
 
+    They begin after the last charged one; without charges at the first of the spec, else at the latest finished one.
+
     The year is None if that does not happen within `MOST_PERIODS` periods, or `YEARS_AHEAD` of a yearly account.
     """
     yearly, today = statement.account.renews is not None, now.date()
     left = {statement.year: statement.left}
     paid: list[Period] = []
-    period = _next_period(spec, statement, now)
+    charged = _charged(spec, statement)
+    period = _period_after(spec, charged[-1]) if charged else _first_of_spec(spec) or spec.latest_period(now)
     while period is not None and len(paid) < MOST_PERIODS:
         year = max(_due_day(spec, period), today).year if yearly else statement.year
         if year > today.year + YEARS_AHEAD:
@@ -156,13 +159,6 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
         paid.append(period)
         period = _period_after(spec, period)
     return paid, None
-
-
-def _next_period(spec: ReleaseSpec, statement: Statement, now: datetime) -> Period | None:
-    """The period after the last charged one; without charges the spec's first period, else the latest finished one."""
-    if charged := _charged(spec, statement):
-        return _period_after(spec, charged[-1])
-    return _first_of_spec(spec) or spec.latest_period(now)
 
 
 def _first_of_spec(spec: ReleaseSpec) -> Period | None:

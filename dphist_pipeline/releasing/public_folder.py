@@ -19,8 +19,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import UndefinedError
-
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
@@ -185,6 +183,8 @@ class PublicFolder:
             PublishedFilesDamaged: after all others were rendered.
             NotCopied: the bucket could not be written; all else is done.
         """
+        from jinja2 import UndefinedError
+
         store = self.store
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)

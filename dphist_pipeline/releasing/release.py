@@ -42,10 +42,9 @@ from dphist_pipeline.releasing._approvals import (
 )
 from dphist_pipeline.releasing._approvals import reject as reject
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
-from dphist_pipeline.releasing._attempts import Paid
+from dphist_pipeline.releasing._attempts import Paid, Race, refuse_overtaken
+from dphist_pipeline.releasing._audit_facts import facts_if_approved
 from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
-from dphist_pipeline.releasing._plausibility import facts_if_approved
-from dphist_pipeline.releasing._races import Race, refuse_overtaken
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.frames import Frame, as_file
@@ -165,6 +164,43 @@ class Drawn:
             CubeMissing: a door's answer is not there.
         """
         return _from_journal(self.attempt)
+
+    def waits_for(self) -> str | None:
+        """What a person must do before the release is published; None if nothing."""
+        attempt = self.attempt
+        if attempt.charge is not None and replayed(attempt) is None:
+            try:
+                facts_if_approved(attempt, self.paid)
+            except AwaitsApproval as waiting:
+                return str(waiting)
+        return None
+
+    def doors(self) -> list[dict[str, str]]:
+        """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer."""
+        published = replayed(self.attempt)
+        if published is not None:
+            told = ("step", "epsilon", "noise_scale")
+            return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
+        paid = self.paid
+        return [
+            {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
+            for step, epsilon in paid.estimate.charges
+        ]
+
+    def releasable(self) -> dict[str, bool]:
+        """The conditions for publishing, by name."""
+        attempt = self.attempt
+        cells = attempt.spec.cells
+        published = replayed(attempt)
+        if published is not None:
+            complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
+        else:
+            complete, found = self.paid.estimate.cells == cells, values_digest(self.paid.estimate)
+        return {
+            "cells complete": complete,
+            "charged": attempt.charge is not None,
+            "digest matches": found == self.digest,
+        }
 
 
 def release(
@@ -520,54 +556,6 @@ def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
         with attempt.store.run(attempt.key) as folder:
             paid = draw(attempt, lambda: read_cube(write_cube(attempt, folder)), folder)
     return Drawn(replace(attempt, charge=paid.charge), values_digest(paid.estimate))
-
-
-def what_it_waits_for(drawn: Drawn) -> str | None:
-    """What a person must do before the release is published; None if nothing.
-
-    Args:
-        drawn: see `draw_apart`; of a spec under `publish: manual`, or charged under it.
-    """
-    attempt = drawn.attempt
-    if attempt.charge is not None and replayed(attempt) is None:
-        try:
-            facts_if_approved(attempt, drawn.paid)
-        except AwaitsApproval as waiting:
-            return str(waiting)
-    return None
-
-
-def doors_of(drawn: Drawn) -> list[dict[str, str]]:
-    """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer.
-
-    Args:
-        drawn: see `draw_apart`; published already or not.
-    """
-    published = replayed(drawn.attempt)
-    if published is not None:
-        told = ("step", "epsilon", "noise_scale")
-        return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
-    paid = drawn.paid
-    return [
-        {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
-        for step, epsilon in paid.estimate.charges
-    ]
-
-
-def releasable(drawn: Drawn) -> dict[str, bool]:
-    """The conditions for publishing, by name.
-
-    Args:
-        drawn: see `draw_apart`; published already or not.
-    """
-    attempt = drawn.attempt
-    cells = attempt.spec.cells
-    published = replayed(attempt)
-    if published is not None:
-        complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
-    else:
-        complete, found = drawn.paid.estimate.cells == cells, values_digest(drawn.paid.estimate)
-    return {"cells complete": complete, "charged": attempt.charge is not None, "digest matches": found == drawn.digest}
 
 
 def publish_apart(attempt: Attempt, drawn: Drawn | None = None) -> Release:

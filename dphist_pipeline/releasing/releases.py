@@ -123,24 +123,20 @@ class Release:
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
-        import polars as pl
-
-        return pl.DataFrame(self._asked(by, box).marginal(by, box))
+        return _frame(self._asked(by, box).marginal(by, box))
 
     def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
         """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals.
 
         The last row, where `is_total`, has the totals of the columns.
         """
-        import polars as pl
-
         from dphist_pipeline.answering.pivots import Pivot
 
-        return pl.DataFrame(Pivot.of(self._asked([*rows, column], box), rows, column, box).rows())
+        return _frame(Pivot.of(self._asked([*rows, column], box), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
-        return replace(self._asked((), part, whole), with_chance=with_chance).share(part, whole)
+        return self._asked((), part, whole, with_chance=with_chance).share(part, whole)
 
     @overload
     def quantile(self, axis: str, q: float = ..., box: Box = ...) -> Quantile: ...
@@ -172,8 +168,7 @@ class Release:
             box: conditions on axes; all cells by default.
             with_chance: see `changes`.
         """
-        asked = replace(self._asked((), box, {axis: None}), with_chance=with_chance)
-        return asked.mean(axis, low, high, box)
+        return self._asked((), box, {axis: None}, with_chance=with_chance).mean(axis, low, high, box)
 
     def sum(
         self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
@@ -187,8 +182,7 @@ class Release:
             box: conditions on axes; all cells by default.
             with_chance: see `changes`.
         """
-        asked = replace(self._asked((), box, {axis: None}), with_chance=with_chance)
-        return asked.sum(axis, low, high, box)
+        return self._asked((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False
@@ -202,12 +196,9 @@ class Release:
             box: conditions on axes; all cells by default.
             with_chance: see `changes`.
         """
-        import polars as pl
         import pyarrow as pa
 
-        return pl.DataFrame(
-            replace(self._asked(by, box), with_chance=with_chance).rate(by, pa.table(population), per, box)
-        )
+        return _frame(self._asked(by, box, with_chance=with_chance).rate(by, pa.table(population), per, box))
 
     def standardised(
         self,
@@ -229,25 +220,22 @@ class Release:
             box: conditions on axes; all cells by default.
             with_chance: see `changes`.
         """
-        import polars as pl
         import pyarrow as pa
 
-        asked = replace(self._asked([*by, over], box), with_chance=with_chance)
-        return pl.DataFrame(asked.standardised(by, over, pa.table(population), per, box))
+        asked = self._asked([*by, over], box, with_chance=with_chance)
+        return _frame(asked.standardised(by, over, pa.table(population), per, box))
 
     def ranks(self, axis: str, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
-        import polars as pl
-
-        return pl.DataFrame(replace(self._asked([axis], box), with_chance=with_chance).ranks(axis, box))
+        return _frame(self._asked([axis], box, with_chance=with_chance).ranks(axis, box))
 
     def difference(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box less that in another."""
-        return replace(self._asked((), first, second), with_chance=with_chance).difference(first, second)
+        return self._asked((), first, second, with_chance=with_chance).difference(first, second)
 
     def ratio(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box divided by that in another; the upper end of its interval may be infinite."""
-        return replace(self._asked((), first, second), with_chance=with_chance).ratio(first, second)
+        return self._asked((), first, second, with_chance=with_chance).ratio(first, second)
 
     def changes(self, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The change of a count from each published period of the release to the next one.
@@ -257,9 +245,7 @@ class Release:
             with_chance: whether intervals cover chance, too, as if counts varied as Poisson's do around their means;
                 that is too little where persons have several rows.
         """
-        import polars as pl
-
-        return pl.DataFrame(replace(self._asked(), with_chance=with_chance).changes(box))
+        return _frame(self._asked(with_chance=with_chance).changes(box))
 
     def over(self, first: str | None = None, last: str | None = None, box: Box = _ALL) -> Answer:
         """The count in a box over the published periods of the release from the first to the last, together."""
@@ -269,7 +255,7 @@ class Release:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):
             raise not_a_release(earlier, self.audit["release"])
-        return replace(self._asked((), box), with_chance=with_chance).change_since(earlier._asked((), box), box)
+        return self._asked((), box, with_chance=with_chance).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
         """Every cell with a band that holds the true counts of all of them at once.
@@ -278,15 +264,11 @@ class Release:
             level: the probability that it does, between 0 and 1.
             box: conditions on axes; all cells by default.
         """
-        import polars as pl
-
-        return pl.DataFrame(self._asked().band(level, box))
+        return _frame(self._asked().band(level, box))
 
     def whole(self) -> pl.DataFrame:
         """The release as whole numbers from 0 whose sums stay near the unbiased ones; without intervals."""
-        import polars as pl
-
-        return pl.DataFrame(self._asked().whole())
+        return _frame(self._asked().whole())
 
     def synthesize(
         self,
@@ -357,8 +339,7 @@ class Release:
         Raises:
             Refused: the releases do not have these axes in common, or this one has published no groups.
         """
-        from dphist_pipeline.applications.blocking import blocking
-        from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+        from dphist_pipeline.applications.blocking import blocking, group_blocking, published_groups
         from dphist_pipeline.applications.whole_release import application_refused
 
         if not isinstance(other, Release):
@@ -379,10 +360,17 @@ class Release:
 
         return WholeRelease.read(self.path)
 
-    def _asked(self, by: Sequence[str] = (), *boxes: Box) -> Publication:
+    def _asked(self, by: Sequence[str] = (), *boxes: Box, with_chance: bool = False) -> Publication:
         """What answers: of a table of a family, whichever table knows these axes best; itself if no box is given."""
         from dphist_pipeline.answering.asking import Publication
         from dphist_pipeline.answering.best_table import best_publication
 
         named = Publication.read(self.path)
-        return best_publication(named, by, boxes) if boxes else named
+        asked = best_publication(named, by, boxes) if boxes else named
+        return replace(asked, with_chance=True) if with_chance else asked
+
+
+def _frame(columns: Any) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(columns)

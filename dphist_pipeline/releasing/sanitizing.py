@@ -104,18 +104,15 @@ def sanitize(
         if sensitivity is not None:
             raise TypeError("counts behind doors know their sensitivity: leave it out")
     else:
-        counts = _behind_doors(np.asarray(counts), sensitivity)
+        given = np.asarray(counts)
+        if sensitivity is None:
+            raise TypeError("an array of counts needs `sensitivity`: the most that one privacy unit moves its sum")
+        if given.dtype.kind not in "iu" or given.size == 0:
+            raise TypeError("counts must be a non-empty array of integers")
+        exact = given.astype(np.int64).ravel()
+        counts = PrivateCounts(Domain.from_shape(given.shape), sensitivity, lambda: exact)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
     made = MechanismRun(built, budget, counts.sensitivity, (counts.domain,)).estimate([counts])
     assert isinstance(made, Estimate)  # a family is released from a spec alone
     return made
-
-
-def _behind_doors(counts: NDArray[np.integer[Any]], sensitivity: int | None) -> PrivateCounts:
-    if sensitivity is None:
-        raise TypeError("an array of counts needs `sensitivity`: the most that one privacy unit moves its sum")
-    if counts.dtype.kind not in "iu" or counts.size == 0:
-        raise TypeError("counts must be a non-empty array of integers")
-    exact = counts.astype(np.int64).ravel()
-    return PrivateCounts(Domain.from_shape(counts.shape), sensitivity, lambda: exact)

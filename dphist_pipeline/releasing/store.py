@@ -18,6 +18,7 @@ not share any folder.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -53,10 +54,10 @@ from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import Manifest
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing._run_folders import KEPT, LOCK, beside, forget, left_runs, locked, made_and_locked
 
 SCHEMA_VERSION = 1
 DESCRIBED, FOLDER = "store.json", "folder.json"
+LOCK, KEPT = ".lock", ".kept"
 KEPT_SECONDS = 24 * 3600
 
 
@@ -431,18 +432,18 @@ class Store:
     def run(self, key: Key) -> Iterator[Path]:
         """A private folder for one attempt, gone at the end."""
         folder = self.confidential / "runs" / key.place / uuid.uuid4().hex
-        handle = made_and_locked(beside(folder, LOCK))
+        handle = _made_and_locked(_beside(folder, LOCK))
         try:
             make_folder(folder)
             yield folder
         finally:
-            forget(folder)
+            _forget(folder)
             os.close(handle)
 
     def forget_kept_runs(self, key: Key) -> None:
         """Deletes what attempts by version 0.2 or older left of a key's period under Dagster, at any revision."""
         for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
-            forget(kept.with_suffix(""))
+            _forget(kept.with_suffix(""))
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -455,18 +456,26 @@ class Store:
         # os.walk, unlike Path.glob, takes no offence at folders that vanish meanwhile.
         for place, _, names in os.walk(self.confidential / "runs"):
             for lock in [Path(place, name) for name in names if name.endswith(LOCK)]:
-                handle = locked(lock)
+                handle = _locked(lock)
                 if handle is not None:
-                    forget(lock.with_suffix(""))
+                    _forget(lock.with_suffix(""))
                     os.close(handle)
             for kept in [Path(place, name) for name in names if name.endswith(KEPT)]:
                 with suppress(FileNotFoundError):
                     if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
-                        forget(kept.with_suffix(""))
+                        _forget(kept.with_suffix(""))
 
     def left_runs(self) -> list[str]:
-        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once."""
-        return left_runs(self.confidential / "runs")
+        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
+
+        Nothing in their folders is opened.
+        """
+        folder, found = self.confidential / "runs", set()
+        for place, _, names in os.walk(folder):
+            for name in names:
+                if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
+                    found.add("/".join(Path(place).relative_to(folder).parts[:2]))
+        return sorted(found)
 
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
@@ -629,3 +638,77 @@ def host_name() -> str:
     """What this machine is called, for the ledger."""
     name = socket.gethostname()
     return name if name.isprintable() and 0 < len(name) <= 200 else "unnamed"
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    """A file next to the folder of a run, called like it, with an ending such as `LOCK`; neither need be there."""
+    return folder.with_name(folder.name + ending)
+
+
+def _made_and_locked(lock: Path) -> int:
+    """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two.
+
+    Args:
+        lock: the file beside the folder of a run; folders above are made.
+
+    Returns:
+        An open file descriptor; the lock is held until it is closed.
+    """
+    while True:
+        with suppress(FileNotFoundError):
+            make_folder(lock.parent)
+            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT, 0o600))
+            handle = _locked(lock)
+            if handle is not None:
+                return handle
+
+
+def _locked(lock: Path) -> int | None:
+    """Holds a lock if nobody else does and it is still the file of that name.
+
+    Args:
+        lock: the file beside the folder of a run; it may vanish meanwhile.
+
+    Returns:
+        An open file descriptor, to be closed by the caller; None where somebody else holds the lock.
+    """
+    handle = None
+    with suppress(FileNotFoundError, BlockingIOError):
+        handle = os.open(lock, os.O_RDWR)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), lock.stat()):
+            return handle
+    if handle is not None:
+        os.close(handle)
+    return None
+
+
+def _forget(folder: Path) -> None:
+    """Deletes a run's folder, then its lock, then the folders above that this leaves empty.
+
+    Args:
+        folder: of a run that is over, below `confidential/runs`.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        return  # the lock stays, so that the next sweep tries again
+    for ending in (LOCK, KEPT):
+        _beside(folder, ending).unlink(missing_ok=True)
+    for parent in folder.parents:
+        if parent.name == "runs":
+            break
+        with suppress(OSError):  # another attempt may still use it
+            parent.rmdir()
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process works under a lock, or has just let go of it and deleted it."""
+    with suppress(OSError):
+        handle = os.open(lock, os.O_RDONLY)
+        try:
+            # Shared, and let go of at once: a run that starts now takes its own lock a moment later.
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not os.path.samestat(os.fstat(handle), lock.stat())
+        finally:
+            os.close(handle)
+    return True

@@ -47,8 +47,8 @@ class _Cache(FunctionCache):
 @cache
 def digest(folder: Path) -> str:
     """Eight bytes of the digest of all Python files below a folder, in hex: their places and their content."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         for part in (path.relative_to(folder).as_posix().encode(), path.read_bytes()):
-            found.update(len(part).to_bytes(8, "big") + part)
-    return found.hexdigest()[:16]
+            sha256.update(len(part).to_bytes(8, "big") + part)
+    return sha256.hexdigest()[:16]

@@ -43,10 +43,10 @@ class BandedAxisSpec(NamedAxis):
 
     @model_validator(mode="after")
     def _bands_are_apart(self) -> Self:
-        found = [*self._mistaken_ends(), *self._counted_twice()]
-        found = found or list(self._other_ends())
-        if found:
-            raise MistakesError(found)
+        mistakes = [*self._mistaken_ends(), *self._counted_twice()]
+        mistakes = mistakes or list(self._other_ends())
+        if mistakes:
+            raise MistakesError(mistakes)
         return self
 
     @property
@@ -119,8 +119,8 @@ class BandedAxisSpec(NamedAxis):
         """Texts such as `[20-40)` that say another upper end than their band has: a band between is missing."""
         uppers = dict(pairwise(self._ends))
         for number, (text, lower) in enumerate(self.bands.items()):
-            upper, named = uppers.get(lower), _upper_ends(text, lower)
-            if upper is None or not named or _fits(named, upper):
+            upper, ends = uppers.get(lower), _upper_ends(text, lower)
+            if upper is None or not ends or _fits(ends, upper):
                 continue
             mend = (
                 "Correct `stop`, or the text's lower end"
@@ -129,7 +129,7 @@ class BandedAxisSpec(NamedAxis):
             )
             yield (
                 (BANDS, number),
-                f"{shown(text)} says that it ends at {digits(named[0][0])}, but its band goes from {digits(lower)} to "
+                f"{shown(text)} says that it ends at {digits(ends[0][0])}, but its band goes from {digits(lower)} to "
                 f"{digits(upper)}. {mend}",
             )
 
@@ -147,15 +147,15 @@ def _upper_ends(text: str, lower: Fraction) -> list[tuple[Fraction, Fraction]]:
 
     Several where a comma may be of a decimal or between thousands; none where the text is no pair of rising numbers.
     """
-    found = []
+    ends = []
     for read in dict.fromkeys((text, _DECIMAL_COMMA.sub(".", text), _THOUSANDS.sub("", text))):
         numbers = list(_NUMBER.finditer(read))
         if len(numbers) != 2 or not _TO.fullmatch(read[numbers[0].end() : numbers[1].start()]):
             continue
         first, second = (_signed(read, number) for number in numbers)
         if first == lower < second:
-            found.append((second, Fraction(1, 10 ** len(numbers[1][0].partition(".")[2]))))
-    return found
+            ends.append((second, Fraction(1, 10 ** len(numbers[1][0].partition(".")[2]))))
+    return ends
 
 
 def _fits(named: Iterable[tuple[Fraction, Fraction]], upper: Fraction) -> bool:

@@ -67,11 +67,11 @@ class BinnedAxisSpec(NamedAxis):
 
     @model_validator(mode="after")
     def _bins_are_apart(self) -> Self:
-        found = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
-        if self.whole and not found:
-            found = list(self._broken_ends())
-        if found:
-            raise MistakesError(found)
+        mistakes = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
+        if self.whole and not mistakes:
+            mistakes = list(self._broken_ends())
+        if mistakes:
+            raise MistakesError(mistakes)
         return self
 
     @property
@@ -103,8 +103,8 @@ class BinnedAxisSpec(NamedAxis):
 
     def _broken_ends(self) -> Iterator[tuple[Location, str]]:
         """The ends that are no whole numbers, though the values are."""
-        named = {("start",): self.start, ("stop",): self.stop, ("width",): self.width}
-        ends = named | {("edges", place): edge for place, edge in enumerate(self.edges or ())}
+        numbers = {("start",): self.start, ("stop",): self.stop, ("width",): self.width}
+        ends = numbers | {("edges", place): edge for place, edge in enumerate(self.edges or ())}
         for place, end in ends.items():
             if end is not None and end.denominator != 1:
                 yield place, f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"

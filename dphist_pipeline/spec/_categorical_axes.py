@@ -45,9 +45,9 @@ class CategoricalAxisSpec(NamedAxis):
         axis = cast("Mapping[str, object]", written)
         if not isinstance(axis, Mapping) or not isinstance(words := axis.get("values"), Mapping):
             return judge(written)
-        made = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
-        made._worded = True
-        return made
+        axis_of_codes = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
+        axis_of_codes._worded = True
+        return axis_of_codes
 
     @model_validator(mode="after")
     def _one_for_each_value(self) -> Self:
@@ -55,9 +55,9 @@ class CategoricalAxisSpec(NamedAxis):
         if self.labels:
             lists["labels",] = self.labels
         what = f"needs one for each of the {len(self.values)} values, in their order"
-        found = [(at, what) for at, items in lists.items() if len(items) != len(self.values)]
-        if found:
-            raise MistakesError(found)
+        mistakes = [(at, what) for at, items in lists.items() if len(items) != len(self.values)]
+        if mistakes:
+            raise MistakesError(mistakes)
         return self
 
     @model_validator(mode="after")
@@ -72,9 +72,9 @@ class CategoricalAxisSpec(NamedAxis):
                 found.append(
                     (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
                 )
-        known = set(self.values)
+        categories = set(self.values)
         for number, (spelling, value) in enumerate(self.spellings.items()):
-            if value not in known:
+            if value not in categories:
                 found.append((("spellings", number), "stands for a category that `values` does not list"))
             elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
                 found.append((("spellings", number), "is, once tidied, counted in another category already"))
@@ -113,14 +113,14 @@ def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
     """The checked labels of codes; `beside`: whether others stand beside them. All empty ones are none."""
     if beside:
         raise MistakesError([(("labels",), "stands beside `values` that have words; keep one of them")])
-    found, labels = list[tuple[Location, str]](), list[str]()
+    faults, labels = list[tuple[Location, str]](), list[str]()
     for code, word in words.items():
         try:
             labels.append(label(word))
         except MistakesError as mistakes:
-            found += [(("values", shortened(str(code)), *at), what) for at, what in mistakes.found]
-    if found:
-        raise MistakesError(found)
+            faults += [(("values", shortened(str(code)), *at), what) for at, what in mistakes.found]
+    if faults:
+        raise MistakesError(faults)
     return labels if any(labels) else []
 
 
@@ -135,23 +135,23 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     Raises:
         MistakesError: by field.
     """
-    found: list[tuple[Location, str]] = []
+    problems: list[tuple[Location, str]] = []
     if "values" in axis:
-        found.append((("values_from",), "stands beside `values`; keep one of them"))
+        problems.append((("values_from",), "stands beside `values`; keep one of them"))
     try:
-        asked = CodeListFields.model_validate(axis)
+        code_list = CodeListFields.model_validate(axis)
     except ValidationError as error:
-        found += located(error, CodeListFields.model_fields)
-    if found:
-        raise MistakesError(found)
+        problems += located(error, CodeListFields.model_fields)
+    if problems:
+        raise MistakesError(problems)
     try:
-        listed = read_code_list(asked, base or Path(), decided)
+        codes = read_code_list(code_list, base or Path(), decided)
     except MistakesError as mistakes:
-        found = [(("values_from", *at), what) for at, what in mistakes.found]
+        problems = [(("values_from", *at), what) for at, what in mistakes.found]
     else:
-        kept = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
-        return {"column": asked.column, **kept, **vars(listed)}
-    raise MistakesError(found)
+        rest = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
+        return {"column": code_list.column, **rest, **vars(codes)}
+    raise MistakesError(problems)
 
 
 def with_spellings(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
@@ -168,7 +168,7 @@ def with_spellings(axis: Mapping[str, object], base: Path | None, decided: Decid
     try:
         return {**axis, "spellings": read_spellings(text(axis["spellings"]), base or Path(), decided)}
     except MistakesError as mistakes:
-        found: list[tuple[Location, str]] = [(("spellings", *at), what) for at, what in mistakes.found]
+        problems: list[tuple[Location, str]] = [(("spellings", *at), what) for at, what in mistakes.found]
     except ValueError as error:
-        found = [(("spellings",), str(error))]
-    raise MistakesError(found)
+        problems = [(("spellings",), str(error))]
+    raise MistakesError(problems)

@@ -82,7 +82,6 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
     """Reads and checks a code list.
 
     Args:
-        asked: which file and columns.
         base: the folder that a relative path starts from.
         decided: gives the folders that an operator declared public; none allows no list.
 
@@ -185,10 +184,10 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
         _check_header(table.schema_arrow.names, columns)
         if table.metadata.num_rows > MOST_CODES:
             raise _refused(f"it has more than {MOST_CODES:,} codes")
-        held = table.read(columns=columns)
+        rows = table.read(columns=columns)
     except pa.ArrowException:
         return
-    for number, row in enumerate(_as_python(held), 1):
+    for number, row in enumerate(_as_python(rows), 1):
         yield number, {name: "" if value is None else str(value).strip() for name, value in row.items()}
 
 
@@ -272,12 +271,12 @@ def _from_parents(
     """The codes that no code names as its parent, and their ancestors level by level."""
     lines = {row[column]: number for number, row in rows}
     parents = {row[column]: row[parent] for _, row in rows}
-    found = [
+    mistakes = [
         (number, f"its {parent} is not a code of the list")
         for number, row in rows
         if row[parent] and row[parent] not in lines
     ]
-    refuse_lines(found + [(lines[code], "is its own ancestor") for code in _on_a_cycle(parents)])
+    refuse_lines(mistakes + [(lines[code], "is its own ancestor") for code in _on_a_cycle(parents)])
     above_others = set(parents.values())
     leaves = [(number, row) for number, row in rows if row[column] not in above_others]
     ancestors = [_ancestors(row[column], parents) for _, row in leaves]
@@ -319,11 +318,11 @@ def refuse_lines(found: list[Mistake]) -> None:
     Args:
         found: pairs of line, from 1, and problem, in any order; nothing is refused where there are none.
     """
-    told = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
+    lines = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:
-        told.append("and more")
-    if told:
-        raise MistakesError([((), problem) for problem in told])
+        lines.append("and more")
+    if lines:
+        raise MistakesError([((), problem) for problem in lines])
 
 
 def _refused(what: str) -> MistakesError:

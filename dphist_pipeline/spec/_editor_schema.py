@@ -130,8 +130,8 @@ def _flat(rules: Iterable[Any]) -> Iterator[Any]:
 
 def _limits(rule: Any) -> Iterator[tuple[str, Any]]:
     """What a rule of pydantic says in the words of JSON schema."""
-    named = {"ge": "minimum", "le": "maximum", "pattern": "pattern", "min_length": "minLength"}
-    for name, json in named.items():
+    keywords = {"ge": "minimum", "le": "maximum", "pattern": "pattern", "min_length": "minLength"}
+    for name, json in keywords.items():
         if (value := getattr(rule, name, None)) is not None:
             yield json, value
 

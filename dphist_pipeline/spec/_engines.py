@@ -35,15 +35,13 @@ class EngineField(UpstreamFields):
             name for name in NOT_SERVED if getattr(self, name) not in (fields[name].default, said.get(name, ...))
         ]
         unserved += [
-            f"axes[{number}].format" for number, axis in enumerate(getattr(self, "axes", ())) if _has_format(axis)
+            f"axes[{number}].format"
+            for number, axis in enumerate(getattr(self, "axes", ()))
+            if getattr(axis, "format", None) is not None
         ]
         if self.source_format != "parquet" or self.source.in_store:
             unserved.insert(0, "a `source` other than Parquet files in folders")
         if not unserved:
             return self
-        told = ", ".join(name if " " in name else f"`{name}`" for name in unserved)
-        raise MistakesError([(("engine",), f"`spark` does not serve {told}: remove that, or use `engine: duckdb`")])
-
-
-def _has_format(axis: object) -> bool:
-    return getattr(axis, "format", None) is not None
+        names = ", ".join(name if " " in name else f"`{name}`" for name in unserved)
+        raise MistakesError([(("engine",), f"`spark` does not serve {names}: remove that, or use `engine: duckdb`")])

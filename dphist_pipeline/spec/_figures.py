@@ -51,9 +51,9 @@ class FiguresSpec(BaseModel):
             MistakesError: levels of several axes or of none, values without figures, contradictory figures.
         """
         names = list(dict.fromkeys(level for _, level, _, _ in self.figures))
-        known = {level for level in names if any(texts_at(axis, level) for axis in axes)}
+        levels_of_axes = {level for level in names if any(texts_at(axis, level) for axis in axes)}
         for line, level, _, _ in self.figures:
-            if level not in known:
+            if level not in levels_of_axes:
                 raise MistakesError(
                     [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
                 )

@@ -66,8 +66,8 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
     try:
         return {**settings, SETTING: _read(settings[SETTING], info.context or {})}
     except MistakesError as mistakes:
-        found = [((SETTING, *at), what) for at, what in mistakes.found]
-    raise MistakesError(found)
+        problems = [((SETTING, *at), what) for at, what in mistakes.found]
+    raise MistakesError(problems)
 
 
 def _read(written: object, context: Mapping[str, Any]) -> QueryFile:
@@ -98,16 +98,16 @@ def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, An
     Raises:
         MistakesError: naming lines that are no range of the grid.
     """
-    asked = settings.get(SETTING)
-    if not isinstance(asked, QueryFile):
+    queries = settings.get(SETTING)
+    if not isinstance(queries, QueryFile):
         return dict(settings)
-    return {**settings, SETTING: ((0, 0, 1, 1.0),) if domain is None else _cells(asked, domain)}
+    return {**settings, SETTING: ((0, 0, 1, 1.0),) if domain is None else _cells(queries, domain)}
 
 
 def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float], ...]:
     numbers = {axis.name: number for number, axis in enumerate(domain.axes)}
     ends = [_ends(axis) for axis in domain.axes]
-    found, wrong = [], list[Mistake]()
+    ranges, wrong = [], list[Mistake]()
     for (line, row), weight in zip(asked.rows, asked.weights, strict=True):
         if row["axis"] not in numbers:
             wrong.append((line, "its axis is none of this release"))
@@ -120,11 +120,11 @@ def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float
         elif low >= high:
             wrong.append((line, "its range holds no cell; `from` comes first"))
         elif weight > 0:
-            found.append((number, low, high, weight))
+            ranges.append((number, low, high, weight))
     try:
         refuse_lines(wrong)
-        if found:
-            return tuple(found)
+        if ranges:
+            return tuple(ranges)
         mistakes = MistakesError([((), "holds no query with a weight above 0")])
     except MistakesError as error:
         mistakes = error
@@ -133,7 +133,7 @@ def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float
 
 def _ends(axis: Axis) -> tuple[Ends, Ends]:
     """The first cell by what `from` may say, and the cell after the last by what `to` may say."""
-    named = axis.size - axis.other
+    declared = axis.size - axis.other
     if isinstance(axis, CategoricalAxis):
         firsts: Ends = {value: cell for cell, value in enumerate(axis.values)}
         lasts: Ends = {value: cell + 1 for cell, value in enumerate(axis.values)}
@@ -141,9 +141,9 @@ def _ends(axis: Axis) -> tuple[Ends, Ends]:
         firsts = {edge: cell + axis.below for cell, edge in enumerate(axis.edges)}
         lasts = dict(firsts)
     if axis.other:
-        firsts.setdefault("other", named)
+        firsts.setdefault("other", declared)
         lasts.setdefault("other", axis.size)
-    return {**firsts, "": 0}, {**lasts, "": named}
+    return {**firsts, "": 0}, {**lasts, "": declared}
 
 
 def _place(axis: Axis, text: str) -> object:

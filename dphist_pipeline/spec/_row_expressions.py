@@ -223,8 +223,8 @@ def _judge_form(node: Node, walk: Walk) -> Judged:
     listed = parts == ("children",)
     judged = takes([walk(child) for child in (node["children"] if listed else [node[part] for part in parts])], where)
     below = [part.node for part in judged]
-    made = {"children": below} if listed else dict(zip(parts, below, strict=True))
-    return Judged({**node, **made}, gives or judged[0].kind, _columns(judged))
+    children = {"children": below} if listed else dict(zip(parts, below, strict=True))
+    return Judged({**node, **children}, gives or judged[0].kind, _columns(judged))
 
 
 def _judge_case(node: Node, walk: Walk) -> Judged:
@@ -283,12 +283,12 @@ def _arguments(name: str, function: Function, parts: list[Judged], node: Node) -
     if not least <= len(parts) <= most:
         count = f"{most}" if least == most else f"{least} or {most}"
         raise NotAccepted(f"{name} takes {count} arguments", node)
-    found = [_argument(name, part, takes, node) for part, takes in zip(parts, function.takes, strict=False)]
+    arguments = [_argument(name, part, takes, node) for part, takes in zip(parts, function.takes, strict=False)]
     if name == "replace" and len(_text(parts[2]).encode()) > len(_text(parts[1]).encode()):
         raise NotAccepted(
             "replace may not make a text longer: give it at most as many characters as it takes away", node
         )
-    return found
+    return arguments
 
 
 def _argument(name: str, part: Judged, takes: tuple[Kind, ...] | Constant, node: Node) -> Node:

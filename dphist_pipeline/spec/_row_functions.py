@@ -73,13 +73,13 @@ def _is_pattern(text: str) -> bool:
     return len(text) <= LONGEST_PATTERN
 
 
-def _is_place(text: str) -> bool:
-    return len(text) <= 12 and abs(int(text)) <= LARGEST_PLACE
-
-
 _TEXT: tuple[Kind, ...] = ("VARCHAR",)
 _NUMBER: tuple[Kind, ...] = ("DOUBLE",)
-_PLACE = Constant("BIGINT", f"a whole number between -{LARGEST_PLACE:,} and {LARGEST_PLACE:,}", _is_place)
+_PLACE = Constant(
+    "BIGINT",
+    f"a whole number between -{LARGEST_PLACE:,} and {LARGEST_PLACE:,}",
+    lambda text: len(text) <= 12 and abs(int(text)) <= LARGEST_PLACE,
+)
 _DIGITS = Constant("BIGINT", "a whole number between 0 and 15", lambda text: text.isdigit() and int(text) <= 15)
 _PATTERN = Constant("VARCHAR", f"a text of at most {LONGEST_PATTERN} characters", _is_pattern)
 _SIGNS = Constant("VARCHAR", "the characters to remove, as text", _is_pattern)

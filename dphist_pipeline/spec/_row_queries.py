@@ -203,10 +203,10 @@ def _items(select_list: list[Node], counted: list[int]) -> _Items:
 def _check_unit(items: _Items, unit: Collection[str]) -> None:
     """Refuses a query that computes, renames or drops a column of the privacy unit."""
     for column in unit:
-        made = [name for name in items.outputs if name.lower() == column.lower()]
+        outputs = [name for name in items.outputs if name.lower() == column.lower()]
         left_out = column.lower() in map(str.lower, items.excluded)
-        bare = made == [column] and items.bare.get(column) == column
-        starred = "*" in items.outputs and not left_out and not made
+        bare = outputs == [column] and items.bare.get(column) == column
+        starred = "*" in items.outputs and not left_out and not outputs
         if not starred and not (bare and (left_out or "*" not in items.outputs)):
             item = next((node for node in items.nodes if str(node.get("alias", "")).lower() == column.lower()), {})
             problem = (

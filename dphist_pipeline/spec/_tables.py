@@ -60,8 +60,8 @@ def _with_figures(value: object, info: ValidationInfo) -> object:
     try:
         return {**value, "invariants": read_figures(value["invariants"], info)}
     except MistakesError as mistakes:
-        found = [(("invariants", *at), what) for at, what in mistakes.found]
-    raise MistakesError(found)
+        problems = [(("invariants", *at), what) for at, what in mistakes.found]
+    raise MistakesError(problems)
 
 
 Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeValidator(_with_figures)]
@@ -77,37 +77,37 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     Raises:
         MistakesError: by field, each within `tables`.
     """
-    known = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
+    by_name = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
     found: list[tuple[Location, str]] = [
-        (("list", number, place), f"names no axis and no level, {shown(name)}. {did_you_mean(name, known)}")
+        (("list", number, place), f"names no axis and no level, {shown(name)}. {did_you_mean(name, by_name)}")
         for number, table in enumerate(tables.list)
         for place, name in enumerate(table)
-        if name not in known
+        if name not in by_name
     ]
     if found:
         raise _of_tables(found)
     used = {name for table in tables.list for name in table}
-    by_level = {known[name][0] for name in used}
+    by_level = {by_name[name][0] for name in used}
     used |= {axis.name for number, axis in enumerate(axes) if tables.all and number not in by_level}
-    found += _levels_clash(tables, known, used)
-    chosen = [name for name in known if name in used]
+    found += _levels_clash(tables, by_name, used)
+    order = [name for name in by_name if name in used]
     # Named as written, with axes in declared order.
-    wanted = {tuple(sorted(set(table), key=chosen.index)): "_".join(table) for table in tables.list}
+    wanted = {tuple(sorted(set(table), key=order.index)): "_".join(table) for table in tables.list}
     if not found and tables.all:
-        sizes = Counter(known[name][0] for name in chosen)
+        sizes = Counter(by_name[name][0] for name in order)
         together = min(tables.all, len(sizes))
         if (many := _ways(sizes.values(), together)) > MOST_TABLES:
             raise _of_tables([_too_many(many)])
-        every = combinations(chosen, together)
-        apart = [table for table in every if len({known[name][0] for name in table}) == len(table)]
+        every = combinations(order, together)
+        apart = [table for table in every if len({by_name[name][0] for name in table}) == len(table)]
         wanted = {table: "_".join(table) for table in apart} | wanted
     names = list(wanted.values())
-    domain = Domain(tuple(known[name][1] for name in chosen))
+    domain = Domain(tuple(by_name[name][1] for name in order))
     family = Family(
         domain,
-        tuple(known[name][0] for name in chosen),
+        tuple(by_name[name][0] for name in order),
         tuple(names),
-        tuple(tuple(chosen.index(name) for name in table) for table in wanted),
+        tuple(tuple(order.index(name) for name in table) for table in wanted),
         tuple(float(tables.weights.get(name, 1)) for name in names),
         most_cells,
     )

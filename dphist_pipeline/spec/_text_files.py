@@ -40,9 +40,6 @@ def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
 def decoded(content: bytes) -> str:
     """The text of bytes in UTF-8.
 
-    Args:
-        content: of the whole file.
-
     Raises:
         ValueError: naming the line of a byte that no text holds.
     """

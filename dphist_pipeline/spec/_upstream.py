@@ -121,12 +121,12 @@ class UpstreamFields(RecordSource):
         if not self.has_placeholders:
             return ()
         whole = resolved(self.source)
-        found = {}
+        files = {}
         for parts in fillings(whole, period, rule):
             address = filled(whole, parts)
             pattern = absolute_pattern(address, self.base) if self.has_files else address
-            found[pattern] = filled(str(self.source), parts)
-        return tuple((called, pattern) for pattern, called in found.items())
+            files[pattern] = filled(str(self.source), parts)
+        return tuple((called, pattern) for pattern, called in files.items())
 
 
 def check_automation(word: str | None, info: ValidationInfo) -> str | None:

@@ -36,9 +36,6 @@ _SCALARS = frozenset(_CORE + kind for kind in ("str", "int", "float", "bool", "n
 def read_yaml(text: str) -> object:
     """The one document of the text as plain values, or None where it is empty.
 
-    Args:
-        text: content of one file.
-
     Raises:
         SpecError: naming line and column of what cannot be read.
     """

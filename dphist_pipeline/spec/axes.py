@@ -119,12 +119,12 @@ def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     """Axes whose published columns have names of their own."""
     found: list[tuple[Location, str]] = []
-    taken = dict.fromkeys(fields.OUR_COLUMNS, "that every release has")
-    taken |= dict.fromkeys(fields.ANSWER_COLUMNS, "that every answer has")
+    owners = dict.fromkeys(fields.OUR_COLUMNS, "that every release has")
+    owners |= dict.fromkeys(fields.ANSWER_COLUMNS, "that every answer has")
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
-            if taken.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
-                what = f"its published column {shown(column)} clashes with the one {taken[column]}"
+            if owners.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
+                what = f"its published column {shown(column)} clashes with the one {owners[column]}"
                 found.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
     called = [axis.label or axis.name for axis in axes]

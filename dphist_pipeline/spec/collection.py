@@ -142,17 +142,17 @@ class _Declared(BaseModel):
 def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     if not isinstance(item, Mapping):
         raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
-    fields, found = {as_key(key): given for key, given in item.items() if given is not None}, []
+    fields, problems = {as_key(key): given for key, given in item.items() if given is not None}, []
     try:
         read = _Declared.model_validate(fields, context=collection)
     except ValidationError as error:
-        found += located(error, _Declared.model_fields)
+        problems += located(error, _Declared.model_fields)
     try:
         edges = _edges_of(fields, collection.get("start"), collection.get("stop"))
     except MistakesError as error:
-        found += error.found
-    if found:
-        raise MistakesError(found)
+        problems += error.found
+    if problems:
+        raise MistakesError(problems)
     return Consumer(str(read.name), read.epsilon, edges)
 
 
@@ -169,13 +169,13 @@ def _edges_of(fields: Mapping[str, Any], start: Fraction | None, stop: Fraction 
     if way == "edges":
         edges = _axis(way, edges=fields[way]).edges or ()
         ends = zip((0, len(edges) - 1), ("start", "stop"), (start, stop), strict=True)
-        found = [
+        problems = [
             ((way, at), f"must be the collection's `{end}`: every consumer's intervals cover the whole range")
             for at, end, exact in ends
             if exact is not None and edges[at] != exact
         ]
-        if found:
-            raise MistakesError(found)
+        if problems:
+            raise MistakesError(problems)
         return edges
     if start is None or stop is None:
         return ()
@@ -212,8 +212,8 @@ def _axis(way: str, **declared: object) -> BinnedAxisSpec:
     try:
         return BinnedAxisSpec.model_validate({"column": "value", **declared})
     except ValidationError as error:
-        found = [((way, *at[1:]), what) for at, what in located(error, BinnedAxisSpec.model_fields)]
-    raise MistakesError(found)
+        problems = [((way, *at[1:]), what) for at, what in located(error, BinnedAxisSpec.model_fields)]
+    raise MistakesError(problems)
 
 
 def _check_together(read: list[Consumer]) -> None:

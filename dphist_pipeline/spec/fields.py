@@ -233,11 +233,11 @@ def _from_float(value: Real) -> Fraction:
         raise ValueError(f"must be a finite number, not {number!r}")
     if number != value:
         raise ValueError("has more digits than a double keeps; quote them")
-    written = repr(number)
-    mantissa = written.lstrip("-").partition("e")[0].replace(".", "").strip("0")
+    digits_text = repr(number)
+    mantissa = digits_text.lstrip("-").partition("e")[0].replace(".", "").strip("0")
     if len(mantissa) > MOST_FLOAT_DIGITS:
-        raise ValueError(f'has more than 15 digits, which a double rounds; quote it, as in "{written}"')
-    return Fraction(written)
+        raise ValueError(f'has more than 15 digits, which a double rounds; quote it, as in "{digits_text}"')
+    return Fraction(digits_text)
 
 
 def parse_epsilon(value: object) -> Fraction:

@@ -66,18 +66,15 @@ def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) 
     body = {field: value for field, value in attributes.items() if field != FOR_EACH}
     try:
         name, items = _loop(attributes[FOR_EACH], variables)
-        _refuse_large(body, len(items))
+        if _weight(body) * len(items) > MOST_NODES:
+            raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
     except _LoopWrong as wrong:
         return [], [(place("attributes", (FOR_EACH, *wrong.at)), wrong.what)]
     return [_filled(body, {**variables, name: item}, _called(name, item)) for item in items], []
 
 
 def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Problem]:
-    """The mistakes of several specs, each told once, with the items that it concerns where they are not all.
-
-    Args:
-        found: the mistakes of each.
-    """
+    """The mistakes of several specs, each told once, with the items that it concerns where they are not all."""
     concerned: dict[Problem, list[str]] = {}
     for part, problems in zip(parts, found, strict=True):
         for problem in dict.fromkeys(problems):
@@ -134,11 +131,6 @@ def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequen
     return name, items
 
 
-def _refuse_large(body: Mapping[str, object], items: int) -> None:
-    if _weight(body) * items > MOST_NODES:
-        raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
-
-
 def _weight(value: object) -> int:
     if isinstance(value, Mapping):
         return 1 + sum(map(_weight, value.values()))
@@ -146,8 +138,8 @@ def _weight(value: object) -> int:
 
 
 def _called(name: str, item: object) -> str:
-    named = item.get("name") if isinstance(item, Mapping) else item
-    return f"{name} is {shown(named)}"
+    title = item.get("name") if isinstance(item, Mapping) else item
+    return f"{name} is {shown(title)}"
 
 
 def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
@@ -207,8 +199,8 @@ def _as_text(path: str, value: object) -> str:
 
 
 def _known(variables: Mapping[str, object]) -> str:
-    named = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
-    return f"there are {named}" if len(variables) > 1 else f"there is {named}"
+    names = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
+    return f"there are {names}" if len(variables) > 1 else f"there is {names}"
 
 
 _ENV = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}", re.ASCII)
@@ -389,19 +381,19 @@ def from_templates(
         SpecError: with every mistake that was found.
     """
     parts, wrong = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
-    specs, found = [], []
+    specs, faults = [], []
     for part in parts:
         spec, mistakes = _judged(build, part.attributes, base, part.problems, addresses)
         specs.append(spec)
-        found.append(mistakes)
-    problems = [*problems, *wrong, *merged(parts, found)]
-    made = [spec for spec in specs if spec is not None]
-    if not problems and (twice := _twice(made, of_what)):
+        faults.append(mistakes)
+    problems = [*problems, *wrong, *merged(parts, faults)]
+    readable = [spec for spec in specs if spec is not None]
+    if not problems and (twice := _twice(readable, of_what)):
         what = f"is {shown(twice)} for two items of `for_each`; put the variable in"
         problems.append((f"attributes.{of_what}", what))
     if problems:
         raise SpecError(problems, of_what=of_what)
-    return made
+    return readable
 
 
 def _judged(
@@ -413,14 +405,14 @@ def _judged(
 ) -> tuple[Spec | None, Problems]:
     """One spec, or its mistakes: those of templates first, and of each place once."""
     resolved, unresolved = resolve_templates(attributes, addresses)
-    found = dict(problems)
+    problem_of_item = dict(problems)
     for at, what in unresolved:
-        found.setdefault(place("attributes", at), what)
-    mistakes = list(found.items())
+        problem_of_item.setdefault(place("attributes", at), what)
+    mistakes = list(problem_of_item.items())
     try:
         return build(resolved, base), mistakes
     except SpecError as error:
-        return None, mistakes + [problem for problem in error.problems if problem[0] not in found]
+        return None, mistakes + [problem for problem in error.problems if problem[0] not in problem_of_item]
 
 
 def _twice(specs: Sequence[object], of_what: str) -> str:

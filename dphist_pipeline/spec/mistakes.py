@@ -184,20 +184,19 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
     """Every mistake with its location below the model, in the order of the fields.
 
     Args:
-        error: raised by Pydantic.
         kinds: models of items of a discriminated union, by the tag that Pydantic puts behind the item's number.
     """
     found: list[tuple[Location, str]] = []
     for detail in error.errors(include_url=False):
         at: Location = detail["loc"]
-        known = fields
+        model_fields = fields
         if len(at) > 2 and at[2] in kinds:
-            known, at = kinds[str(at[2])].model_fields, (*at[:2], *at[3:])
+            model_fields, at = kinds[str(at[2])].model_fields, (*at[:2], *at[3:])
         if at and at[-1] == "[key]":
             at = at[:-1]
         # Where a default rests on another field, the mistake is told of that one.
         if detail["type"] != "default_factory_not_called":
-            found += _explained(detail, at, known)
+            found += _explained(detail, at, model_fields)
     return found
 
 
@@ -213,8 +212,8 @@ def checker(kind: Any) -> Callable[[object], Any]:
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
-            found = located(error, {})
-        raise MistakesError(found)
+            mistakes = located(error, {})
+        raise MistakesError(mistakes)
 
     return check
 

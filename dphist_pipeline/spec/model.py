@@ -300,16 +300,16 @@ class DeclaredRelease(EngineField):
     def _settings_of_the_mechanism(cls, settings: object, info: ValidationInfo) -> object:
         if not isinstance(settings, Mapping):
             return settings
-        chosen = with_queries({as_key(key): value for key, value in settings.items()}, info)
+        settings_asked = with_queries({as_key(key): value for key, value in settings.items()}, info)
         try:
             if "mechanism" in info.data:
-                cls.registry.build(info.data["mechanism"], by_cells(chosen, None))
+                cls.registry.build(info.data["mechanism"], by_cells(settings_asked, None))
         except DphistError as error:
             setting = getattr(error, "setting", None)
-            at: Location = (setting,) if isinstance(setting, str) and setting in chosen else ()
+            at: Location = (setting,) if isinstance(setting, str) and setting in settings_asked else ()
             mistakes = MistakesError([(at, str(error))])
         else:
-            return chosen
+            return settings_asked
         raise mistakes
 
     @field_validator("axes")
@@ -534,13 +534,13 @@ class DeclaredRelease(EngineField):
     @property
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
-        found = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        found += self.registry.advised(self.build_mechanism(), self.settings)
-        found += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
-        found += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
+        remarks = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        remarks += self.registry.advised(self.build_mechanism(), self.settings)
+        remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
+        remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
-            return found
-        return [*found, UNSEEN_CUT]
+            return remarks
+        return [*remarks, UNSEEN_CUT]
 
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
@@ -589,9 +589,9 @@ class DeclaredRelease(EngineField):
 
     def digested(self) -> dict[str, object]:
         """The fields that are part of the digest, as JSON values."""
-        told = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
+        facts = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
         # What says the default aloud changes nothing.
-        return {name: value for name, value in told.items() if (name, value) != ("period_format", ISO)}
+        return {name: value for name, value in facts.items() if (name, value) != ("period_format", ISO)}
 
     @property
     def digest(self) -> str:
@@ -671,18 +671,18 @@ class CubeSpec(BaseModel):
         Raises:
             SpecError: naming each argument with a mistake.
         """
-        found: list[tuple[Location, str]] = []
+        mistakes: list[tuple[Location, str]] = []
         try:
             asked = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
-            found = located(error, cls.model_fields, KINDS)
+            mistakes = located(error, cls.model_fields, KINDS)
         else:
             asked._given = domain if isinstance(domain, Domain) else None
             if asked.grid.cells > MOST_CELLS:
-                told = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
-                found = [(("domain",), told)]
+                problem = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+                mistakes = [(("domain",), problem)]
             elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
-                found = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
+                mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:
                 return asked
-        raise SpecError([(place("", at).removeprefix("."), what) for at, what in found], file=asker)
+        raise SpecError([(place("", at).removeprefix("."), what) for at, what in mistakes], file=asker)

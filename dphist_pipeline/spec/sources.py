@@ -99,11 +99,11 @@ def _allowed(file: Path, rule: CodeListFolders) -> Path | None:
 
 def _resolved(folders: tuple[Path, ...]) -> list[Path]:
     """The folders that exist, with links resolved."""
-    found = []
+    mistakes = []
     for folder in folders:
         with suppress(OSError, RuntimeError):
-            found.append(folder.resolve(strict=True))
-    return found
+            mistakes.append(folder.resolve(strict=True))
+    return mistakes
 
 
 def _read(path: Path) -> bytes | None:
@@ -155,18 +155,18 @@ def check_placeholders(address: str, secret: bool = False) -> None:
     Raises:
         ValueError: with what to write.
     """
-    found = placeholders_of(address)
-    for name in sorted(found - GLOBS.keys()):
-        told = "a placeholder" if secret else f"{{{name[:60]}}}"
+    names = placeholders_of(address)
+    for name in sorted(names - GLOBS.keys()):
+        placeholder = "a placeholder" if secret else f"{{{name[:60]}}}"
         hint = "" if secret else f". {did_you_mean(name[:60], GLOBS)}"
-        raise ValueError(f"holds {told} in braces, which is none of {NAMES}{hint}")
-    if "week" in found and found & {"month", "day"}:
+        raise ValueError(f"holds {placeholder} in braces, which is none of {NAMES}{hint}")
+    if "week" in names and names & {"month", "day"}:
         raise ValueError(
             "holds {week} beside {month} or {day}; weeks lie across months, so use {year} and {week} alone"
         )
     for name, needed in (("month", {"year"}), ("week", {"year"}), ("day", {"year", "month"})):
-        if name in found and needed - found:
-            missing = " and ".join(f"{{{other}}}" for other in sorted(needed - found, reverse=True))
+        if name in names and needed - names:
+            missing = " and ".join(f"{{{other}}}" for other in sorted(needed - names, reverse=True))
             raise ValueError(f"holds {{{name}}}, which names a file only together with {missing}")
 
 
@@ -187,21 +187,21 @@ def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, s
         period: whose addresses; its days are those of its time zone.
         rule: that cut the period; says on which day weeks start.
     """
-    found = placeholders_of(address)
-    if not found or period.start is None or period.end is None:
+    placeholders = placeholders_of(address)
+    if not placeholders or period.start is None or period.end is None:
         return [{}]
-    made = []
-    for day in _first_days(found, period.start.date(), period.end.date() - timedelta(days=1), rule):
+    addresses = []
+    for day in _first_days(placeholders, period.start.date(), period.end.date() - timedelta(days=1), rule):
         year, week = rule.week_number(day)
         parts = {
-            "year": f"{year if 'week' in found else day.year:04}",
+            "year": f"{year if 'week' in placeholders else day.year:04}",
             "month": f"{day.month:02}",
             "week": f"{week:02}",
             "day": f"{day.day:02}",
             "period": period.key,
         }
-        made.append(parts)
-    return made
+        addresses.append(parts)
+    return addresses
 
 
 def filled(address: str, parts: Mapping[str, str]) -> str:
@@ -398,13 +398,13 @@ def server_of(address: str) -> str:
     """
     if address == SESSION:
         return SESSION
-    found, secret = _SPARK.fullmatch(address), isinstance(address, FromEnvironment)
-    if found is None or len(address) > 4000:
+    match, secret = _SPARK.fullmatch(address), isinstance(address, FromEnvironment)
+    if match is None or len(address) > 4000:
         given = "what the variable holds" if secret else shown(address)
         raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {given}")
-    if not secret and ";token=" in (found[3] or "").lower():
+    if not secret and ";token=" in (match[3] or "").lower():
         raise ValueError("holds a token, which would stand in the ledger; set a variable, and write {{ env.NAME }}")
-    return f"sc://{found[1].lower()}:{found[2] or USUAL_PORT}"
+    return f"sc://{match[1].lower()}:{match[2] or USUAL_PORT}"
 
 
 def _frame(value: str) -> Source:
@@ -458,11 +458,11 @@ def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -
     if encoding != UTF_8 or source is None or FORMATS.get(ending_of(source) or "") != "csv":
         return []
     axes = [axis for axis in domain.axes if isinstance(axis, CategoricalAxis)]
-    named = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
+    names = [axis.name for axis in axes if not all(value.isascii() for value in axis.values)]
     return [
         f"Categories of '{name}' have letters beyond ASCII. CSV is read as UTF-8: in a file in Latin-1 or Windows-1252 "
         "they are undeclared, and nothing but `dphist look` tells. Write `csv_encoding: windows-1252` for such a file."
-        for name in named[:1]
+        for name in names[:1]
     ]
 
 
@@ -661,16 +661,16 @@ def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]
         trusted_sql: whether the spec has the field of this name, which grants nothing.
         account: that an operator would allow the query for.
     """
-    found = []
+    sentences = []
     if trusted_sql:
-        found.append(
+        sentences.append(
             "`trusted_sql` grants nothing any more: a query is judged row by row, or allowed in the ledger. The field "
             "stays part of the digest; remove it with the next revision."
         )
     if given is not None and given.query.needs_decision:
-        found.append(
+        sentences.append(
             f"{given}, {given.query.needs_decision}. So the query needs an operator's decision: "
             f"`dphist ledger allow {account} --query {shlex.quote(given)} --reason TEXT`. Then the privacy promise "
             "rests on the query, and audit and card say so."
         )
-    return found
+    return sentences

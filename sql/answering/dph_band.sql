@@ -4,12 +4,12 @@
 -- In: the release's table; the level; a box and a period as in dph_box.
 {% set answers = 'asked' -%}
 {% set columns = 't.*' -%}
+{% set also = 'r.tail_rate, r.tail_factor, ' ~ decay('r.noise_scale') ~ ' AS decay' -%}
 {% set arguments = ['box', 'period', 'revision'] -%}
 {% set boxes = {'box': argument('box')} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
 inside AS (
     SELECT t.* FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}

@@ -15,11 +15,11 @@ bought AS (
     -- The tables of a family have the same numbers, but rows cut along an axis only where they have that axis.
     SELECT DISTINCT ON (q.period, q.revision, q.statistic, q.axis, q.position, q.category)
         q.*, sqrt(q.noise_variance) AS noise_error,
-        CASE WHEN q.release <> asked.release AND q.statistic = 'cut' THEN q.axis END AS cut_axis
-    FROM {{ table('dph_quality_rows') }} AS q, asked
-    WHERE q.release = asked.release OR q.release IN (
+        CASE WHEN q.release <> {{ name_of() }} AND q.statistic = 'cut' THEN q.axis END AS cut_axis
+    FROM {{ table('dph_quality_rows') }} AS q
+    WHERE q.release = {{ name_of() }} OR q.release IN (
         SELECT r.release FROM {{ table('dph_releases') }} AS r
-        WHERE r.family = asked.release
+        WHERE r.family = {{ name_of() }}
     )
     ORDER BY q.number
 ),

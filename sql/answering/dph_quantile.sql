@@ -8,6 +8,7 @@
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01; `bin` and `ci_bins` are texts for readers. On an axis
 -- declared `whole`, `bin_lower`, `bin_upper` and the ends of the interval are the first and last whole numbers of their bins.
 -- In: the release's table; a binned axis; q between 0 and 1, or a list as [0.25, 0.5]; a box and a period as in dph_box.
+{% set conditions = 'conditions_of_boxes' -%}
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set apart = 'SELECT spans.grid, spans.axis FROM spans' -%}
 {% set arguments = ['box', 'period', 'revision'] -%}

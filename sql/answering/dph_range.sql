@@ -12,7 +12,6 @@
 CREATE OR REPLACE MACRO {{ schema }}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT

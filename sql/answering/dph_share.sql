@@ -24,7 +24,6 @@ CREATE OR REPLACE MACRO {{ schema }}dph_share(
 ) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
 {% include 'pieces/rows_by.sql' %},
 {% include 'pieces/nested.sql' %},

@@ -89,7 +89,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(tables: list[Release], macro: str) -> duckdb.DuckDBPyConnection:
     """The catalogue of one table of a family, in some periods: no other table can answer."""
     connection = duckdb.connect()
-    create_tables(connection, [(table.path, read_audit(table.path)) for table in tables], macros=[macro])
+    create_tables(
+        connection, [(table.path, read_audit(table.path)) for table in tables], macros=[macro], described=False
+    )
     return connection
 
 

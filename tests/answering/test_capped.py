@@ -76,7 +76,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckD
     published(public)
     published(public, release="many", period="p0")
     with duckdb.connect() as connection:
-        create_tables(connection, Catalogue(public).publications(), macros=ASKED)
+        create_tables(connection, Catalogue(public).publications(), macros=ASKED, described=False)
         connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS},cte_inlining'")
         for table in ("dph_releases", "internals.dph_cells_many", "internals.dph_quality_rows"):
             only = "" if "cells" in table else "WHERE release = 'many'"

@@ -45,7 +45,7 @@ def test_a_count_is_no_more_reliable_than_its_interval(tmp_path: Path) -> None:
     found = [ONE.box(age=ends).reliability for ends in ((20, 40), (10, 45), (25, 30), (30, 60))]
     assert found == ["good", "poor", "poor", "fair"]
     with duckdb.connect() as connection:
-        create_tables(connection, Catalogue(tmp_path).publications(), macros=["dph_box"])
+        create_tables(connection, Catalogue(tmp_path).publications(), macros=["dph_box"], described=False)
         asked = [
             connection.execute(f"SELECT reliability FROM dph_box('weekly', {{'age': [{ends}]}})").fetchall()
             for ends in ("20, 40", "10, 45", "25, 30", "30, 60")
@@ -141,7 +141,9 @@ def test_the_last_number_of_a_bin_is_answered_with_its_edge(tmp_path: Path) -> N
     """As the bin is labelled: 60 to 79."""
     by_hand.publish(tmp_path, by_hand.estimate(WHOLE), WHOLE)
     with duckdb.connect() as connection:
-        create_tables(connection, Catalogue(tmp_path).publications(), macros=["dph_box", "dph_marginal"])
+        create_tables(
+            connection, Catalogue(tmp_path).publications(), macros=["dph_box", "dph_marginal"], described=False
+        )
         for box, meant in MEANT.items():
             ((note,),) = connection.execute(f"SELECT note FROM dph_box('weekly', {box})").fetchall()
             assert str(note).partition("did you mean ")[2] == (f"{meant}?" if meant else ""), box

@@ -18,10 +18,12 @@ from office import Office
 
 from dphist_pipeline.answering._axis_codes import code_list
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
+from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exported_rows import Exported
 from dphist_pipeline.answering.exports import Format, csv_lines, write_export
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
+from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import is_formula
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -92,6 +94,22 @@ def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, t
     assert rows["day_lower"].tolist() == expected(public, "day_lower")
     days = pandas.to_datetime(rows["period_end"]) - pandas.to_datetime(rows["period_start"])
     assert {rows["period_start"][0], *days.dt.days} == {WEEKS[0], 7}
+
+
+def test_cells_are_exported_as_the_macro_answers_them(tmp_path: Path) -> None:
+    """Good, fair and poor ones, below 0, smoothed out of their intervals, and one of no rows but for its sign."""
+    made = by_hand.estimate([CLASS], np.array([1e6, 50, 13, 100, 0, -50, 3, 0, 7]), off=0)
+    estimates = made.values + np.array([0, 0.5, 0, 90, -0.3, 0, -60, -0.0, 0])
+    estimates[7] = -0.0
+    folder = by_hand.publish(tmp_path / "public", replace(made, values=estimates), [CLASS]).path
+    publication = Publication.read(folder)
+    (rows,) = Exported((publication,)).tables()
+    asked = publication.marginal(["class"], {})
+    for name in ("estimate", "unbiased", "ci_lower", "ci_upper", "note", "reliability"):
+        assert repr(rows[name].to_pylist()) == repr(asked[name].to_pylist()), name
+    assert repr(rows["standard_error"].to_pylist()) == repr(asked["noise_error"].to_pylist())
+    assert {*rows["note"].to_pylist()} == {None, BELOW, SMOOTHED}
+    assert {*rows["reliability"].to_pylist()} == {"good", "fair", "poor"}
 
 
 def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay_numbers(public: Path, tmp_path: Path) -> None:
@@ -231,7 +249,7 @@ def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) 
     header, *rows = csv.reader(exported(public, "csv", tmp_path / "x.csv").read_text().splitlines())
     assert len(rows) == 5 + 1 and [row[header.index("note")] for row in rows] == [*[""] * 5, "a"]
     assert header.count("note") == 1
-    with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have other axes"):
+    with pytest.raises(Refused, check=coded("cannot_export"), match="its periods have different axes"):
         exported(public, "sdmx-csv", tmp_path / "y.csv")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["x.csv", "x.datapackage.json"]
 

@@ -45,7 +45,12 @@ def varying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBP
     by_hand.publish(public, by_hand.estimate(AXES, EXPECTED, SCALE, off=0.0), AXES, "noisy", "2026-03-02")
     source = np.random.default_rng(38)
     with duckdb.connect() as connection:
-        create_tables(connection, Catalogue(public).publications(), macros=["dph_difference", "dph_ratio", "dph_share"])
+        create_tables(
+            connection,
+            Catalogue(public).publications(),
+            macros=["dph_difference", "dph_ratio", "dph_share"],
+            described=False,
+        )
         connection.execute(f"SET disabled_optimizers = '{IDLE_OPTIMIZERS}'")
         (release,) = connection.sql("FROM dph_releases").to_arrow_table().to_pylist()
         periods = [f"p{number:04}" for number in range(PERIODS)]

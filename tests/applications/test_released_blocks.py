@@ -16,8 +16,8 @@ import pytest
 from error_codes import coded
 from office import ran
 
-from dphist_pipeline.applications import released_blocks
-from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+from dphist_pipeline.applications import blocking
+from dphist_pipeline.applications.blocking import group_blocking, published_groups
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
@@ -60,7 +60,7 @@ def test_expected_pairs_are_those_of_both_owners_counts_in_a_group(owners: list[
 def test_a_release_without_groups_or_of_too_many_cells_is_refused(owners: list[WholeRelease], monkeypatch) -> None:
     with pytest.raises(Refused, check=coded("application_refused"), match="geometric, makes none"):
         group_blocking(*owners, None)
-    monkeypatch.setattr(released_blocks, "MOST_CELLS", 8)
+    monkeypatch.setattr(blocking, "MOST_CELLS", 8)
     with pytest.raises(Refused, check=coded("application_refused"), match="has 9 cells"):
         group_blocking(*owners, GROUPS.ravel())
 

@@ -30,7 +30,10 @@ from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
-pytestmark = pytest.mark.stand_in("pictures", why="what a bucket does to a file is the same for every file")
+pytestmark = [
+    pytest.mark.stand_in("pictures", why="what a bucket does to a file is the same for every file"),
+    pytest.mark.draws_alike,
+]
 
 SHA = "a" * 64
 WHOLE = json.loads(Manifest("of", 3).text())

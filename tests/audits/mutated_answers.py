@@ -44,7 +44,7 @@ ANSWERS = (
             Mutation("np.sin((c + 0.5)", "np.sin((c + 1.5)", "the probability of one more"),
             Mutation("while numbers[-1] < most:", "while numbers[-1] < most // 2:", "no width for the largest box"),
             Mutation("exact_half_width(_grid(draws)[-1]", "exact_half_width(draws", "other widths than SQL"),
-            Mutation("max(number + 1, math.floor", "max(number + 2, math.floor", "a grid with gaps"),
+            Mutation("max(numbers[-1] + 1, math.floor", "max(numbers[-1] + 2, math.floor", "a grid with gaps"),
             Mutation(
                 "variance / self.variance * (1 + 1e-9)",
                 "variance / self.variance * 2",
@@ -72,7 +72,7 @@ ANSWERS = (
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
             Mutation("middle, inner.lower, outer", "middle, max(0.0, inner.lower), outer", "a lower end cut off at 0"),
-            Mutation("Answer(found, middle,", "Answer(found, found,", "the estimate called unbiased"),
+            Mutation("Answer(total, middle,", "Answer(total, total,", "the estimate called unbiased"),
             Mutation("else _sum(unbiased.values, around", "else _sum(values, around", "around the estimate"),
             Mutation("along[share == 1]", "along", "rows of cut bins are inside"),
         ),
@@ -479,7 +479,7 @@ ANSWERS = (
         (PORTALS,),
         (
             Mutation("""replace('"', "'")""", """replace('"', '"')""", "a text ends its quotes"),
-            Mutation("if plain in taken:", "if False:", "two categories have one label"),
+            Mutation("if plain in folded_names:", "if False:", "two categories have one label"),
             Mutation("value is not None and math.isfinite(value)", "True", "a cell without interval holds 0"),
             Mutation("if [code.meant for code in", "if False and [code.meant for code in", "bins of two periods mixed"),
         ),

@@ -258,7 +258,7 @@ ARITHMETIC = (
             Mutation(
                 "((1 - factors) ** 2) * clear", "((1 - factors) ** 2) * squares", "noise is taken for interaction"
             ),
-            Mutation("found = found * factors", "found = found + factors", "margins that are added"),
+            Mutation("model = model * factors", "model = model + factors", "margins that are added"),
         ),
     ),
 )

@@ -77,7 +77,7 @@ FACES = (
             Mutation(
                 "ask.missing() & ~ask.any_deps_missing()", "ask.missing()", "a week without its last day upstream"
             ),
-            Mutation("2 ** (len(ended) - 1)", "2", "a period that never comes is asked for for ever"),
+            Mutation("2 ** (len(failures) - 1)", "2", "a period that never comes is asked for for ever"),
             Mutation(
                 "default_status=dg.DefaultScheduleStatus.STOPPED",
                 "default_status=dg.DefaultScheduleStatus.RUNNING",
@@ -89,7 +89,7 @@ FACES = (
     Part(
         "dphist_pipeline/integrations/dagster/_checks.py",
         (SHOWN,),
-        (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
+        (Mutation("if cells.tell or not cells.cells:", "if True:", "nothing but noise passes"),),
     ),
     Part(
         "dphist_pipeline/integrations/dagster/_checks.py",
@@ -113,7 +113,9 @@ FACES = (
         (GATE, WAITS, REFUSED, f"{AGAIN}::test_a_refusal_is_final_though_a_project_tries_every_step_again"),
         (
             Mutation(
-                'many + "\\n".join(named), allow_retries=False)', 'many + "\\n".join(named))', "a refusal is retried"
+                'many + "\\n".join(problems), allow_retries=False)',
+                'many + "\\n".join(problems))',
+                "a refusal is retried",
             ),
             Mutation("Found(all(found.values()), found,", "Found(True, found,", "the gate passes whatever was found"),
         ),
@@ -160,7 +162,7 @@ FACES = (
         (CLI, "system/test_replay.py"),
         (
             Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
-            Mutation('"replayed": made.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
+            Mutation('"replayed": published.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
         ),
     ),
     Part(
@@ -184,7 +186,11 @@ FACES = (
     Part(
         "dphist_pipeline/cli/ask/answer.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("if told.limit is not None and told.hides:", "if not vars(told):", "the end tells a hidden figure"),),
+        (
+            Mutation(
+                "if number.limit is not None and number.hides:", "if not vars(number):", "the end tells a hidden figure"
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/cli/ask/_answer_rows.py",
@@ -219,7 +225,9 @@ FACES = (
         ("local/test_contributor.py",),
         (
             Mutation("if spent + question.epsilon > limit:", "if spent > limit:", "more than a contributor allows"),
-            Mutation('known = record["answered"].get(question.digest)', "known = None", "fresh coins at every asking"),
+            Mutation(
+                'earlier = record["answered"].get(question.digest)', "earlier = None", "fresh coins at every asking"
+            ),
             Mutation("                self._write(record)\n", "", "a report is given away before its record"),
         ),
     ),
@@ -287,12 +295,14 @@ FACES = (
         "dphist_pipeline/local/_late_consumers.py",
         ("local/test_late_consumers.py",),
         (
-            Mutation("for edge in one.edges} - set(known))", "for edge in one.edges})", "old boundaries are blamed"),
+            Mutation(
+                "for edge in one.edges} - set(boundaries))", "for edge in one.edges})", "old boundaries are blamed"
+            ),
             Mutation("if declared.digest[:NAMED] in named:", "if True:", "a consumer is blamed who changed nothing"),
         ),
     ),
     Part(
-        "dphist_pipeline/applications/released_blocks.py",
+        "dphist_pipeline/applications/blocking.py",
         ("applications/test_released_blocks.py",),
         (
             Mutation("[{cell} + 1]", "[{cell}]", "records in the block of the cell before"),

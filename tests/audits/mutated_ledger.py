@@ -13,8 +13,8 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return joined\n            books.refuse_wrong_clock(writing.now, request.days)\n",
-                "return joined\n",
+                "return earlier\n            books.refuse_wrong_clock(writing.now, request.days)\n",
+                "return earlier\n",
                 "a wrong clock renews an account",
             ),
             Mutation("if expected_id not in (None, books.ledger_id):", "if False:", "another store's ledger is used"),
@@ -313,7 +313,7 @@ LEDGER = (
             Mutation("if generation < current[0] or started_by", "if started_by", "an older generation notes its head"),
             Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
             Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
-            Mutation("number > known[0]:", "number >= known[0]:", "a head is noted twice"),
+            Mutation("number > head[0]:", "number >= head[0]:", "a head is noted twice"),
             Mutation("and _same(own, ledger)):", "and own == ledger):", "the ledger by a link"),
             Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
             Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),
@@ -325,7 +325,9 @@ LEDGER = (
         (
             Mutation('    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),\n', "", "twice"),
             Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",\n', "", "rows are replaced"),
-            Mutation("            if found != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"),
+            Mutation(
+                "            if version != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"
+            ),
         ),
     ),
 )

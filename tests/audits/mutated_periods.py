@@ -110,7 +110,7 @@ PERIODS = (
         "dphist_pipeline/health/due.py",
         (DUE, "system/test_doctor.py"),
         (
-            Mutation("    if found.says:\n", "    if False:\n", "doctor finds nothing due"),
+            Mutation("    if late.says:\n", "    if False:\n", "doctor finds nothing due"),
             Mutation("if charge.period != EVERYTHING}", "}", "a census is due, nobody knows when"),
             Mutation("            unknown.append(release)\n", "", "nothing is said of a release of an older version"),
             Mutation("now.astimezone(ZoneInfo(cadence.rule.time_zone)).date()", "now.date()", "due a day too early"),

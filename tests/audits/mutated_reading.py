@@ -25,7 +25,7 @@ READING = (
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
             Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
-            Mutation("and found != decided:", "and False:", "a unit of another kind than was decided on"),
+            Mutation("and kind != decided:", "and False:", "a unit of another kind than was decided on"),
             Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
         ),
     ),
@@ -93,7 +93,7 @@ READING = (
         (
             Mutation("AS {OFFICE} (READ_ONLY)", "AS {OFFICE}", "the office's database is open for writing"),
             Mutation(
-                'if "GENERATED ALWAYS" in str(made[name]).upper():', "if False:", "a column that may fail on a row"
+                'if "GENERATED ALWAYS" in str(tables[name]).upper():', "if False:", "a column that may fail on a row"
             ),
         ),
     ),

@@ -216,7 +216,7 @@ RELEASING = (
         (Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),),
     ),
     Part(
-        "dphist_pipeline/releasing/_races.py",
+        "dphist_pipeline/releasing/_attempts.py",
         (HOSTS,),
         (
             Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),
@@ -320,7 +320,11 @@ RELEASING = (
                 "",
                 "verify takes files of another draw",
             ),
-            Mutation("if handle is not None:\n", "if False:\n", "exact counts of a killed run stay"),
+            Mutation(
+                "if handle is not None:\n                    _forget(",
+                "if False:\n                    _forget(",
+                "exact counts of a killed run stay",
+            ),
         ),
     ),
     Part(
@@ -341,7 +345,7 @@ RELEASING = (
                 "        if False:\n            before()",
                 "charged though a partition is missing",
             ),
-            Mutation('"digest matches": found == drawn.digest', '"digest matches": True', "other values than drawn"),
+            Mutation('"digest matches": found == self.digest', '"digest matches": True', "other values than drawn"),
         ),
     ),
     Part(
@@ -436,7 +440,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_plausibility.py",
+        "dphist_pipeline/releasing/_audit_facts.py",
         ("system/test_plausible.py",),
         (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),

@@ -39,7 +39,7 @@ SPEC = (
         QUERIES,
         (
             Mutation("            _check_unit(items, unit)\n", "", "a query makes every visit another person"),
-            Mutation("not left_out and not made", "not made", "a unit that EXCLUDE leaves out"),
+            Mutation("not left_out and not outputs", "not outputs", "a unit that EXCLUDE leaves out"),
             Mutation(
                 "            if not error.allowable:\n", "            if False:\n", "a decision lets anything pass"
             ),
@@ -180,14 +180,14 @@ SPEC = (
             ),
             Mutation("return sorted({*", "return list({*", "bands in the order of nobody knows what"),
             Mutation("above=self.stop is None,", "above=False,", "the last band is cut off"),
-            Mutation("not named or _fits(named, upper)", "True", "a missing band is told as part of the one below"),
+            Mutation("not ends or _fits(ends, upper)", "True", "a missing band is told as part of the one below"),
         ),
     ),
     Part(
         "dphist_pipeline/spec/fields.py",
         MODEL,
         (
-            Mutation("return Fraction(written)\n", "return Fraction(number)\n", "0.1 is not one tenth"),
+            Mutation("return Fraction(digits_text)\n", "return Fraction(number)\n", "0.1 is not one tenth"),
             Mutation("if len(mantissa) > MOST_FLOAT_DIGITS:", "if False:", "digits that a double rounds"),
             Mutation("if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:", "if number <= 0:", "an epsilon of 1,000"),
             Mutation("if isinstance(value, bool):  # which is", "if False:  # which is", "`yes` is an epsilon of 1"),
@@ -212,7 +212,7 @@ SPEC = (
         (
             Mutation("period.end.date() - timedelta(days=1)", "period.end.date()", "a file of the next period"),
             Mutation("(day.replace(day=1) + timedelta(days=31))", "(day + timedelta(days=31))", "a month is left out"),
-            Mutation("{year if 'week' in found else day.year:04}", "{day.year:04}", "a week in another year"),
+            Mutation("{year if 'week' in placeholders else day.year:04}", "{day.year:04}", "a week in another year"),
         ),
     ),
     Part(

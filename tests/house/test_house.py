@@ -13,7 +13,7 @@ from office import Office
 import dphist_pipeline as dph
 from dphist_pipeline.engine_versions import SUITE
 from dphist_pipeline.ledger.clock import BUILT
-from dphist_pipeline.releasing._races import Race
+from dphist_pipeline.releasing._attempts import Race
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}

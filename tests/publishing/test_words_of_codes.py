@@ -13,7 +13,10 @@ from office import AGE, Office
 
 from dphist_pipeline.publishing._card import quality_facts
 
-pytestmark = pytest.mark.stand_in("pictures", why="the numbers beside a picture have its words")
+pytestmark = [
+    pytest.mark.stand_in("pictures", why="the numbers beside a picture have its words"),
+    pytest.mark.draws_alike,
+]
 WORDS = {"surgery": "Operations", "medicine": "Internal medicine", "x": ""}
 WARD: dict[str, Any] = {"column": "ward", "values": WORDS, "other": True}
 

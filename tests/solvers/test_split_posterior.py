@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.solvers.trees import _split_kernels as kernels
-from dphist_pipeline.solvers.trees.halving_trees import halving_tree, least_variance, over_boxes
-from dphist_pipeline.solvers.trees.regular_tree import RegularTree
+from dphist_pipeline.solvers.trees.regular_tree import RegularTree, halving_tree, least_variance, over_boxes
 from dphist_pipeline.solvers.trees.split_posterior import split_means
 from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 

@@ -22,12 +22,10 @@ def test_errors_are_those_of_least_squares_and_lie_within_their_intervals() -> N
     scales = {axes: 1 / (EPSILON * part) for axes, part in zip(shares.marginals, shares.parts, strict=True)}
     measured = {axes: noise_law(scale).variance for axes, scale in scales.items()}
     _, inverse = least_squares((of.domain.shape, (of.trees[0], of.trees[1]), measured, []))
-    drawn = {
-        axes: noise.discrete_laplace(scale, RUNS * of.grid(axes).cells)
-        .astype(float)
-        .reshape(RUNS, *of.grid(axes).shape)
-        for axes, scale in scales.items()
-    }
+    drawn = {}
+    for axes, scale in scales.items():
+        grid = of.grid(axes)
+        drawn[axes] = noise.discrete_laplace(scale, RUNS * grid.cells).astype(float).reshape(RUNS, *grid.shape)
     reaches: dict[object, tuple[float, float]] = {}  # of a cell and of half a table, whatever was drawn
     squares = dict.fromkeys(of.names, 0.0)
     inside = dict.fromkeys(of.names, 0.0)

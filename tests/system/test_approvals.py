@@ -12,7 +12,10 @@ from office import RECORDS, Office
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
-pytestmark = pytest.mark.stand_in("pictures", why="who decides what is published; marks on cards are text")
+pytestmark = [
+    pytest.mark.stand_in("pictures", why="who decides what is published; marks on cards are text"),
+    pytest.mark.draws_alike,
+]
 
 
 @pytest.fixture

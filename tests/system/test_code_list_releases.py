@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from office import Office
 
+pytestmark = pytest.mark.draws_alike
+
 LIST = "code,state\n01,Alabama\n02,Alaska\n"
 COUNTY = {
     "column": "ward",

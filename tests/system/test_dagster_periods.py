@@ -21,7 +21,10 @@ from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")  # of evaluating conditions
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),  # of evaluating conditions
+    pytest.mark.draws_alike,
+]
 
 VISITS = dg.AssetKey(["raw", "visits"])
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": "2026-01-05", "release_delay_days": 10}

@@ -254,8 +254,8 @@ def other_digest(office: Office, patch: Patch) -> None:
 
 
 def cell_missing(office: Office, patch: Patch) -> None:
-    real = verbs.releasable
-    patch.setattr(verbs, "releasable", lambda *given: {**real(*given), "cells complete": False})
+    real = verbs.Drawn.releasable
+    patch.setattr(verbs.Drawn, "releasable", lambda *given: {**real(*given), "cells complete": False})
 
 
 def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
@@ -316,7 +316,9 @@ def fails(error: Exception) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    mostly_soaked([(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (verbs, "releasable")], [2]),
+    mostly_soaked(
+        [(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (verbs.Drawn, "releasable")], [2]
+    ),
 )
 def test_the_cube_is_gone_after_a_failure_and_the_next_run_finishes(
     office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, where: Any, name: str

@@ -23,6 +23,8 @@ from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
 from dphist_pipeline.integrations.dagster import _checks as checks_module
 from dphist_pipeline.integrations.dagster._checks import Found
 
+pytestmark = pytest.mark.draws_alike
+
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}
 

@@ -27,6 +27,8 @@ from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.store import Key, Store
 
+pytestmark = pytest.mark.draws_alike
+
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Office:

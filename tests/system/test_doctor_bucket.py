@@ -15,7 +15,10 @@ from system.doctored import all_well, examined
 from dphist_pipeline.publishing.manifest import NAME
 from dphist_pipeline.releasing.store import FOLDER, Store
 
-pytestmark = pytest.mark.stand_in("pictures", why="doctor compares the digests of files, whatever they hold")
+pytestmark = [
+    pytest.mark.stand_in("pictures", why="doctor compares the digests of files, whatever they hold"),
+    pytest.mark.draws_alike,
+]
 
 __all__ = ["bucket", "object_server", "one_client"]
 

@@ -12,6 +12,8 @@ from office import Office
 from dphist_pipeline import engine_versions
 from dphist_pipeline.health import _versions as told
 
+pytestmark = pytest.mark.draws_alike
+
 
 @pytest.fixture
 def office(office: Office) -> Office:

@@ -18,6 +18,8 @@ import dphist_pipeline as dph
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.releasing.frames import FrameMissing
 
+pytestmark = pytest.mark.draws_alike
+
 FRAME = {"source": "frame:admissions"}
 SECRET = "Zacharias"
 

@@ -25,6 +25,8 @@ from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.draws_alike
+
 # 7 rows of 5 people: a unique spelling, an age that is no number, a date that is no date, and a row of nobody.
 ODD = "Zyxwv-ward"
 DATES = ["2026-03-02", "2026-03-03", "2026-03-03", "2026-03-04", "2026-03-05", "14.03.2026", "2026-03-06"]

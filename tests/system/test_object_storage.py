@@ -33,7 +33,10 @@ from dphist_pipeline.releasing.public_folder import NotCopied, PublicFolder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import FOLDER, Store, folder_content
 
-pytestmark = pytest.mark.stand_in("pictures", why="what a bucket does to a file is the same for every file")
+pytestmark = [
+    pytest.mark.stand_in("pictures", why="what a bucket does to a file is the same for every file"),
+    pytest.mark.draws_alike,
+]
 
 
 def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Office, bucket: ObjectServer):

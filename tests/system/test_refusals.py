@@ -14,6 +14,8 @@ import pytest
 from office import AGE, WARD, Office, Ran
 from refusing import check_changes_nothing, check_refused
 
+pytestmark = pytest.mark.draws_alike
+
 
 def refuses_spec(office: Office, *says: str, **changes: Any) -> None:
     office.opened().write_spec(**changes)

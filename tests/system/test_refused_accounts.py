@@ -14,6 +14,8 @@ import pytest
 from office import OPEN_HEALTH, Office
 from refusing import check_changes_nothing
 
+pytestmark = pytest.mark.draws_alike
+
 
 def test_a_release_without_its_account_is_refused(office: Office) -> None:
     office.opened().write_spec(account="helth")

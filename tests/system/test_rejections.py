@@ -13,6 +13,8 @@ from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.store import FOLDER
 
+pytestmark = pytest.mark.draws_alike
+
 REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 
 

@@ -14,6 +14,8 @@ from refusing import check_changes_nothing
 
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.draws_alike
+
 HEADER = b"patient,age,ward\n"
 ROWS = b"ann,3,surgery\nbob,30,medicine\ncid,120,\n"
 CSV = {"source": "data/*.csv"}

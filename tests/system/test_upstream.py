@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import pytest
 from office import RECORDS, Office
 from system.orchestrated import audit, charges
+
+pytestmark = pytest.mark.draws_alike
 
 MONTHLY = {"period": "quarter", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet"}
 QUARTER = "2026-01-01"

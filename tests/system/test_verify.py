@@ -16,6 +16,8 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.draws_alike
+
 
 def cut_last(ledger: Path, kind: str) -> None:
     """Takes the last entry away from a ledger's file, as nothing but an editor of databases can."""

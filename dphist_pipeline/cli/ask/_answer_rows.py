@@ -100,8 +100,8 @@ class Asked:
         from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
         names = ("by", "quantile", "mean", "sum", "ranks", *BOXES, "over", "changes", "compare")
-        asked = {name: getattr(self, name) for name in names}
-        given = [name for name in names if (asked[name] is not None if name in BOXES else asked[name])]
+        options = {name: getattr(self, name) for name in names}
+        given = [name for name in names if (options[name] is not None if name in BOXES else options[name])]
         if given[:1] == ["by"] and given[1:] in [[name] for name in BY_VALUES]:
             given = given[1:]
         if len(given) > 1:
@@ -208,8 +208,8 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             return _rows(_by_axes(publication, asked, box))
         case "quantile":
             axis, shares = _shares(asked.quantile)
-            found = publication.quantiles(axis, shares, box)
-            return [{"q": share, **answer_as_json(one)} for share, one in zip(shares, found, strict=True)]
+            quantiles = publication.quantiles(axis, shares, box)
+            return [{"q": share, **answer_as_json(one)} for share, one in zip(shares, quantiles, strict=True)]
         case "mean":
             return [answer_as_json(publication.mean(asked.mean, asked.low, asked.high, box))]
         case "sum":
@@ -280,16 +280,16 @@ def print_rows(
     are_counts = not asked.population and asked.question in COUNTS
     # The figures of a difference, a share, a mean or a rate are no counts.
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
-    told = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
+    numbers = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
         {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
-        for row, one in zip(rows, told, strict=True)
+        for row, one in zip(rows, numbers, strict=True)
     ]
-    shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, told, strict=True)]
+    shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, numbers, strict=True)]
     shown = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
     ]
-    shown = [row if one is None else {**row, **_in_words(one)} for row, one in zip(shown, told, strict=True)]
+    shown = [row if one is None else {**row, **_in_words(one)} for row, one in zip(shown, numbers, strict=True)]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -320,7 +320,7 @@ def print_rows(
     header = [name for name in (shown[0] if rows else {}) if name not in hidden]
     lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
-    head = "rate" if asked.population else HEADS.get(asked.question) or _head(told)
+    head = "rate" if asked.population else HEADS.get(asked.question) or _head(numbers)
     print_table([head if name == "estimate" else name for name in header], lines, keys)
     one_period = bool(asked.periods) or asked.question not in ("changes", "over")
     print_which(publication, one_period, other)
@@ -331,7 +331,7 @@ def print_rows(
         out.print(escape(_as_sentence(note)))
     for number, note in enumerate(numbered, 1):
         out.print(f"({number}) {escape(note)}")
-    if limit is not None and any(one is not None and one.hides for one in told):
+    if limit is not None and any(one is not None and one.hides for one in numbers):
         said.append(commands_hide(limit))
     if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
         said += _cap_untold(publication)
@@ -420,8 +420,8 @@ def print_which(publication: Publication, one_period: bool = True, other: Public
     """
     sides = [one.audit for one in (publication, other) if one is not None]
     of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
-    named = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
-    out.print(", less ".join(named))
+    titles = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    out.print(", less ".join(titles))
 
 
 def print_rows_as_json(facts: Mapping[str, Any], rows: Rows) -> None:
@@ -459,9 +459,9 @@ def names_of(listed: str) -> list[str]:
 def _shares(asked: str) -> tuple[str, list[float]]:
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
-    name, _, listed = asked.partition("=")
+    name, _, shares_text = asked.partition("=")
     try:
-        return name.strip(), [float(share) for share in listed.split(",")]
+        return name.strip(), [float(share) for share in shares_text.split(",")]
     except ValueError:
         raise QuestionRefused(
             "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"
@@ -510,16 +510,16 @@ def _in_digits(
     axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
     is_known = is_count or row.get("ci_lower") is not None
     places = ToldNumber.decimals_justified(row) if decimals is None and is_known else decimals
-    found = {}
+    digits = {}
     for column in IN_UNITS:
         value = row.get(column)
         if value is None:
             continue
         if isinstance(axis, BinnedAxis) and (isinstance(axis, CalendarAxis) or column.startswith("bin_")):
-            found[column] = axis.written(value)
+            digits[column] = axis.written(value)
         else:
-            found[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
-    return found
+            digits[column] = f"{value:,.4g}" if places is None else in_decimals(value, places)
+    return digits
 
 
 def mark_of(row: Mapping[str, Any], column: str) -> str:

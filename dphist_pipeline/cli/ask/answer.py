@@ -42,10 +42,10 @@ class ChangesOfPeriods(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Gives `--changes` an empty value where no period follows; a release's name begins with a letter."""
-        found = []
+        words = []
         for arg, after in zip(args, [*args[1:], ""], strict=True):
-            found += [arg, ""] if arg == "--changes" and not after[:1].isdigit() else [arg]
-        return super().parse_args(ctx, found)
+            words += [arg, ""] if arg == "--changes" and not after[:1].isdigit() else [arg]
+        return super().parse_args(ctx, words)
 
 
 def answer(
@@ -159,7 +159,7 @@ def answer(
 
     box = box_where(where)
     public = Store.public_folder(store)
-    asked = Asked(
+    question = Asked(
         by=by,
         quantile=quantile,
         mean=mean,
@@ -181,9 +181,9 @@ def answer(
         with_chance=with_chance,
     )
     # Other questions are asked of several periods, whose tables may be others.
-    one_period = asked.question not in ("changes", "over", "compare")
+    one_period = question.question not in ("changes", "over", "compare")
     folder = latest_revision(public, release, period, family=one_period)
-    publication = best_of_folder(folder, asked.axes, asked.boxes(box)) if one_period else Publication.read(folder)
+    publication = best_of_folder(folder, question.axes, question.boxes(box)) if one_period else Publication.read(folder)
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     other: Publication | None
@@ -193,23 +193,25 @@ def answer(
         other = Publication.read(latest_revision(public, release, first))
     else:
         other = Publication.read(latest_revision(public, compare, period)) if compare else None
-    if asked.pivot:
-        print_pivot(publication, {**facts, **asked.facts}, answer_pivot(publication, asked, box), as_json, decimals)
+    if question.pivot:
+        print_pivot(
+            publication, {**facts, **question.facts}, answer_pivot(publication, question, box), as_json, decimals
+        )
         return
-    if asked.question:
+    if question.question:
         publication = replace(publication, with_chance=with_chance)
-        rows = answer_rows(publication, asked, box, other)
+        rows = answer_rows(publication, question, box, other)
         if as_json:
-            print_rows_as_json({**facts, **asked.facts}, rows)
+            print_rows_as_json({**facts, **question.facts}, rows)
         else:
-            print_rows(publication, asked, rows, decimals, other)
+            print_rows(publication, question, rows, decimals, other)
         return
-    found = publication.answer(box)
+    count = publication.answer(box)
     if as_json:
-        print_json({**facts, **answer_as_json(found), "reliability": found.reliability or None})
+        print_json({**facts, **answer_as_json(count), "reliability": count.reliability or None})
         return
     which = f"{release}, period {facts['period']}, revision {facts['revision']}"
-    _print_count(publication.audit, found, which, decimals)
+    _print_count(publication.audit, count, which, decimals)
 
 
 def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
@@ -219,14 +221,14 @@ def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: 
 
     counted, true = _unit_in_words(audit)
     cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    told = ToldNumber.of(vars(found), decimals, limit_of(audit))
-    out.print(f"[bold]{told.figure(told.value)}[/] {escape(counted)}, estimated over {cells}: {which}")
-    if told.limit is not None and told.hides:
-        out.print(f"  {commands_hide(told.limit)}")
+    number = ToldNumber.of(vars(found), decimals, limit_of(audit))
+    out.print(f"[bold]{number.figure(number.value)}[/] {escape(counted)}, estimated over {cells}: {which}")
+    if number.limit is not None and number.hides:
+        out.print(f"  {commands_hide(number.limit)}")
     elif found.basis != "noise_only":
-        out.print(f"  95 % interval of the {true}: {told.text(found.ci_lower)} to {told.text(found.ci_upper)}")
-        estimate, unbiased = told.figure(found.estimate), told.figure(found.unbiased)
-        if estimate != unbiased and told.is_unbiased:
+        out.print(f"  95 % interval of the {true}: {number.text(found.ci_lower)} to {number.text(found.ci_upper)}")
+        estimate, unbiased = number.figure(found.estimate), number.figure(found.unbiased)
+        if estimate != unbiased and number.is_unbiased:
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
             out.print(f"  The interval belongs to the unbiased estimate, {unbiased}.")
@@ -311,14 +313,14 @@ def print_pivot(
 
     for word in (word for word in MARKS if word in reliability):
         out.print(f"{MARKS[word].strip()} {word}: {RELIABILITY.legend[word]}")
-    told = [text for texts in columns for text in texts]
-    if any("±" in text for text in told):
+    texts_of_cells = [text for texts in columns for text in texts]
+    if any("±" in text for text in texts_of_cells):
         out.print(
             "± half of the 95 % interval of a sum of cells, whose middle is the unbiased sum; do not add these up."
         )
-    if any(" to " in text for text in told):
+    if any(" to " in text for text in texts_of_cells):
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
-    if limit is not None and any(words_for(limit) in text for text in told):
+    if limit is not None and any(words_for(limit) in text for text in texts_of_cells):
         out.print(commands_hide(limit))
     if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
         out.print(escape(shift))

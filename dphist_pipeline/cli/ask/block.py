@@ -51,8 +51,7 @@ def block(
     its rules to Splink. Candidate pairs and links are confidential.
     """
     from dphist_pipeline.answering.published import latest_revision
-    from dphist_pipeline.applications.blocking import blocking
-    from dphist_pipeline.applications.released_blocks import group_blocking, published_groups
+    from dphist_pipeline.applications.blocking import blocking, group_blocking, published_groups
     from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 
     if output.exists() and not overwrite:
@@ -60,14 +59,14 @@ def block(
     if released_groups == bool(by):
         raise application_refused("give either --by, which cuts blocks from both releases, or --released-groups")
     mine = Store.folder(store)
-    asked = ((mine, release, period), (other_store or mine, other, other_period))
-    folders = [latest_revision(Store.public_folder(at), name, wanted) for at, name, wanted in asked]
+    releases = ((mine, release, period), (other_store or mine, other, other_period))
+    folders = [latest_revision(Store.public_folder(at), name, wanted) for at, name, wanted in releases]
     one, two = map(WholeRelease.read, folders)
     if by:
-        found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
+        cut = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)
     else:
-        found = group_blocking(one, two, published_groups(folders[0]))
-    facts = found.facts()
+        cut = group_blocking(one, two, published_groups(folders[0]))
+    facts = cut.facts()
     try:
         output.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
@@ -79,13 +78,13 @@ def block(
     if as_json:
         print_json({"file": str(output), **facts})
         return
-    out.print(f"[green]✓[/] Written: {escape(str(output))}, rules for {escape(' and '.join(found.releases))}")
+    out.print(f"[green]✓[/] Written: {escape(str(output))}, rules for {escape(' and '.join(cut.releases))}")
     rows = [
         (
             *(name, ", ".join(axis.name for axis in part.axes), f"{part.number:,}"),
             *(f"{part.expected_pairs:,.0f}", f"{part.expected_reduction:.2%}"),
         )
-        for name, part in found.partitions.items()
+        for name, part in cut.partitions.items()
     ]
     print_table(["column", "by", "blocks", "expected pairs", "pairs saved"], rows)
-    out.print(f"  Whoever is in both registers has spent epsilon {found.epsilon}. Pairs and links are confidential.")
+    out.print(f"  Whoever is in both registers has spent epsilon {cut.epsilon}. Pairs and links are confidential.")

@@ -49,33 +49,33 @@ def quality(
 
     folder = latest_revision(Store.public_folder(store), release, period, family=True)
     quality = PublishedQuality.read(folder)
-    audit, rows, found, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
-    says = quality.table.sentences(audit, found)
+    audit, rows, cuts_by_axis, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
+    says = quality.table.sentences(audit, cuts_by_axis)
     if as_json:
-        named = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
-        print_json({**named, "says": says, "rows": rows})
+        facts = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
+        print_json({**facts, "says": says, "rows": rows})
         return
-    told = _Told(limit_of(audit) or 0, decimals)
+    texts = _Told(limit_of(audit) or 0, decimals)
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
         out.print(f"  {escape(sentence)}")
     left_out = []
     for name, title in TITLES.items():
-        standing = quality.table.numbers(name, f"numbers of {title}", most, told.limit)
+        standing = quality.table.numbers(name, f"numbers of {title}", most, texts.limit)
         if standing is None:
             left_out.append(title)
         else:
-            _print_numbers(title, *standing, told)
-    _print_failures(quality.table.failures(most, told.limit), most, told)
+            _print_numbers(title, *standing, texts)
+    _print_failures(quality.table.failures(most, texts.limit), most, texts)
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
-    for axis, cuts in found.items():
+    for axis, cuts in cuts_by_axis.items():
         if axis is not None:
-            _print_cuts(axis, cuts, words.get(axis, {}), told)
+            _print_cuts(axis, cuts, words.get(axis, {}), texts)
     if left_out:
         why = "their intervals are wider than the count that they speak of"
         out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
-    if told.limit:
-        out.print(commands_hide(told.limit))
+    if texts.limit:
+        out.print(commands_hide(texts.limit))
 
 
 def _print_failures(

@@ -91,13 +91,13 @@ def synthesize(
         test = PublicTest.of(whole, test_on, target) if test_on else None
     with progress_bar(records.batches, as_json) as step:
         write_synthetic(records, output, overwrite, step)
-    found = report_on(whole, output, test) if report or test else None
+    test_report = report_on(whole, output, test) if report or test else None
     if as_json:
-        print_json({"file": str(output), **records.facts(), **(found.facts() if found else {})})
+        print_json({"file": str(output), **records.facts(), **(test_report.facts() if test_report else {})})
         return
     _print(whole, records, output)
-    if found:
-        print_tables(found.tables())
+    if test_report:
+        print_tables(test_report.tables())
 
 
 def _ends(option: str, given: list[str] | None) -> dict[str, Any]:

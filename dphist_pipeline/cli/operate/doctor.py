@@ -56,15 +56,15 @@ def doctor(
 
 
 def _tell_due(store: Store, as_json: bool) -> None:
-    found = overdue(store, store.ledger(), datetime.now(UTC))
+    late = overdue(store, store.ledger(), datetime.now(UTC))
     if as_json:
-        print_json(found.facts())
-    elif found.says:
-        out.print(f"{SIGNS['fault']} {escape(found.says)}")
+        print_json(late.facts())
+    elif late.says:
+        out.print(f"{SIGNS['fault']} {escape(late.says)}")
         out.print("  look whether the schedule runs; run them, or waive what never comes: dphist ledger waive --help")
     else:
         out.print(f"{SIGNS['ok']} nothing is due")
-    if found.unknown and not as_json:
-        out.print(f"  not known before their next release: {escape(', '.join(found.unknown))}")
-    if found.periods:
+    if late.unknown and not as_json:
+        out.print(f"  not known before their next release: {escape(', '.join(late.unknown))}")
+    if late.periods:
         raise typer.Exit(1)

@@ -49,21 +49,22 @@ def init(
     if public is not None:
         public = PublicFolder.checked_bucket(public)
     root = Store.folder(store)
-    made = Store.join(root, public) if join else Store.create(root, public)
+    new_store = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
-        allow_code_lists(made, folder)
+        allow_code_lists(new_store, folder)
     with suppress(CatalogueNotBuilt):
         # Its macros take half a second; so the first release adds to it. Where it fails, that release builds it.
-        PublicFolder(made).refresh(Key("empty", "all", 1))
+        PublicFolder(new_store).refresh(Key("empty", "all", 1))
     if as_json:
-        facts = {"store": str(made.root), "id": made.id, "ledger": made.ledger_id}
+        facts = {"store": str(new_store.root), "id": new_store.id, "ledger": new_store.ledger_id}
         print_json(facts | ({"public": public} if public else {}))
         return
     if join:
-        out.print(f"[green]Made a store[/] at {escape(str(made.root))}, of one that other hosts have, too")
-        out.print(f"  charges of this host are drawn in its own confidential folder alone, {made.own_folder().id:.12}")
+        out.print(f"[green]Made a store[/] at {escape(str(new_store.root))}, of one that other hosts have, too")
+        own = new_store.own_folder().id
+        out.print(f"  charges of this host are drawn in its own confidential folder alone, {own:.12}")
         return
-    out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
+    out.print(f"[green]Made a store[/] at {escape(str(new_store.root))}")
     if public:
         out.print(f"  what is published goes to {escape(public)}, too; keys come from the environment")
     out.print(f"  decisions are signed with {escape(str(key_path()))}; keep it from those who write specs")

@@ -115,8 +115,8 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
     parameters |= signature(ReadingOptions).parameters
-    taken = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
-    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    options = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = hints
     return run
 
@@ -163,14 +163,14 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened = Store.named(store)
-    decisions = StoreDecisions.of(opened)
+    opened_store = Store.named(store)
+    decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
-    terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
-    made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
+    terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
+    new_account = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
     reading = read.reading(decisions, account, privacy_unit)
     with decisions.signing() as operator:
-        ledger.open_account(made, operator, reading, read.also_of or [])
+        ledger.open_account(new_account, operator, reading, read.also_of or [])
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
@@ -249,14 +249,14 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened = Store.named(store)
+    opened_store = Store.named(store)
     if for_all:
-        print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
+        print_allowed(_allow_for_all(opened_store, code_lists, clock, engine, reason), as_json)
         return
-    decisions, name = StoreDecisions.of(opened), str(account)
+    decisions, name = StoreDecisions.of(opened_store), str(account)
     reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
-    asked = [{"source": reading.facts()}] if reading is not None else []
-    for what in [*asked, *asked_by_options(query=query, check=check, spark=spark)]:
+    readings = [{"source": reading.facts()}] if reading is not None else []
+    for what in [*readings, *asked_by_options(query=query, check=check, spark=spark)]:
         print_allowed(decisions.allow(name, what, reason, (read.also_of or []) if "source" in what else []), as_json)
 
 
@@ -337,15 +337,15 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     something is wrong, or where the witness is missing: without it nobody can say
     whether the ledger's end was cut off.
     """
-    opened = Store.named(store)
-    entries, whole, missing = opened.verify()
-    witnessed = opened.confirm_witness(entries, whole)
+    opened_store = Store.named(store)
+    entries, whole, missing = opened_store.verify()
+    witnessed = opened_store.confirm_witness(entries, whole)
     if as_json:
         facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
-        print_json({**facts, "ledger": opened.ledger_id})
+        print_json({**facts, "ledger": opened_store.ledger_id})
         return
-    found = "1 publication is" if whole == 1 else f"{whole} publications are"
-    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {found} whole")
+    publications = "1 publication is" if whole == 1 else f"{whole} publications are"
+    out.print(f"[green]✓[/] {entries} entries, every hash and every sum holds; {publications} whole")
     if not witnessed:
         out.print("  no witness yet: the first decision of an operator brings one")
     for place in missing:
@@ -378,9 +378,9 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
         raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
-    told = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
-    told = {**told, "--also-of": False, **{name: value is not None for name, value in others.items()}}
-    if for_spec is not None and (mixed := [name for name, given in told.items() if given]):
+    is_given = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
+    is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
+    if for_spec is not None and (mixed := [name for name, given in is_given.items() if given]):
         raise typer.BadParameter(f"says it all; leave out {', '.join(mixed)}", param_hint="--for")
 
 
@@ -395,12 +395,12 @@ def _open_for(
     """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.named(store)
-    ledger, (total, renews, signatures, also_of) = opened.ledger(), terms
-    decisions = SpecDecisions.to_open(spec, opened, ledger, account, total, renews, signatures, also_of)
+    opened_store = Store.named(store)
+    ledger, (total, renews, signatures, also_of) = opened_store.ledger(), terms
+    decisions = SpecDecisions.to_open(spec, opened_store, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
     command += [*(["--renews", "yearly"] if renews else []), *(["--signatures", "2"] if signatures > 1 else [])]
-    show_and_sign(decisions, spec, opened, ledger, yes, [*command, *_also(also_of), *_where(store)], as_json)
+    show_and_sign(decisions, spec, opened_store, ledger, yes, [*command, *_also(also_of), *_where(store)], as_json)
 
 
 def _allow_for(
@@ -408,11 +408,11 @@ def _allow_for(
 ) -> None:
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.named(store)
-    ledger = opened.ledger()
-    decisions = SpecDecisions.to_allow(spec, opened, ledger, account, also_of)
+    opened_store = Store.named(store)
+    ledger = opened_store.ledger()
+    decisions = SpecDecisions.to_allow(spec, opened_store, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
-    show_and_sign(decisions, spec, opened, ledger, yes, command, as_json)
+    show_and_sign(decisions, spec, opened_store, ledger, yes, command, as_json)
 
 
 def _also(accounts: list[str]) -> list[str]:
@@ -495,17 +495,19 @@ def show_and_sign(
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
             raise decisions.unsigned(shlex.join(command))
     with StoreDecisions(store, ledger).signing() as operator:
-        made = decisions.sign(ledger, operator)
+        signed = decisions.sign(ledger, operator)
     _keep(decisions, store)
     if as_json:
         print_json({"signed": True, "digest": digest, **decisions.facts})
         return
-    for decision in made:
+    for decision in signed:
         print_allowed(decision, as_json)
     print_statement(Statement.of(ledger, decisions.spec.account), as_json)
     _print_left_out(decisions)
-    named = shlex.quote(str(path))
-    print_lines(["Next:", *(f"  {one}" for one in (f"dphist check {named}", *next_of_period(decisions.spec, named)))])
+    argument = shlex.quote(str(path))
+    print_lines(
+        ["Next:", *(f"  {one}" for one in (f"dphist check {argument}", *next_of_period(decisions.spec, argument)))]
+    )
     print_lines([told_before_release(decisions.spec)])
 
 

@@ -77,9 +77,9 @@ def upgrade(store: StoreOption = None) -> None:
     Run it once, as the owner of its tables, where `dphist doctor` says so.
     Entries stay as they are; a ledger in a file has its rules from its making.
     """
-    opened = Store.named(store)
+    opened_store = Store.named(store)
     # Its entries are not read: rules can be upgraded before a malformed row is taken away, and after.
-    database = ledger_database(opened.ledger_url)
+    database = ledger_database(opened_store.ledger_url)
     if not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")
     elif database.has_former_rules():

@@ -70,14 +70,14 @@ def rotate_key(
     """
     if (to is None) == (key is None) or (key is None) != (name is None):
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
-    opened = Store.named(store)
-    decisions = StoreDecisions.of(opened)
+    opened_store = Store.named(store)
+    decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
-    known, new = ledger.operators(), None if to is None else _new_key(to, opened.root)
-    if new is None or new.public not in known:
+    operators, new = ledger.operators(), None if to is None else _new_key(to, opened_store.root)
+    if new is None or new.public not in operators:
         with decisions.signing() as operator:
-            known = known or {operator.public: operator.name}
-            taker = str(name) if new is None else known.get(operator.public, operator.name)
+            operators = operators or {operator.public: operator.name}
+            taker = str(name) if new is None else operators.get(operator.public, operator.name)
             ledger.rotate_key(taker, str(key) if new is None else new.public, reason, operator)
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
     if key is not None:

@@ -35,18 +35,18 @@ def report(
     from dphist_pipeline.publishing.ledger_report import report as reported
     from dphist_pipeline.publishing.ledger_report import report_page
 
-    opened = Store.named(store)
-    found = reported(opened.ledger(), year)
+    opened_store = Store.named(store)
+    facts = reported(opened_store.ledger(), year)
     if page is not None:
-        page.write_text(report_page(opened.ledger(), opened.public, year), encoding="utf-8")
+        page.write_text(report_page(opened_store.ledger(), opened_store.public, year), encoding="utf-8")
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    for account in found["accounts"]:
+    for account in facts["accounts"]:
         _print_account(account)
-    if found["general"]:
+    if facts["general"]:
         out.print("[bold]The whole ledger[/]")
-        _print_rows(DECIDED, found["general"])
+        _print_rows(DECIDED, facts["general"])
     if page is not None:
         out.print(f"[green]✓[/] Written: {escape(str(page))}")
 
@@ -76,8 +76,8 @@ def _print_account(account: dict[str, Any]) -> None:
 def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
     if found:
         rows = [tuple(row[name] for name in columns) for row in found]
-        shown = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
-        print_table(list(columns.values()), shown)
+        lines = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
+        print_table(list(columns.values()), lines)
 
 
 @store_app.command()
@@ -99,14 +99,14 @@ def adopt(
     What the witness holds counts as spent and is never drawn again. Other
     copies of the store draw nothing from then on.
     """
-    opened = Store.named(store)
+    opened_store = Store.named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = StoreDecisions.adopt(opened, reason, elsewhere)
+    generation, carried = StoreDecisions.adopt(opened_store, reason, elsewhere)
     if as_json:
-        print_json({"store": str(opened.root), "generation": generation, "carried": carried})
+        print_json({"store": str(opened_store.root), "generation": generation, "carried": carried})
         return
     out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
     for place in carried:
@@ -156,7 +156,7 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, copied.address):
+    if before not in (None, public.store.public_address):
         out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 

@@ -54,7 +54,7 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
     Args:
         store: its folder; where there is none, the first command makes one.
     """
-    spec, named = decided.spec, shlex.quote(str(file))
+    spec, argument = decided.spec, shlex.quote(str(file))
     each = "" if spec.period == "none" else f", and a year of {spec.period}s {as_text(decided.total)}"
     out.print(f"\n[green]✓[/] Wrote {escape(str(file))}, which `dphist check` accepts")
     print_lines([f"  {told(spec)}; it costs epsilon {as_text(spec.epsilon)}{each}"])
@@ -62,30 +62,30 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
         print_warning(
             f"{'The table' if each == '' else f'A year of {spec.period}s'} takes epsilon {as_text(decided.total)} in "
             f"all, which bounds little: {LARGE_TOTAL} lets odds about a unit change more than 20,000 times. Smaller "
-            f"epsilons or longer periods bound more; to compare them: dphist forecast {named} --records N"
+            f"epsilons or longer periods bound more; to compare them: dphist forecast {argument} --records N"
         )
     print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
     print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
-    first = f"dphist check {named}" if (store / "public").is_dir() else "dphist init"
+    first = f"dphist check {argument}" if (store / "public").is_dir() else "dphist init"
     renews = "" if spec.period == "none" else " --renews yearly"
-    second = f"dphist ledger open --for {named} --total {as_text(decided.total)}{renews}"
+    second = f"dphist ledger open --for {argument} --total {as_text(decided.total)}{renews}"
     account = _open_account(spec.account, store)
     if account is not None and (account.privacy_unit, account.neighbours) == (spec.privacy_unit, spec.neighbours):
-        second = "" if _allowed_already(file, store) else f"dphist ledger allow --for {named}"
+        second = "" if _allowed_already(file, store) else f"dphist ledger allow --for {argument}"
     elif account is not None:
         print_warning(
             f"Account {account.name} is open, and protects {account.privacy_unit} ({account.neighbours}), which is not "
             f"what the spec says. Before the second, write another `account` into {file}."
         )
-    print_lines(f"  {command}" for command in (first, second, *next_of_period(spec, named)) if command)
+    print_lines(f"  {command}" for command in (first, second, *next_of_period(spec, argument)) if command)
     print_lines([told_before_release(spec)])
 
 
 def _allowed_already(spec: Path, store: Path) -> bool:
     """Whether all that a spec reads is allowed."""
     with suppress(DphistError):
-        opened = Store.open(store)
-        return SpecDecisions.to_allow(spec, opened, opened.ledger(), None).nothing
+        opened_store = Store.open(store)
+        return SpecDecisions.to_allow(spec, opened_store, opened_store.ledger(), None).nothing
     return False
 
 

@@ -131,11 +131,11 @@ def check(
     for one in warnings:
         print_warning(one)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
-    made = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
+    size = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
         {
             "release": checked.release,
-            **made,
+            **size,
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **reliability_in_words(checked),
@@ -231,15 +231,15 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """The tables of a family for a terminal."""
-    told = tables_of(spec)
-    named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
-    errors: Mapping[str, float] = told["errors_of_cells"]
+    tables = tables_of(spec)
+    sizes = first_of([f"{name} ({cells:,})" for name, cells in tables["tables"].items()], MOST_TABLES)
+    errors: Mapping[str, float] = tables["errors_of_cells"]
     worst = max(errors, key=errors.__getitem__)
     return {
-        "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
-        "measured": _measured(told["measured"]),
+        "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {sizes}",
+        "measured": _measured(tables["measured"]),
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
-        f"in the mean of all tables {told['error_of_a_cell']:,.1f}",
+        f"in the mean of all tables {tables['error_of_a_cell']:,.1f}",
     }
 
 
@@ -265,10 +265,10 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"
     ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
-    named = [
+    shares = [
         f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
     ]
-    return f"{', '.join(named)} of the mechanism's epsilon"
+    return f"{', '.join(shares)} of the mechanism's epsilon"
 
 
 def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
@@ -299,9 +299,11 @@ def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
     if spec.quality is None:
         return {}
     widths = half_widths(spec)
-    told = [f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths]
+    widths_in_words = [
+        f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths
+    ]
     tells = say_quality(spec, per_period(spec))
-    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(told)}"}
+    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(widths_in_words)}"}
 
 
 def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
@@ -348,17 +350,17 @@ def _bins(axis: Axis) -> str:
     """The cells of an axis in words, with the first and the last bin or category."""
     if isinstance(axis, CalendarAxis):
         days = axis.first_days
-        named = [f"from {days[0]} up to {days[-1]}"]
+        phrases = [f"from {days[0]} up to {days[-1]}"]
     elif isinstance(axis, BinnedAxis):
         ends = ("[", ")") if axis.closed == "left" else ("(", "]")
         pairs = list(zip(axis.edges, axis.edges[1:], strict=False))
         spelled = [f"{ends[0]}{low:g}, {high:g}{ends[1]}" for low, high in (pairs[0], pairs[-1])]
-        named = [" … ".join(dict.fromkeys(spelled))]
-        named += ["everything below"] * axis.below + ["everything above"] * axis.above
+        phrases = [" … ".join(dict.fromkeys(spelled))]
+        phrases += ["everything below"] * axis.below + ["everything above"] * axis.above
     else:
-        shown = ", ".join(axis.values[:MOST_EXAMPLES])
-        named = [shown if len(axis.values) <= MOST_EXAMPLES else f"{shown}, … {axis.values[-1]}"]
-    return "; ".join([*named, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
+        examples = ", ".join(axis.values[:MOST_EXAMPLES])
+        phrases = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]
+    return "; ".join([*phrases, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
 
 
 def _reason_of_sensitivity(spec: ReleaseSpec) -> str:

@@ -95,24 +95,24 @@ def compare(
 
     epsilons = [parse_epsilon(text) for text in epsilon or ["1", "0.1", "0.01"]]
     released = _earlier_period(data, sides, store)
-    asked = epsilons, mechanism or [], workload or [], repeat
+    settings = epsilons, mechanism or [], workload or [], repeat
     if released is None:
-        study = prepare(data, *asked, sensitivity or 1, sides)
+        study = prepare(data, *settings, sensitivity or 1, sides)
     else:
-        study = prepare(released.about, *asked, sensitivity or released.sensitivity, published=released.counts)
+        study = prepare(released.about, *settings, sensitivity or released.sensitivity, published=released.counts)
     (err if quiet else out).print(FIRST_LINE if released is None else OF_A_RELEASE)
     if not quiet:
         out.print(escape(study.about()))
     with progress_bar(study.releases, quiet) as step:
-        found = study.run(step)
+        comparison = study.run(step)
     if json_file is not None and not quiet:
-        Path(json_file).write_text(json.dumps(found.facts(), indent=2) + "\n", encoding="utf-8")
-    drawn = found.draw(plots) if plots is not None else []
+        Path(json_file).write_text(json.dumps(comparison.facts(), indent=2) + "\n", encoding="utf-8")
+    files = comparison.draw(plots) if plots is not None else []
     if quiet:
-        print_json(found.facts())
+        print_json(comparison.facts())
         return
-    print_tables(found.tables(decimals))
-    print_lines(["", *found.notes(), *(f"  drawn: {path}" for path in drawn)])
+    print_tables(comparison.tables(decimals))
+    print_lines(["", *comparison.notes(), *(f"  drawn: {path}" for path in files)])
 
 
 def _earlier_period(data: str, sides: tuple[int, ...] | None, store: Path | None) -> EarlierPeriod | None:

@@ -121,13 +121,13 @@ def forecast(
         whole=every,
     )
     with progress_bar(study.steps, as_json, lines=True) as step:
-        found = study.run(step)
+        result = study.run(step)
     if as_json:
-        print_json(found.facts() | ({"serves": asdict(serving)} if serving else {}))
+        print_json(result.facts() | ({"serves": asdict(serving)} if serving else {}))
         return
-    print_lines([*found.opening(), *found.decision()])
-    print_tables(found.tables(decimals))
-    print_lines(["", *found.notes()])
+    print_lines([*result.opening(), *result.decision()])
+    print_tables(result.tables(decimals))
+    print_lines(["", *result.notes()])
 
 
 def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
@@ -140,16 +140,16 @@ def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
 
 def _targets(written: Sequence[str]) -> dict[str, float]:
     """Wanted errors by table."""
-    found = {}
+    errors = {}
     for text in written:
         name, _, number = text.partition("=")
         try:
-            found[name.strip()] = float(number)
+            errors[name.strip()] = float(number)
         except ValueError:
-            found[name.strip()] = 0.0
-        if not 0 < found[name.strip()] < float("inf"):
+            errors[name.strip()] = 0.0
+        if not 0 < errors[name.strip()] < float("inf"):
             raise typer.BadParameter("--target takes a table and a number of records above 0, as in age_sex=20")
-    return found
+    return errors
 
 
 def _print_family(
@@ -165,9 +165,9 @@ def _print_family(
     from dphist_pipeline.planning.family_forecast import forecast_family
     from dphist_pipeline.planning.stand_ins import RECORDS
 
-    found = forecast_family(spec, epsilons, targets, every, records or RECORDS)
+    result = forecast_family(spec, epsilons, targets, every, records or RECORDS)
     if as_json:
-        print_json(found.facts())
+        print_json(result.facts())
         return
-    print_tables([found.table(decimals)])
-    print_lines(["", *found.notes()])
+    print_tables([result.table(decimals)])
+    print_lines(["", *result.notes()])

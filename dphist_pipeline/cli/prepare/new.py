@@ -75,13 +75,13 @@ def new(
     layout = read_layout(source) if source is not None else None
     if source is not None and layout is not None and not no_input and not as_json and at_a_terminal():
         refuse_taken(file)
-        told = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
-        decided = answered(told)
+        talk = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
+        decided = answered(talk)
         write_draft(decided.text, file)
         print_next(decided, file, Store.folder())
         return
-    chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
-    text = draft(name, file, source, layout, chosen, settings, serving)
+    mechanism_name, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
+    text = draft(name, file, source, layout, mechanism_name, settings, serving)
     places = undecided_fields(text, file)
     write_draft(text, file)
     readings = drafted_readings(layout) if layout is not None else []
@@ -99,13 +99,13 @@ def new(
     if readings:
         print_lines(["How columns will be read, by header and types (no value was read):"])
         print_lines(f"  {line}" for line in readings)
-    named = shlex.quote(str(file))
+    argument = shlex.quote(str(file))
     out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. Once they are made, in this order:")
     print_lines(
         [
-            f"  dphist check {named}",
-            f"  dphist ledger open --for {named} --total EPSILON",
-            f"  dphist release {named}",
+            f"  dphist check {argument}",
+            f"  dphist ledger open --for {argument} --total EPSILON",
+            f"  dphist release {argument}",
         ]
     )
     if not (Store.folder() / "public").is_dir():
@@ -146,6 +146,6 @@ def _with_advice(written: str) -> tuple[str, dict[str, object]]:
     from dphist_pipeline.evaluation.contenders import parse_contender
     from dphist_pipeline.mechanisms import advice_beside, build
 
-    chosen = parse_contender(written)
-    settings = dict(chosen.settings)
-    return chosen.mechanism, {**settings, **advice_beside(build(chosen.mechanism, settings), settings)}
+    contender = parse_contender(written)
+    settings = dict(contender.settings)
+    return contender.mechanism, {**settings, **advice_beside(build(contender.mechanism, settings), settings)}

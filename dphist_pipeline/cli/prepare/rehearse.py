@@ -40,11 +40,11 @@ def rehearse(
     from dphist_pipeline.planning import rehearsal
 
     with progress(as_json) as step:
-        found = rehearsal.rehearse(checked, rows, period, keep, step)
+        rehearsed = rehearsal.rehearse(checked, rows, period, keep, step)
     if as_json:
-        print_json({"release": checked.release, **asdict(found)})
+        print_json({"release": checked.release, **asdict(rehearsed)})
     else:
-        _print_rehearsal(checked, found)
+        _print_rehearsal(checked, rehearsed)
 
 
 def _print_rehearsal(spec: ReleaseSpec, found: Rehearsal) -> None:

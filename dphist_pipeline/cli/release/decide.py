@@ -37,16 +37,18 @@ def publish(
     from dphist_pipeline.releasing import release as verbs
 
     checked = load_spec(spec, store)
-    opened = Store.named(store)
+    opened_store = Store.named(store)
     with progress(as_json) as step:
-        made = verbs.publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
+        published = verbs.publish_approved(checked, opened_store, approved_by, period, revision=revision, progress=step)
     if as_json:
-        kept = ("release", "period", "revision", "approved")
-        print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
+        names = ("release", "period", "revision", "approved")
+        print_json({**{name: published.audit.get(name) for name in names}, "path": str(published.path)})
         return
-    statement = Statement.of(opened.ledger(), checked.account)
-    says, copied_to = Compared.of_publication(made.path).says, opened.public_address
-    print_release(made.audit, made.replayed, made.path, statement, charged=False, copied_to=copied_to, says=says)
+    statement = Statement.of(opened_store.ledger(), checked.account)
+    says, copied_to = Compared.of_publication(published.path).says, opened_store.public_address
+    print_release(
+        published.audit, published.replayed, published.path, statement, charged=False, copied_to=copied_to, says=says
+    )
 
 
 def reject(
@@ -64,8 +66,8 @@ def reject(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened = Store.named(store)
-    key = verbs.reject(opened, release, period, reason, revision)
+    opened_store = Store.named(store)
+    key = verbs.reject(opened_store, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
         return
@@ -87,16 +89,16 @@ def withdraw(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened = Store.named(store)
-    folders = verbs.withdraw(opened, release, period, reason)
+    opened_store = Store.named(store)
+    folders = verbs.withdraw(opened_store, release, period, reason)
     if as_json:
         print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})
         return
     out.print(f"[green]✓[/] Withdrawn: {escape(release)}, period {escape(period)}")
     for folder in folders:
         out.print(f"  marked: {escape(str(folder))}")
-    if opened.public_address:
-        out.print(f"  marked in {escape(opened.public_address)}, too")
+    if opened_store.public_address:
+        out.print(f"  marked in {escape(opened_store.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
     if period != "all":
         anew = f"`dphist store pages {escape(release)}` renders that one anew, at no cost."

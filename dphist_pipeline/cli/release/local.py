@@ -79,12 +79,12 @@ def plan(
     of each protocol that could serve these consumers, by each encoding, and
     the standard error of each interval's count.
     """
-    found = planned(load_collection(spec), contributors)
-    new = write_question(found.asked.question, question) if question is not None else False
+    plan_of_spec = planned(load_collection(spec), contributors)
+    new = write_question(plan_of_spec.asked.question, question) if question is not None else False
     if as_json:
-        print_json({**found.facts(), **({"question_file": str(question)} if question is not None else {})})
+        print_json({**plan_of_spec.facts(), **({"question_file": str(question)} if question is not None else {})})
         return
-    _print_plan(found)
+    _print_plan(plan_of_spec)
     if question is not None:
         out.print(f"\n[green]{'Wrote' if new else 'Already there:'}[/] the question, {escape(str(question))}")
 
@@ -125,10 +125,10 @@ def _print_plan(found: Plan) -> None:
         declared = "as declared" if way.question == found.asked.question else ""
         sent.append((way.protocol, way.encodings, *sizes, declared))
     print_table(["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""], sent)
-    told = f"Standard errors of counts, with {found.contributors:,} contributors"
+    heading = f"Standard errors of counts, with {found.contributors:,} contributors"
     for protocol in dict.fromkeys(way.protocol for way in found.ways):
         ways = [way for way in found.ways if way.protocol == protocol]
-        out.print(f"\n[bold]{told}, by {protocol}[/]")
+        out.print(f"\n[bold]{heading}, by {protocol}[/]")
         out.print("Values spread evenly; `at worst`: none or all of them in the interval.")
         header = [way.encodings if "," not in way.encodings else "auto" for way in ways]
         print_table(["consumer", "interval", *header], _errors(found, ways))
@@ -142,11 +142,11 @@ def _errors(found: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
     for number, reader in enumerate(found.spec.consumers):
         even = np.array([way.errors[number].even for way in ways])
         if reader.intervals <= MOST_INTERVALS_SHOWN and len(found.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
-            told = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
+            lines = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
         else:
-            told = _summary(even)
-        told.append(("at worst", *(_error(way.errors[number].worst.max()) for way in ways)))
-        rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(told)]
+            lines = _summary(even)
+        lines.append(("at worst", *(_error(way.errors[number].worst.max()) for way in ways)))
+        rows += [(reader.name if place == 0 else "", *row) for place, row in enumerate(lines)]
     return rows
 
 
@@ -209,29 +209,33 @@ def encode(
     from dphist_pipeline.local.value_files import read_values
 
     _refuse_output(output, record)
-    asked = _read_question(question)
-    names, found = read_values(values, column, contributor)
+    question_asked = _read_question(question)
+    names, numbers = read_values(values, column, contributor)
     records = RecordFolder.open(record, _limit(limit))
     if contributor == "row":
         records.refuse_changed_rows(values.name, len(names))
-    answers = records.answer(asked, names, found)
+    answers = records.answer(question_asked, names, numbers)
     draft = output.with_name(f".{uuid.uuid4().hex}.draft")
     try:
-        with report_file(asked, draft) as add:
+        with report_file(question_asked, draft) as add:
             add(answers.ids, answers.bodies)
         draft.replace(output)
     finally:
         draft.unlink(missing_ok=True)
     if as_json:
-        sizes = {"reports": len(answers.ids), "bytes_per_report": asked.report_bytes, "epsilon": str(asked.epsilon)}
+        sizes = {
+            "reports": len(answers.ids),
+            "bytes_per_report": question_asked.report_bytes,
+            "epsilon": str(question_asked.epsilon),
+        }
         people = {"contributors": answers.contributors, "exhausted": answers.exhausted}
-        print_json({"question": asked.digest, **sizes, **people, "path": str(output)})
+        print_json({"question": question_asked.digest, **sizes, **people, "path": str(output)})
         return
     out.print(
         f"[green]✓[/] {answers.contributors:,} contributors answer with {len(answers.ids):,} reports, "
-        f"{asked.report_bytes:,} bytes each: {escape(str(output))}"
+        f"{question_asked.report_bytes:,} bytes each: {escape(str(output))}"
     )
-    out.print(f"Each has spent epsilon {as_text(asked.epsilon)} on this question, once and for all.")
+    out.print(f"Each has spent epsilon {as_text(question_asked.epsilon)} on this question, once and for all.")
     if answers.exhausted:
         out.print(f"{answers.exhausted:,} had too little left of their limit, and did not answer.")
 
@@ -296,15 +300,15 @@ def publish(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("give --revise and --reason TEXT together")
     checked = load_collection(spec)
-    opened = Store.named(store)
+    opened_store = Store.named(store)
     with progress(as_json) as step:
         step("counting reports")
-        counted = _counted(checked, opened, reports or [])
-        made = publish_collection(checked, opened, counted, reason=reason.strip(), progress=step)
+        counted = _counted(checked, opened_store, reports or [])
+        releases = publish_collection(checked, opened_store, counted, reason=reason.strip(), progress=step)
     if as_json:
-        print_json(_as_json(counted, made))
+        print_json(_as_json(counted, releases))
     else:
-        _print(counted, made)
+        _print(counted, releases)
 
 
 def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
@@ -316,9 +320,9 @@ def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
     if STANDARD_INPUT not in named:
         return count_reports(spec, named)
     with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
-        kept = scratch / "reports.parquet"
-        left_out = keep_lines(question_of(spec), sys.stdin.buffer, kept)
-        return count_reports(spec, [kept, *(path for path in named if path != STANDARD_INPUT)], left_out)
+        file = scratch / "reports.parquet"
+        left_out = keep_lines(question_of(spec), sys.stdin.buffer, file)
+        return count_reports(spec, [file, *(path for path in named if path != STANDARD_INPUT)], left_out)
 
 
 def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:

@@ -63,35 +63,37 @@ def _release(
     from dphist_pipeline.releasing.store import Store
 
     checked = load_spec(spec, store)
-    opened = Store.named(store)
-    changed = SpecCheck(checked, opened).changed_since_signed()
+    opened_store = Store.named(store)
+    changed = SpecCheck(checked, opened_store).changed_since_signed()
     if changed and not as_json:
         err.print(f"[yellow]![/] {escape(changed)}")
     try:
         with progress(as_json) as step:
-            made = release.release(
-                checked, opened, period, reason=reason, upstream_checked=upstream_checked, progress=step
+            published = release.release(
+                checked, opened_store, period, reason=reason, upstream_checked=upstream_checked, progress=step
             )
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = SpecCheck(checked, store).unsaid_dates(made.audit["period"], opens=not made.replayed)
-    older = "" if made.replayed else _older_card(made.path, made.audit)
-    statement, compared = Statement.of(opened.ledger(), checked.account), Compared.of_publication(made.path)
+    warning = SpecCheck(checked, store).unsaid_dates(published.audit["period"], opens=not published.replayed)
+    older = "" if published.replayed else _older_card(published.path, published.audit)
+    statement, compared = Statement.of(opened_store.ledger(), checked.account), Compared.of_publication(published.path)
     if as_json:
-        doubt = doubt_of_publication(made.path, made.audit)
+        doubt = doubt_of_publication(published.path, published.audit)
         warnings = [one for one in (warning, changed, older, doubt) if one]
         print_json(
-            {name: made.audit[name] for name in ("release", "period", "revision", "epsilon")}
-            | {"replayed": made.replayed, "path": str(made.path), "account": statement_facts(statement)}
+            {name: published.audit[name] for name in ("release", "period", "revision", "epsilon")}
+            | {"replayed": published.replayed, "path": str(published.path), "account": statement_facts(statement)}
             | ({"warnings": warnings} if warnings else {})
-            | ({"total_holds_zero": True} if made.audit.get("total_holds_zero") else {})
+            | ({"total_holds_zero": True} if published.audit.get("total_holds_zero") else {})
             | ({"compared": compared.facts} if compared.periods else {})
-            | ({"copied_to": opened.public_address} if opened.public_address else {})
+            | ({"copied_to": opened_store.public_address} if opened_store.public_address else {})
         )
         return
-    says, copied_to = compared.says, opened.public_address
-    print_release(made.audit, made.replayed, made.path, statement, copied_to=copied_to, says=says, warning=warning)
+    says, copied_to = compared.says, opened_store.public_address
+    print_release(
+        published.audit, published.replayed, published.path, statement, copied_to=copied_to, says=says, warning=warning
+    )
     print_warning(older)
 
 

@@ -109,15 +109,17 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
         ColumnRefused, SourceRefused: for what Spark would not read as DuckDB does.
     """
     uses, where = list(_uses(plan)), plan.source.written
-    found = [{name: _type_of(footer, name) for name, _ in uses} for footer in footers]
-    if any(types != found[0] for types in found):
+    types_of_files = [{name: _type_of(footer, name) for name, _ in uses} for footer in footers]
+    if any(types != types_of_files[0] for types in types_of_files):
         raise SourceRefused(where, "has files whose columns differ in type, which engines read in different ways")
     if any(b"org.apache.spark.legacyDateTime" in (footer.metadata or {}) for footer in footers):
         raise SourceRefused(where, "was written by a Spark that counted days in another calendar; write it anew")
     for name, served in uses:
-        if found[0][name].partition("(")[0] not in served:
-            listed = f"{', '.join(served[:-1])} or {served[-1]}"
-            problem = f"is of type {found[0][name]}, and Spark reads exactly what DuckDB does where it is {listed}"
+        if types_of_files[0][name].partition("(")[0] not in served:
+            kinds = f"{', '.join(served[:-1])} or {served[-1]}"
+            problem = (
+                f"is of type {types_of_files[0][name]}, and Spark reads exactly what DuckDB does where it is {kinds}"
+            )
             raise ColumnRefused(name, f"{problem}; write it as one of these, or use `engine: duckdb`")
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis) and plan.time_zone != "UTC":
@@ -128,7 +130,7 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
         if isinstance(axis, ByText) and any("?" in text for text in axis.texts):
             problem = "has a category with ?, as which DuckDB reads text that is not UTF-8; use `engine: duckdb`"
             raise ColumnRefused(axis.column, problem)
-    return Columns(plan, found[0])
+    return Columns(plan, types_of_files[0])
 
 
 def _uses(plan: CountingPlan) -> Iterator[tuple[str, tuple[str, ...]]]:

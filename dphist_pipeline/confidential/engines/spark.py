@@ -206,18 +206,18 @@ def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence
         _view(session, "secret", {"key": pa.array([secrets.token_bytes(KEY_BYTES)], pa.binary())})
         cells = _kept(cells, ["code"], plan.max_rows_per_unit)
     rows = "count(*)" if plan.privacy_unit == "row" else "sum(rows)"
-    found = session.sql(f"SELECT code, {rows} AS rows FROM ({cells}) GROUP BY code").toArrow()
+    table = session.sql(f"SELECT code, {rows} AS rows FROM ({cells}) GROUP BY code").toArrow()
     counts = np.zeros(plan.domain.cells, dtype=np.int64)
-    counts[found["code"].to_numpy()] = found["rows"].to_numpy()
+    counts[table["code"].to_numpy()] = table["rows"].to_numpy()
     return counts, session.sql("SELECT count(*) AS rows FROM source").toArrow()["rows"][0].as_py()
 
 
 def _cells(plan: CountingPlan, columns: Columns, axes: Sequence[Positions]) -> str:
     """SQL of the rows in a declared cell: `code`, and `unit` unless each row is its own."""
     unit = [] if plan.privacy_unit == "row" else ["unit"]
-    told = [f"{columns.value_of(axis)} AS value_{number}" for number, axis in enumerate(plan.domain.axes)]
-    told += [f"{columns.unit} AS unit"] if unit else []
-    rows = f"SELECT {', '.join(told)} FROM source WHERE {columns.in_period}"
+    values = [f"{columns.value_of(axis)} AS value_{number}" for number, axis in enumerate(plan.domain.axes)]
+    values += [f"{columns.unit} AS unit"] if unit else []
+    rows = f"SELECT {', '.join(values)} FROM source WHERE {columns.in_period}"
     kept = [*(f"value_{number}" for number in range(len(axes))), *unit]
     for steps in zip_longest(*(axis.steps for axis in axes)):
         made = {f"place_{number}": _translated(step, axes[number]) for number, step in enumerate(steps) if step}
@@ -237,8 +237,8 @@ def _translated(sql: str, axis: Positions) -> str:
     """SQL of a place for Spark: numbers that are doubles, and not decimals, and the edges, a parameter for DuckDB."""
     sql = FLOAT.sub(r"\g<0>D", sql)
     for name, edges in axis.parameters.items():
-        taken = f"array({', '.join(f'{edge!r}D' for edge in edges)})" if f"${name}," in sql else ""  # type: ignore[attr-defined]
-        sql = re.sub(rf"list_extract\(\${name}, ([^()]*)\)", rf"try_element_at({taken}, CAST(\1 AS INT))", sql)
+        edges_sql = f"array({', '.join(f'{edge!r}D' for edge in edges)})" if f"${name}," in sql else ""  # type: ignore[attr-defined]
+        sql = re.sub(rf"list_extract\(\${name}, ([^()]*)\)", rf"try_element_at({edges_sql}, CAST(\1 AS INT))", sql)
     return sql
 
 

@@ -65,12 +65,12 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
         written: what messages call the source.
     """
     schema, name = _parts(table, "main")
-    listed = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
+    query = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
     places = {"office": OFFICE, "schema": schema}
-    made = dict(asked(connection, written, "has no readable list of tables", listed, places))
-    if name not in made:
-        raise SourceRefused(written, f"has no table {table!r} (views are not read). {did_you_mean(name, made)}")
-    if "GENERATED ALWAYS" in str(made[name]).upper():
+    tables = dict(asked(connection, written, "has no readable list of tables", query, places))
+    if name not in tables:
+        raise SourceRefused(written, f"has no table {table!r} (views are not read). {did_you_mean(name, tables)}")
+    if "GENERATED ALWAYS" in str(tables[name]).upper():
         raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
     described = columns_of(connection, written, "cannot be read", relation)

@@ -60,18 +60,18 @@ def _found(source: WrittenSource, pattern: str) -> tuple[str, ...]:
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:
         reach(connection, source)
         problem = f"cannot be listed. Check the bucket's name, {CHECK_ENVIRONMENT}, and whether the keys may list it."
-        listed = asked(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
-    if not listed:
+        rows = asked(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
+    if not rows:
         raise SourceRefused(source, "no such file in the object store. Check `source`.")
-    found = sorted(file for (file,) in listed)
-    for address in found:
+    files = sorted(file for (file,) in rows)
+    for address in files:
         if not WrittenSource(address).is_object or glob.has_magic(address) or not address.isprintable():
             raise SourceRefused(
                 source,
                 "finds a file whose name cannot be printed, or has one of the characters * ? [ \\, or nothing or only "
                 "dots between two slashes; rename the file",
             )
-    return tuple(found)
+    return tuple(files)
 
 
 def reach(connection: duckdb.DuckDBPyConnection, source: WrittenSource) -> None:

@@ -75,15 +75,15 @@ def stage_apart(
         for column, (copy, name) in zip(source.types, copied.items(), strict=True)
     )
     undecoded = f"SELECT {', '.join(values)} FROM ({source.relation})"
-    named = ", ".join(f"{copy} AS {name}" for copy, name in copied.items())
+    copies = ", ".join(f"{copy} AS {name}" for copy, name in copied.items())
     # Tables of the engine, not temporary ones: later connections find them. In memory nothing is in a dictionary.
     connection.execute(f"CREATE TABLE undecoded AS {undecoded}", source.parameters)
-    connection.execute(f"CREATE TABLE batch AS SELECT {named} FROM undecoded WHERE false")
+    connection.execute(f"CREATE TABLE batch AS SELECT {copies} FROM undecoded WHERE false")
     (total,) = connection.execute("SELECT count(*) FROM undecoded").fetchall()[0]
     part, parts = staged.with_name("part.parquet"), staged.with_name("parts.parquet")
     batch = replace(source, relation="SELECT * FROM batch", parameters={})
-    engine = _Engine(connection, prepare(connection, batch, part, False), named, part)
-    nothing = _Engine(connection, prepare(connection, batch, part, True), named, part)
+    engine = _Engine(connection, prepare(connection, batch, part, False), copies, part)
+    nothing = _Engine(connection, prepare(connection, batch, part, True), copies, part)
     try:
         with _writer(parts) as write:
             write(engine.staged(0, 0))  # none: so that there is a part

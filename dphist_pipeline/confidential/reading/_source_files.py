@@ -47,17 +47,17 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
         pattern: absolute.
         written: what messages call it, where the environment gave a part of it.
     """
-    found = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
-    if not found:
+    files = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
+    if not files:
         raise SourceRefused(written or pattern, "no such file. Check `source`, which starts at the project's folder.")
-    for path in found:
+    for path in files:
         if not str(path).isprintable():
             raise SourceRefused(written or pattern, "finds a file whose name cannot be printed; rename the file")
         if not path.is_file():
             raise SourceRefused(without_values(path), "is not a file; name files, as in `data/*.parquet`")
         if glob.has_magic(str(path)):
             raise SourceRefused(without_values(path), "has one of the characters * ? [ in its name; rename the file")
-    return tuple(found)
+    return tuple(files)
 
 
 def open_files(
@@ -99,10 +99,10 @@ def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
                 f"has folders called `{column}=…` whose value cannot be read: it must be UTF-8 once its %XX are "
                 "decoded, and hold no other `=`, which is written %3D. Rename them.",
             )
-    found = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part in folders) for path in files}
-    if len(found) > 1 or not all(found):
+    columns = {tuple(part.partition("=")[0] for part in path.parts[:-1] if part in folders) for path in files}
+    if len(columns) > 1 or not all(columns):
         raise SourceRefused(where, "is read with `hive: true`, and not all files lie in folders called `column=value`")
-    (names,) = found
+    (names,) = columns
     return names
 
 
@@ -176,8 +176,8 @@ def _type_in_all(types: set[str]) -> str:
         return plain_type(known.pop())
     if known <= {*WHOLE_NUMBERS}:
         return "HUGEINT"
-    told = sorted(kind if kind.startswith("DECIMAL") else plain_type(kind) for kind in known)
-    return f"{' in some files and '.join(told)} in others"
+    kinds = sorted(kind if kind.startswith("DECIMAL") else plain_type(kind) for kind in known)
+    return f"{' in some files and '.join(kinds)} in others"
 
 
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:

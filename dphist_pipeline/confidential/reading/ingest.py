@@ -118,10 +118,10 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
     """The columns of a source that staging reads, by a judged query or without one."""
     query = plan.source.query.query if plan.source.query is not None else None
-    named = {axis.column for axis in plan.domain.axes} | {plan.period_column}
-    named |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
+    columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
+    columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     read = {column.lower() for column in query.columns} if query is not None else set()
-    return {column for column in source.types if column in named or column.lower() in read}
+    return {column for column in source.types if column in columns or column.lower() in read}
 
 
 def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
@@ -145,14 +145,15 @@ def prepared(
     plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
-    found = plan.source
-    if found.query is not None:
-        source = select_rows(connection, source, found.query, plan.privacy_unit.columns)
+    source_plan = plan.source
+    if source_plan.query is not None:
+        source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
-    source, numbers = with_decimal_points(source, _numbers(plan) if found.decimal_comma else ())
+    as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
+    source, numbers = with_decimal_points(source, as_numbers if source_plan.decimal_comma else ())
     axes = [
         positions(read, number, source.types[read.column])
         for number, axis in enumerate(plan.domain.axes)
@@ -207,8 +208,8 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
         units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
-        named = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
-        return {column: source.types[column] for column in named if column is not None}
+        columns = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        return {column: source.types[column] for column in columns if column is not None}
 
 
 @contextmanager
@@ -313,9 +314,9 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
-        found = kind_of(source.types[column])
-        if "NULL" not in (found, decided) and found != decided:
-            problem = f"holds {found}, and was {decided} when the source was allowed; have it allowed anew"
+        kind = kind_of(source.types[column])
+        if "NULL" not in (kind, decided) and kind != decided:
+            problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
             raise ColumnRefused(column, problem)
 
 
@@ -327,11 +328,6 @@ def _refuse_needless_format(column: str, kind: str, declared: str | None, field:
 
 def _is_number(axis: Axis) -> bool:
     return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis | BandedAxis)
-
-
-def _numbers(plan: CountingPlan) -> tuple[str, ...]:
-    """The columns that are read as numbers."""
-    return tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
@@ -354,13 +350,13 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     joined = [f"{axis.joined} AS place_{number}" for number, axis in enumerate(axes) if axis.joined]
     rows = f"SELECT {', '.join(['staged.*', *joined])} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     codes = _codes(plan, axes)
-    told = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
+    selected = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     if plan.rows_seen is not None:
-        told += _marks(plan, axes)
+        selected += _marks(plan, axes)
     return statement(
         "ingest/stage_rows",
         columns="*" if unit else "*, count(*) AS rows",
-        cells=f"SELECT {', '.join(told)} FROM ({rows})",
+        cells=f"SELECT {', '.join(selected)} FROM ({rows})",
         kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if unit and plan.rows_seen is None else "true",
         grouped="" if unit else "GROUP BY ALL",
         target=literal(str(staged)),

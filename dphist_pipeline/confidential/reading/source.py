@@ -150,10 +150,10 @@ class Source:
             # A CSV without a header line has a record in its place: its names are never shown.
             hint = "Check the header line." if self.is_csv else did_you_mean(column, self.types)
             raise ColumnRefused(column, f"is not in the source. {hint}")
-        found = self.types[column]
-        if found not in (*allowed, *ALWAYS):
-            raise ColumnRefused(column, f"has type {found}, which cannot serve as {use}")
-        return found
+        kind = self.types[column]
+        if kind not in (*allowed, *ALWAYS):
+            raise ColumnRefused(column, f"has type {kind}, which cannot serve as {use}")
+        return kind
 
 
 def withheld(

@@ -210,16 +210,12 @@ def _exact_half_width(law: NoiseLaw, draws: int, level: Fraction) -> int:
     return high
 
 
-def _next_on_grid(number: int) -> int:
-    return max(number + 1, math.floor(number * GRID_RATIO))
-
-
 @lru_cache
 def _grid(most: int) -> Sequence[int]:
     """Numbers of draws from 1 to the first that is at least `most`, in steps of 5 % or 1."""
     numbers = [1]
     while numbers[-1] < most:
-        numbers.append(_next_on_grid(numbers[-1]))
+        numbers.append(max(numbers[-1] + 1, math.floor(numbers[-1] * GRID_RATIO)))
     return numbers
 
 

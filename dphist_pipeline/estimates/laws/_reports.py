@@ -125,5 +125,5 @@ class ReportLaw:
         counts_squared = sum(weight**2 * count for weight, _, count in pairs)
         atoms_once = sum(weight * atoms for weight, atoms, _ in pairs)
         counts_once = sum(weight * count for weight, _, count in pairs)
-        found = self.alpha * atoms_squared - self.beta * atoms_once**2
-        return np.maximum(0.0, found + self.gamma * counts_squared + self.delta * atoms_once * counts_once)
+        variance = self.alpha * atoms_squared - self.beta * atoms_once**2
+        return np.maximum(0.0, variance + self.gamma * counts_squared + self.delta * atoms_once * counts_once)

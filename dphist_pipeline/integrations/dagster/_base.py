@@ -72,7 +72,7 @@ class Group:
         """
         look = self.look
         inside = [f"{self.prefix}/{after}"] if after else []
-        made = dg.AssetSpec(
+        spec = dg.AssetSpec(
             dg.AssetKey([*self.prefix.split("/"), name]),
             deps=[dg.AssetKey(dep.split("/")) for dep in [*inside, *deps]],
             kinds={kind},
@@ -85,7 +85,7 @@ class Group:
             skippable=skippable,
             **more,
         )
-        return self.change(made)
+        return self.change(spec)
 
     def table(
         self,
@@ -174,8 +174,8 @@ def publish_step(
     """
 
     def work(context: dg.AssetExecutionContext) -> Done:
-        made = publish(context)
-        return Done(made.audit["values_digest"], published_metadata(made, made.answer()))
+        publication = publish(context)
+        return Done(publication.audit["values_digest"], published_metadata(publication, publication.answer()))
 
     return step(name, [asset], "publishing", held, work)
 

@@ -40,20 +40,20 @@ LIKE_PAST = (
 
 def values_like_past(made: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    found = Compared.of_publication(made.path)
-    numbers: dict[str, Any] = {"compared_with": ", ".join(found.periods), "changed": len(found.changes)}
-    return not found.says, numbers, found.says if found.periods else "no period before is published"
+    comparison = Compared.of_publication(made.path)
+    numbers: dict[str, Any] = {"compared_with": ", ".join(comparison.periods), "changed": len(comparison.changes)}
+    return not comparison.says, numbers, comparison.says if comparison.periods else "no period before is published"
 
 
 def cells_tell_something(made: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what it says."""
-    found = cells_above_zero([table.path for table in made.tables.values()])
-    numbers: dict[str, Any] = {"cells": int(made.audit["cells"]), "cells_above_zero": found.above}
-    numbers |= {"cells_above_zero_by_chance": round(found.by_chance, 1)}
-    if found.tell or not found.cells:
+    cells = cells_above_zero([table.path for table in made.tables.values()])
+    numbers: dict[str, Any] = {"cells": int(made.audit["cells"]), "cells_above_zero": cells.above}
+    numbers |= {"cells_above_zero_by_chance": round(cells.by_chance, 1)}
+    if cells.tell or not cells.cells:
         return True, numbers, ""
     chance = (
-        f"{found.above} of {found.cells:,} cells lie above zero, where noise alone makes about {found.by_chance:.1f}"
+        f"{cells.above} of {cells.cells:,} cells lie above zero, where noise alone makes about {cells.by_chance:.1f}"
     )
     return False, numbers, f"{chance}: are there any records?"
 
@@ -188,20 +188,16 @@ class Totals:
 
 
 def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, totals: Totals) -> dict[str, Found]:
-    """What each check of a publication finds.
-
-    Args:
-        totals: known by now.
-    """
-    found = {
+    """What each check of a publication finds."""
+    by_check = {
         "account_lasts": _account(spec, statement),
         "cells_tell_something": Found(*cells_tell_something(made)),
     }
     if spec.period != "none":
-        found["total_like_last_period"] = _total(spec, store, made, totals)
-        found[VALUES_LIKE_PAST] = Found(*values_like_past(made))
-        found["no_period_missing"] = _periods(spec, statement, made)
-    return found
+        by_check["total_like_last_period"] = _total(spec, store, made, totals)
+        by_check[VALUES_LIKE_PAST] = Found(*values_like_past(made))
+        by_check["no_period_missing"] = _periods(spec, statement, made)
+    return by_check
 
 
 def copied_of(store: Store, problem: str) -> Found:
@@ -254,9 +250,9 @@ def _periods(spec: ReleaseSpec, statement: Statement, made: Release) -> Found:
     while period.key > first:
         period = spec.period_before(period)
         missing += [period.key] if period.key not in there else []
-    listed = ", ".join(sorted(missing)[:MOST_LISTED])
+    names = ", ".join(sorted(missing)[:MOST_LISTED])
     return Found(
-        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {listed}" if missing else ""
+        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {names}" if missing else ""
     )
 
 

@@ -6,7 +6,6 @@ import dagster as dg
 
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.health.doctor import examine
-from dphist_pipeline.health.finding import Finding
 from dphist_pipeline.releasing.store import Store
 
 NAMING_PERIODS = ("doubtful", "due")
@@ -35,15 +34,12 @@ def health_sensor(
         wrong = [finding for finding in examine(Store.folder(), releases_only) if finding.state != "ok"]
         # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
         # may be wrong, or is due, is news.
-        told = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
-        mark = sha256(told) if wrong else ""
+        findings = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
+        mark = sha256(findings) if wrong else ""
         if mark != (context.cursor or ""):
-            tell("\n".join(map(_line, wrong)) or "dphist doctor: all is well again")
+            lines = [f"{one.state}: {one.check}: {one.seen}. {one.mend}" for one in wrong]
+            tell("\n".join(lines) or "dphist doctor: all is well again")
         said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
         return dg.SensorResult(skip_reason=said, cursor=mark)
 
     return look
-
-
-def _line(finding: Finding) -> str:
-    return f"{finding.state}: {finding.check}: {finding.seen}. {finding.mend}"

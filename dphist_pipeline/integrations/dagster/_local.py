@@ -163,7 +163,7 @@ def _reports_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinit
 def _publish_step(spec: CollectionSpec, consumer: Consumer, asset: dg.AssetSpec) -> dg.AssetsDefinition:
     def publish(context: dg.AssetExecutionContext) -> Release:
         store = base.open_store()
-        (made,) = publish_collection(spec, store, rounds.read_tally(spec, store), only=consumer.name)
-        return made
+        (publication,) = publish_collection(spec, store, rounds.read_tally(spec, store), only=consumer.name)
+        return publication
 
     return base.publish_step(f"{spec.release_of(consumer)}_publish", asset, HELD, publish)

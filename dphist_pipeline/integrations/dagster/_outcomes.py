@@ -94,7 +94,6 @@ def told(
 
     Args:
         keys: of the periods of the run, in order; at least one.
-        work: does one period.
         draws: whether this step counts and draws; otherwise it publishes what another one drew.
         publishes: whether this step publishes, too; otherwise a person approves first.
     """
@@ -112,9 +111,9 @@ def told(
         yield from _summaries(parts, outcomes)
     stopped = [outcome for outcome in outcomes if outcome.problem is not None]
     if stopped:
-        named = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
+        problems = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
         many = "" if not several else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
-        raise dg.Failure(many + "\n".join(named), allow_retries=False)
+        raise dg.Failure(many + "\n".join(problems), allow_retries=False)
     if apart and _offered(spec, keys) and _others_wait(context):
         yield from _outputs(spec, context, parts, outcomes, draws, publishes)
 
@@ -153,8 +152,8 @@ def _outputs(
         return
     digests = _one_version([_digest(outcome) for outcome in outcomes])
     yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
-    made = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
-    yield from table_results(context, parts.tables, made)
+    publications = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield from table_results(context, parts.tables, publications)
 
 
 def _result(
@@ -200,8 +199,8 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
     """
     for key, name, found in _checked(parts, outcomes):
         failed = [(outcome, one) for outcome, one in found if not one.passed]
-        named = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
-        said = f"failed for {len(failed)} of {len(found)} periods: {first_of(named, MOST_NAMED)}" if failed else ""
+        summaries = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
+        said = f"failed for {len(failed)} of {len(found)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
         numbers = {"failed": len(failed), "periods": len(found)}
         yield Found(not failed, numbers, said, found[0][1].severity).result(key, name)
 
@@ -210,9 +209,9 @@ def _checked(
     parts: Parts, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, Found]]]]:
     """Each check with what it found for each period; at least one."""
-    drawn = [(one, gate_of(one)) for one in outcomes if one.found is not None]
-    if drawn:
-        yield parts.sanitized.key, GATE, drawn
+    gates = [(one, gate_of(one)) for one in outcomes if one.found is not None]
+    if gates:
+        yield parts.sanitized.key, GATE, gates
     for name in dict.fromkeys(name for outcome in outcomes for name in outcome.checks):
         yield parts.published.key, name, [(one, one.checks[name]) for one in outcomes if name in one.checks]
 
@@ -237,12 +236,12 @@ def _inputs(
     for key in (dep.asset_key for dep in asset.deps):
         if key in versions:
             wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
-            (made,) = context.instance.fetch_materializations(wanted, limit=1).records
-            version, event = versions[key], made.storage_id
+            (materialization,) = context.instance.fetch_materializations(wanted, limit=1).records
+            version, event = versions[key], materialization.storage_id
         else:
-            known = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)
-            version = known.data_version.value if known and known.data_version else INITIAL
-            event = known.storage_id if known else None
+            version_info = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)
+            version = version_info.data_version.value if version_info and version_info.data_version else INITIAL
+            event = version_info.storage_id if version_info else None
         tags[f"{INPUT_VERSION}/{key.to_user_string()}"] = version
         tags[f"{INPUT_EVENT}/{key.to_user_string()}"] = NO_EVENT if event is None else str(event)
     return tags

@@ -99,11 +99,11 @@ def asked_lately(instance: dg.DagsterInstance, job: str, key: str, now: datetime
     records = instance.get_run_records(wanted, limit=MOST_FAILURES)
     if any(not record.dagster_run.is_finished for record in records):
         return True
-    ended = [record for record in records if not record.dagster_run.is_success]
-    if not ended:
+    failures = [record for record in records if not record.dagster_run.is_success]
+    if not failures:
         return False
-    hours = min(FIRST_DISTANCE * 2 ** (len(ended) - 1), LONGEST_DISTANCE)
-    last = max(record.end_time or record.update_timestamp.timestamp() for record in ended)
+    hours = min(FIRST_DISTANCE * 2 ** (len(failures) - 1), LONGEST_DISTANCE)
+    last = max(record.end_time or record.update_timestamp.timestamp() for record in failures)
     return bool(now.timestamp() < last + hours * 3600)
 
 

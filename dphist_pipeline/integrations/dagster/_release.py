@@ -28,11 +28,10 @@ from dphist_pipeline.integrations.dagster._checks import (
     copied_of,
     findings,
 )
-from dphist_pipeline.integrations.dagster._due_check import due_check
-from dphist_pipeline.integrations.dagster._latest_check import latest_check
 from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, told
 from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
+from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
@@ -115,11 +114,11 @@ def release_definitions(
     # With `publish: manual` the last asset waits for `dphist publish`, and is made by a step of its own.
     by_hand = spec.publish == "manual"
     steps = [_step(spec, storage, parts, publishes=not by_hand)] + [_publishing(spec, storage, parts)] * by_hand
-    made = parts.drawn if by_hand else [*parts.drawn, *parts.public]
+    assets = parts.drawn if by_hand else [*parts.drawn, *parts.public]
     checks = [latest_check(spec, storage, parts.published.key)]
     checks += [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
     alone = [key for check in checks for key in check.check_keys]
-    job = group.job(made, _job_text(spec), without=alone)
+    job = group.job(assets, _job_text(spec), without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     schedules = [schedule_of(spec, job, storage)] if scheduled else []
@@ -135,11 +134,8 @@ def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, st
 
 
 def _job_text(spec: ReleaseSpec) -> str:
-    return JOB_TEXT.format(spec.release, _period_word(spec), spec.epsilon, spec.account)
-
-
-def _period_word(spec: ReleaseSpec) -> str:
-    return "release" if spec.period == "none" else spec.period
+    period = "release" if spec.period == "none" else spec.period
+    return JOB_TEXT.format(spec.release, period, spec.epsilon, spec.account)
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
@@ -246,11 +242,11 @@ def _drawn(
 def _checked(
     spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: release.Drawn
 ) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
-    waiting = release.what_it_waits_for(drawn) if spec.publish == "manual" else None
+    waiting = drawn.waits_for() if spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     charge = drawn.attempt.charge
-    return charge.hash if charge else "", release.releasable(drawn), drawn_metadata(spec, drawn)
+    return charge.hash if charge else "", drawn.releasable(), drawn_metadata(spec, drawn)
 
 
 def _published(
@@ -261,7 +257,7 @@ def _published(
     charged: str = "",
     found: Mapping[str, bool] | None = None,
 ) -> Outcome:
-    made = release.make_public(attempt, drawn)
+    publication = release.make_public(attempt, drawn)
     try:
         base.tried(lambda: release.refresh_catalogue(attempt))
     except NotCopied as error:
@@ -269,7 +265,7 @@ def _published(
     else:
         not_copied = ""
     statement = Statement.of(attempt.ledger, spec.account)
-    return Outcome(key, charged, found, made, statement, attempt.store, not_copied=not_copied)
+    return Outcome(key, charged, found, publication, statement, attempt.store, not_copied=not_copied)
 
 
 def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
@@ -286,9 +282,9 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
     warning = SpecCheck(spec, store.root).unsaid_dates(made.audit["period"], opens=not made.replayed)
-    shown = published_metadata(made, totals.of(made), statement, spec.deps, warning)
-    shown["checks"] = checks_table(checks)
-    return replace(outcome, shown=shown, checks=checks)
+    metadata = published_metadata(made, totals.of(made), statement, spec.deps, warning)
+    metadata["checks"] = checks_table(checks)
+    return replace(outcome, shown=metadata, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:

@@ -23,7 +23,6 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import ToldNumber
-from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -45,13 +44,13 @@ def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
         domain: the axes, in declared order.
         meanings: by column, of those that mean something else than usual.
     """
-    told = {**MEANINGS, **meanings}
+    meanings_of_columns = {**MEANINGS, **meanings}
     columns = [
-        dg.TableColumn(name, str(kind), told.get(name) or _meaning(axis, name))
+        dg.TableColumn(name, str(kind), meanings_of_columns.get(name) or _meaning(axis, name))
         for axis in domain.axes
         for name, kind in axis_columns(axis).items()
     ]
-    values = [dg.TableColumn(name, kind, told[name]) for name, kind in KINDS_OF_VALUES.items()]
+    values = [dg.TableColumn(name, kind, meanings_of_columns[name]) for name, kind in KINDS_OF_VALUES.items()]
     return dg.TableSchema(columns=columns + values)
 
 
@@ -85,7 +84,7 @@ def described(spec: ReleaseSpec) -> str:
     tables = "\n".join(f"SELECT * FROM r.{one};" for one in each)
     many = f"so does each missing one: 10 of them cost {10 * spec.epsilon} of account '{spec.account}'."
     price = "" if spec.period == "none" else f" Each {spec.period} costs that, and {many}"
-    asked = f"r.dph_box('r.{name}', {box})" if box else f"r.dph_total('r.{name}')"
+    call = f"r.dph_box('r.{name}', {box})" if box else f"r.dph_total('r.{name}')"
     return (
         f"**{spec.title or spec.release}**\n\n"
         f"How many rows are there by {axes}{when}? Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
@@ -93,7 +92,7 @@ def described(spec: ReleaseSpec) -> str:
         "materialize it here, at no cost, and it shows.\n\n"
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
-        f"SELECT * FROM {asked};\n{tables}\n```"
+        f"SELECT * FROM {call};\n{tables}\n```"
         f"{f'{chr(10) * 2}**Warning:** {warning}' if (warning := spec.unsaid_dates(spec.declared_types)) else ''}"
     )
 
@@ -118,7 +117,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
     table = made.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
-    found = {
+    numbers = {
         "total": ToldNumber.of(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
@@ -126,7 +125,7 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
         "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
         "bytes": sum(file.stat().st_size for file in made.path.rglob("*") if file.is_file()),
     }
-    return {name: round(number, DECIMALS) for name, number in found.items() if math.isfinite(number)}
+    return {name: round(number, DECIMALS) for name, number in numbers.items() if math.isfinite(number)}
 
 
 def published_metadata(
@@ -183,7 +182,7 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     """
     charge = drawn.attempt.charge
     return {
-        "doors": records_table(release.doors_of(drawn)),
+        "doors": records_table(drawn.doors()),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),
@@ -232,13 +231,13 @@ def _essence(made: Release, numbers: Mapping[str, Any]) -> str:
     """The card in three sentences."""
     audit = made.audit
     if {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
-        known = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
+        interval = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
     else:
-        known = ""
+        interval = ""
     when = "" if audit["period"] == "all" else f", period {audit['period']}"
     left = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
     return (
-        f"**{numbers['total']:,.0f} rows**{known} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
+        f"**{numbers['total']:,.0f} rows**{interval} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
         f"Epsilon {audit['epsilon']} protects {protected(audit)}{left}."
     )
 

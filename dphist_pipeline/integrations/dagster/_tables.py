@@ -17,11 +17,7 @@ MOST_ASSETS = 100
 
 
 def table_assets(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) -> tuple[dg.AssetSpec, ...]:
-    """An asset for each table of a family; none for one grid, or for more tables than can be shown.
-
-    Args:
-        tags: of public assets.
-    """
+    """An asset for each table of a family; none for one grid, or for more tables than can be shown."""
     family = spec.family
     if family is None or len(family.names) > MOST_ASSETS:
         return ()
@@ -50,11 +46,11 @@ def table_results(
     """
     for asset in assets:
         name = asset.key.path[-1]
-        shown = {key: shown_of_table(family.tables[name]) for key, family in made}
-        for key, metadata in shown.items():
+        metadata_of_tables = {key: shown_of_table(family.tables[name]) for key, family in made}
+        for key, metadata in metadata_of_tables.items():
             if key is not None:
                 context.add_asset_metadata(metadata, asset.key, key)
-        yield dg.MaterializeResult(asset_key=asset.key, metadata=shown.get(None))
+        yield dg.MaterializeResult(asset_key=asset.key, metadata=metadata_of_tables.get(None))
 
 
 def shown_of_table(table: Release) -> dict[str, Any]:

@@ -23,9 +23,9 @@ MOST_AT_ONCE = 1_000
 
 def upstream_missing(release: str, period: str, missing: Sequence[str]) -> Refused:
     """Upstream partitions of a period that were not materialized."""
-    named = first_of(missing, MOST_NAMED)
+    names = first_of(missing, MOST_NAMED)
     return Refused(
-        f"release '{release}', period {period}: needs what is not there: {named}. Nothing was read or spent. "
+        f"release '{release}', period {period}: needs what is not there: {names}. Nothing was read or spent. "
         "Materialize them and run again; `require: none` in the spec releases without them",
         code="upstream_missing",
     )
@@ -151,9 +151,9 @@ def _overlapping(
         for dimension in partitions.partitions_defs:
             if isinstance(dimension.partitions_def, dg.TimeWindowPartitionsDefinition):
                 keys, unmet = _windows(dimension.partitions_def, period.start, period.end)
-                chosen = set(keys)
+                partition_keys = set(keys)
                 every = partitions.get_multipartition_keys_with_dimension_value
-                return ([key for value in sorted(chosen) for key in every(dimension.name, value)], unmet)
+                return ([key for value in sorted(partition_keys) for key in every(dimension.name, value)], unmet)
     if isinstance(partitions, dg.TimeWindowPartitionsDefinition):
         return _windows(partitions, period.start, period.end)
     return None, []
@@ -185,8 +185,8 @@ def _keys_seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: dateti
     seen: set[str] = set()
     cursor = None
     while True:
-        found = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
-        seen |= {made.partition_key for made in found.records if made.partition_key and made.timestamp >= after}
-        if not found.has_more or found.records[-1].timestamp < after:
+        page = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
+        seen |= {made.partition_key for made in page.records if made.partition_key and made.timestamp >= after}
+        if not page.has_more or page.records[-1].timestamp < after:
             return seen
-        cursor = found.cursor
+        cursor = page.cursor

@@ -64,9 +64,9 @@ def _refined(one: Numbers, two: Numbers) -> tuple[Numbers, Numbers]:
 
 def _of_groups(groups: Numbers, part: Numbers) -> Numbers:
     """The number that a partition gives to a cell of each group; to all of them if no group is cut."""
-    found = np.empty(groups.max() + 1, dtype=np.int64)
-    found[groups] = part
-    return found
+    places = np.empty(groups.max() + 1, dtype=np.int64)
+    places[groups] = part
+    return places
 
 
 def _renumbered(numbers: Numbers) -> Numbers:

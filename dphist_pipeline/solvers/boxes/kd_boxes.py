@@ -93,7 +93,7 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     # A stack never holds more than one waiting box per level, and the box that is looked at.
     stack = np.zeros((max_depth + 2, AXES + 2), dtype=np.int64)
     stack[0, :AXES] = shape
-    waiting, found, luck = 1, 0, 0.0
+    waiting, boxes, luck = 1, 0, 0.0
     numbers, rows = np.empty(sums.size - 1, dtype=np.int64), np.empty(sums.size - 1, dtype=np.int64)
     sides, lefts = np.empty(AXES, dtype=np.int64), np.zeros(shape.max() + 1)
     while waiting > 0:
@@ -116,8 +116,8 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
         if cut == 0:
             for row in range(rows_of(sides, steps, start, LAST, rows)):
                 for cell in range(rows[row], rows[row] + sides[LAST]):
-                    numbers[cell] = found
-            found += 1
+                    numbers[cell] = boxes
+            boxes += 1
         else:
             luck += 2.0 * np.log(max(2.0, tried))
             # The right part waits below the left one, so boxes are found from left to right.

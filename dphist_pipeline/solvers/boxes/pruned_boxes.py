@@ -79,7 +79,7 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
     stack = np.zeros((2 * max_depth + 2, AXES + 4), dtype=np.int64)
     lucks, done = np.zeros(2 * max_depth + 2), np.zeros((max_depth + 2, 5))
     stack[0, :AXES] = shape
-    waiting, finished, found = 1, 0, 0
+    waiting, finished, nodes = 1, 0, 0
     numbers, rows = np.empty(sums.size - 1, dtype=np.int64), np.empty(sums.size - 1, dtype=np.int64)
     sides, lefts = np.empty(AXES, dtype=np.int64), np.zeros(shape.max() + 1)
     while waiting > 0:
@@ -91,16 +91,16 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
             if _joined(done, finished - 1, lucks[waiting], cell_variance, box_variance, tail):
                 first = stack[waiting, FIRST]
                 _number(numbers, rows, rows_of(sides, steps, start, LAST, rows), sides[LAST], first)
-                found = first + 1
+                nodes = first + 1
             continue
         cells = float(np.prod(sides))
         if cells == 1.0 or depth == max_depth:
             count = rows_of(sides, steps, start, LAST, rows)
-            _number(numbers, rows, count, sides[LAST], found)
+            _number(numbers, rows, count, sides[LAST], nodes)
             _measure(sums, rows, count, sides[LAST], done[finished])
             done[finished, RISK] = _risk(done[finished], cell_variance, box_variance)
             done[finished, LUCK] = 0.0
-            finished, found = finished + 1, found + 1
+            finished, nodes = finished + 1, nodes + 1
             continue
         cut, tried, axis = 0, cells, 0
         if not reserved or max_depth - depth > _halvings(sides):
@@ -109,7 +109,7 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
             axis, length = next_side(sides, 0, lefts.size)
             cut, tried = length // 2, cells
         lucks[waiting] = 2.0 * np.log(max(2.0, tried))
-        stack[waiting, STATE], stack[waiting, FIRST] = CUT, found
+        stack[waiting, STATE], stack[waiting, FIRST] = CUT, nodes
         waiting += 1
         # The right part waits below the left one, so boxes are found from left to right.
         for length, at in ((sides[axis] - cut, start + cut * steps[axis]), (cut, start)):

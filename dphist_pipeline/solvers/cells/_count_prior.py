@@ -314,7 +314,6 @@ def one_level_prior(sight: Sight, level: float, cells: float) -> CountPrior:
     """All counts are equal, but for rare ones anywhere.
 
     Args:
-        sight: of the noisy counts.
         level: the count, within the edges; one between two whole numbers is the mean of both.
         cells: how many there are.
     """
@@ -342,7 +341,6 @@ def reweighted_prior(prior: CountPrior, sight: Sight, cells: Reals, trust: float
     """The same atoms and bins with the weights of some of the cells, drawn towards those of all.
 
     Args:
-        prior: of all cells.
         sight, cells: see `crowded_prior`; of some of them.
         trust: number of cells that the prior counts for.
     """

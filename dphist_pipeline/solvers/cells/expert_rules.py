@@ -194,7 +194,6 @@ def fitted_rules(expert: Expert, noisy: Reals, folds: NDArray[np.bool_] | None, 
     """The priors of an expert.
 
     Args:
-        expert: what to fit.
         noisy: whole noisy counts, shape (n,).
         folds: the half that each cell is in: a cell's prior is fitted on the other half. None fits it on all cells.
         scale: of the noise.

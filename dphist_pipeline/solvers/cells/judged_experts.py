@@ -117,9 +117,9 @@ def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
         new = _onto_simplex(ahead - rate * slope)
         faster = (1.0 + math.sqrt(1.0 + 4.0 * pace**2)) / 2.0
         ahead, weights, pace = new + (pace - 1.0) / faster * (new - weights), new, faster
-    found = np.zeros(risks.size)
-    found[near] = weights
-    return found
+    shares = np.zeros(risks.size)
+    shares[near] = weights
+    return shares
 
 
 def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Reals:
@@ -135,22 +135,22 @@ def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Real
 @compiled
 def _products(errors: Reals) -> Reals:
     """Inner products of all pairs of rows, in one order of summation."""
-    found = np.zeros((errors.shape[0], errors.shape[0]))
+    products = np.zeros((errors.shape[0], errors.shape[0]))
     for row in range(errors.shape[0]):
         for column in range(row + 1):
             total = 0.0
             for cell in range(errors.shape[1]):
                 total += errors[row, cell] * errors[column, cell]
-            found[row, column] = found[column, row] = total
-    return found
+            products[row, column] = products[column, row] = total
+    return products
 
 
 def _onto_simplex(point: Reals) -> Reals:
     """The nearest point with non-negative entries that sum to 1."""
     falling = np.sort(point)[::-1]
     over = (np.cumsum(falling) - 1.0) / np.arange(1, point.size + 1)
-    kept = np.flatnonzero(falling > over)[-1]
-    nearest: Reals = np.maximum(0.0, point - over[kept])
+    last = np.flatnonzero(falling > over)[-1]
+    nearest: Reals = np.maximum(0.0, point - over[last])
     return nearest
 
 

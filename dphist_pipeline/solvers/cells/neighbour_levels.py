@@ -62,7 +62,7 @@ def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_]
     Returns:
         Shape of the cells; no cell has a say in its own level. O(cells · axes).
     """
-    half, found = folds.reshape(noisy.shape), np.empty(noisy.shape)
+    half, likeliest = folds.reshape(noisy.shape), np.empty(noisy.shape)
     for fold in (False, True):
         known = half != fold
         sums, sizes = _box_sums(np.where(known, noisy, 0), radii, known)
@@ -70,8 +70,8 @@ def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_]
         guess = np.rint(np.where(sizes > 0, sums / np.maximum(sizes, 1), rest)).astype(np.int64)
         signs = np.sign(noisy - guess)
         levels = window_means(guess, radii) + sign_unit(scale) * window_means(signs, radii)
-        found[~known] = levels[~known]
-    return found
+        likeliest[~known] = levels[~known]
+    return likeliest
 
 
 def _box_sums(

@@ -148,10 +148,10 @@ def merge_many(
         if previous >= 0:
             cost = increase(sums[previous], sizes[previous], sums[left], sizes[left])
             _set_cost(tree, leaves + previous, cost)
-    kept, bucket = 0, 0
+    buckets, bucket = 0, 0
     while bucket < count:
-        sums[kept], sizes[kept] = sums[bucket], sizes[bucket]
-        kept, bucket = kept + 1, after[bucket]
+        sums[buckets], sizes[buckets] = sums[bucket], sizes[bucket]
+        buckets, bucket = buckets + 1, after[bucket]
     return left_over, 0
 
 

@@ -96,10 +96,10 @@ class CrossedLaw:
         Raises:
             ValueError: no measured marginal has these axes.
         """
-        found = [self.depths(measured) for measured in self.variances if part <= measured]
-        if not found:
+        depths = [self.depths(measured) for measured in self.variances if part <= measured]
+        if not depths:
             raise ValueError(f"no measured marginal has the axes {sorted(part)}")
-        return tuple(map(max, zip(*found, strict=True)))
+        return tuple(map(max, zip(*depths, strict=True)))
 
     def largest_grid(self, tables: Sequence[Axes]) -> int:
         """Cells of the largest grid that a part of some tables is solved on."""
@@ -124,9 +124,9 @@ class CrossedLaw:
         For every weighted sum of cells, this gives at least its variance.
         """
         if table not in self._told:
-            found = [law.covariance(table) for law in self._simpler(table)]
-            found += [{table: most} for _, most in self._sums(table)]
-            self._told[table] = min(found, key=lambda bound: math.fsum(bound.values()))
+            covariances = [law.covariance(table) for law in self._simpler(table)]
+            covariances += [{table: most} for _, most in self._sums(table)]
+            self._told[table] = min(covariances, key=lambda bound: math.fsum(bound.values()))
         return self._told[table]
 
     def largest_weights(self, table: Axes) -> Reals:
@@ -195,14 +195,13 @@ def positions_above(tree: Tree, fine: int, coarse: int) -> NDArray[np.int64]:
     """For each node of a level, the number of its node in a coarser level.
 
     Args:
-        tree: of one axis.
         fine: number of a level, 0 for the top.
         coarse: likewise, at most `fine`.
     """
-    found = np.arange(tree.nodes[fine])
+    positions = np.arange(tree.nodes[fine])
     for level in range(fine, coarse, -1):
-        found = tree.parents[level - 1][found]
-    return found
+        positions = tree.parents[level - 1][positions]
+    return positions
 
 
 class Along:
@@ -276,10 +275,10 @@ class Along:
         by_depth: dict[int, dict[Depths, float]] = defaultdict(dict)
         for depths, precision in precisions.items():
             by_depth[depths[0]][depths[1:]] = precision
-        found = np.zeros_like(values)
+        image = np.zeros_like(values)
         for depth, rest in by_depth.items():
-            found += self.spread(self.normal(self.sums(values, axis, depth), rest, axis + 1), axis, depth)
-        return found
+            image += self.spread(self.normal(self.sums(values, axis, depth), rest, axis + 1), axis, depth)
+        return image
 
     def spread_all(self, values: Reals, depths: Depths) -> Reals:
         """For each cell of the grid the value of its cell at levels of all trees.
@@ -344,22 +343,22 @@ def _precise_sums(
 
 def _solved(along: Along, precisions: Mapping[Depths, float], right: Reals) -> Reals:
     """The smallest x with N x = right, by conjugate gradients."""
-    found = np.zeros_like(right)
+    solution = np.zeros_like(right)
     residual = right.copy()
     square = before = float(np.vdot(residual, residual))
     enough = square * NEAR_ENOUGH**2
     direction = residual.copy()
-    best, least = found, square
+    best, least = solution, square
     for _ in range(MOST_STEPS):
         if square <= enough:
             break
         pushed = along.normal(direction, precisions)
         step = square / float(np.vdot(direction, pushed))
-        found = found + step * direction
+        solution = solution + step * direction
         residual -= step * pushed
         square, before = float(np.vdot(residual, residual)), square
         if square < least:
-            best, least = found, square
+            best, least = solution, square
         direction *= square / before
         direction += residual
     return best
@@ -368,13 +367,13 @@ def _solved(along: Along, precisions: Mapping[Depths, float], right: Reals) -> R
 def _assembled(law: CrossedLaw, deviations: Mapping[Axes, Mapping[Depths, Reals]], table: Axes) -> Reals:
     depths, others = law.depths(table), sorted(law.plain(table))
     nodes = [tree.nodes[depth] for tree, depth in zip(law.grids, depths, strict=True)]
-    found = np.zeros([*nodes, *(law.sizes[axis] for axis in others)])
+    estimate = np.zeros([*nodes, *(law.sizes[axis] for axis in others)])
     for part in subsets_of([frozenset(others)]):
         along = deviations[part][depths]
         shape = [*nodes, *(law.sizes[axis] if axis in part else 1 for axis in others)]
-        found += along.reshape(shape) / law.cells(frozenset(others) - part)
+        estimate += along.reshape(shape) / law.cells(frozenset(others) - part)
     # Trees that the table does not have are one node; the others stand where their level does.
     at = [tree.axes[depth - 1] for tree, depth in zip(law.trees, depths, strict=True) if depth]
     order = sorted(table)
-    found = found.reshape([law.sizes[axis] for axis in [*at, *others]])
-    return np.moveaxis(found, range(len(at)), [order.index(axis) for axis in at]).copy()
+    estimate = estimate.reshape([law.sizes[axis] for axis in [*at, *others]])
+    return np.moveaxis(estimate, range(len(at)), [order.index(axis) for axis in at]).copy()

@@ -109,25 +109,25 @@ class LevelLaw:
         Raises:
             ValueError: no measured marginal has these axes.
         """
-        found = self._laws.get(part)
-        if found is None:
+        law = self._laws.get(part)
+        if law is None:
             own = [0.0] * (len(self.levels.axes) + 1)
             for measured in self.variances:
                 if part <= measured:
                     own[self.depth(measured)] += self.precision(measured, part)
             if not any(own):
                 raise ValueError(f"no measured marginal has the axes {sorted(part)}")
-            found = self._laws[part] = _law_of_part(self.tree, own)
-        return found
+            law = self._laws[part] = _law_of_part(self.tree, own)
+        return law
 
     def variances_of_cells(self, table: Axes) -> Reals:
         """Variance of the noise in the cells of a table at each of its nodes, exact, shape (nodes of its level,)."""
         others, depth = self.plain(table), self.depth(table)
-        found = np.zeros(self.tree.nodes[depth])
+        variances = np.zeros(self.tree.nodes[depth])
         for part in subsets_of([others]):
             along = math.prod(1 - 1 / self.sizes[axis] for axis in part) / self.cells(others - part) ** 2
-            found += along * self._at(part, depth).down[depth]
-        return found
+            variances += along * self._at(part, depth).down[depth]
+        return variances
 
     def variance_of_cell(self, table: Axes) -> float:
         """Variance of the noise in a cell of a table, in the mean of all its cells."""
@@ -157,11 +157,11 @@ class LevelLaw:
 
     def largest_weights(self, table: Axes) -> Reals:
         """The largest weight of a draw of each measured marginal, in the order of `variances`; see `largest_weight`."""
-        found, others = self._weights_apart.copy(), self.plain(table)
+        weights, others = self._weights_apart.copy(), self.plain(table)
         for place, measured in enumerate(self.variances):
             if not others.isdisjoint(measured):
-                found[place] = self.largest_weight(table, measured)
-        return found
+                weights[place] = self.largest_weight(table, measured)
+        return weights
 
     @cached_property
     def _weights_apart(self) -> Reals:
@@ -287,15 +287,15 @@ def _fitted(tree: Tree, law: PartLaw, means: Mapping[int, Reals], wanted: set[in
     for level in range(finest - 1, -1, -1):
         sums.insert(0, tree.sums(level, estimates[0]))
         estimates.insert(0, _joined(law, level, sums[0], means.get(level)))
-    found = {0: estimates[0]} if 0 in wanted else {}
+    by_depth = {0: estimates[0]} if 0 in wanted else {}
     fitted = estimates[0]
     for level in range(last):
         parent = tree.parents[level]
         lacking = (fitted - sums[level]) / _along(law.below[level], fitted)
         fitted = estimates[level + 1] + _along(law.up[level + 1], fitted) * lacking[parent]
         if level + 1 in wanted:
-            found[level + 1] = fitted
-    return found
+            by_depth[level + 1] = fitted
+    return by_depth
 
 
 def _joined(law: PartLaw, level: int, sums: Reals, own: Reals | None) -> Reals:
@@ -313,11 +313,11 @@ def _along(numbers: Reals, table: Reals) -> Reals:
 
 def _assembled(law: LevelLaw, deviations: Mapping[Axes, Mapping[int, Reals]], table: Axes) -> Reals:
     depth, others = law.depth(table), sorted(law.plain(table))
-    found = np.zeros([law.tree.nodes[depth], *(law.sizes[axis] for axis in others)])
+    estimate = np.zeros([law.tree.nodes[depth], *(law.sizes[axis] for axis in others)])
     for part in subsets_of([frozenset(others)]):
         along = deviations[part][depth]
         shape = [along.shape[0], *(law.sizes[axis] if axis in part else 1 for axis in others)]
-        found += along.reshape(shape) / law.cells(frozenset(others) - part)
+        estimate += along.reshape(shape) / law.cells(frozenset(others) - part)
     if depth == 0:
-        return np.asarray(found[0])
-    return np.ascontiguousarray(np.moveaxis(found, 0, sorted(table).index(law.levels.axes[depth - 1])))
+        return np.asarray(estimate[0])
+    return np.ascontiguousarray(np.moveaxis(estimate, 0, sorted(table).index(law.levels.axes[depth - 1])))

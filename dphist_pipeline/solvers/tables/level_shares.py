@@ -74,22 +74,21 @@ def bound_of_tree(
         sizes: positions along each axis, shape (axes,); each level is an axis.
         tables: sets of axes.
         weights: of the tables, in the same order.
-        levels: of the axis.
     """
     law = LevelLaw(sizes, {}, levels)
     costs = _costs(law, tables, weights)
     depths = np.array([law.depth(candidate) for candidate in measurable])
-    told = {part: _precisions(law, measurable, part) for part in costs}
+    precisions = {part: _precisions(law, measurable, part) for part in costs}
     # What is worthless falls towards 0, and the square of its variance would overflow; the bound holds for any squares.
     squares, bound = np.maximum(best_squares(wanted)[0], _LEAST_SQUARE), 0.0
     steps = int(_MOST_NODES / (sum(law.tree.nodes) * len(costs)))
     for _ in range(max(_LEAST_STEPS, min(_MOST_STEPS, steps))):
-        found, gains = 0.0, np.zeros(len(measurable))
+        variance, gains = 0.0, np.zeros(len(measurable))
         for part, by_depth in costs.items():
-            own = np.bincount(depths, told[part] * squares, len(law.tree.nodes)).astype(np.float64)
+            own = np.bincount(depths, precisions[part] * squares, len(law.tree.nodes)).astype(np.float64)
             mean, falls = _mean_and_falls(law.tree, own, by_depth)
-            found, gains = found + mean, gains + falls[depths] * told[part]
-        bound = max(bound, found**2 / float(gains.max()))
+            variance, gains = variance + mean, gains + falls[depths] * precisions[part]
+        bound = max(bound, variance**2 / float(gains.max()))
         squares = squares * np.sqrt(gains)
         squares = np.maximum(squares / squares.sum(), _LEAST_SQUARE)
     return bound * _ROUNDING
@@ -117,7 +116,6 @@ def _mean_and_falls(tree: Tree, own: Reals, costs: Reals) -> tuple[float, Reals]
     Variances as in `level_estimates`, up and down; falls by the chain rule, down and up again.
 
     Args:
-        tree: the levels.
         own: precision of the measurements of a node of each level, from the top.
         costs: of the mean variance of each level, likewise.
     """
@@ -195,8 +193,8 @@ def choose_level_shares(
         variances = {axes: 2 / float(part) ** 2 for axes, part in zip(marginals, parts, strict=True)}
         law = law_of_levels(sizes, variances, trees)
         mean = _mean([law.variance_of_cell(table) for table in tables], weights)
-        told = _mean([math.fsum(law.covariance(table).values()) for table in tables], weights)
-        judged.append((told, Shares(marginals, parts, mean, None)))
+        variance = _mean([math.fsum(law.covariance(table).values()) for table in tables], weights)
+        judged.append((variance, Shares(marginals, parts, mean, None)))
     # Whatever is measured alone tells all tables; the grid, if it fits, is the largest of it.
     alone = [shares for _, shares in judged if shares.parts == (Fraction(1),)]
     most = min((shares.mean_variance for shares in alone), default=math.inf)

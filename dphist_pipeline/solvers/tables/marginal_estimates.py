@@ -52,13 +52,13 @@ class MarginalLaw:
         Raises:
             ValueError: no measured marginal contains it.
         """
-        found = self._variances_of_parts.get(part)
-        if found is None:
+        variance = self._variances_of_parts.get(part)
+        if variance is None:
             known = math.fsum(self.precision(axes, part) for axes in self.variances if part <= axes)
             if known == 0:
                 raise ValueError(f"no measured marginal has the axes {sorted(part)}")
-            found = self._variances_of_parts[part] = 1 / known
-        return found
+            variance = self._variances_of_parts[part] = 1 / known
+        return variance
 
     @cached_property
     def _variances_of_parts(self) -> dict[Axes, float]:
@@ -116,10 +116,10 @@ class MarginalLaw:
 
     def largest_weights(self, table: Axes) -> Reals:
         """The largest weight of a draw of each measured marginal, in the order of `variances`; see `largest_weight`."""
-        found, apart = self._weights_apart(table) * self.cells(table), self._apart(table)
+        weights, apart = self._weights_apart(table) * self.cells(table), self._apart(table)
         for place in np.flatnonzero(~apart).tolist():
-            found[place] = self.largest_weight(table, self._order[place])
-        return found
+            weights[place] = self.largest_weight(table, self._order[place])
+        return weights
 
     @cached_property
     def _order(self) -> list[Axes]:
@@ -167,12 +167,12 @@ def multiplied_out(sizes: Sequence[int], table: Axes, variance_of_part: Callable
         table: a set of axes.
         variance_of_part: in the marginal of its axes, before means are taken out.
     """
-    found = dict.fromkeys(subsets_of([table]), 0.0)
-    for part in found:
+    coefficients = dict.fromkeys(subsets_of([table]), 0.0)
+    for part in coefficients:
         around = variance_of_part(part) / math.prod(sizes[axis] for axis in table - part) ** 2
         for agreed in subsets_of([part]):
-            found[agreed] += around * math.prod(-1 / sizes[axis] for axis in part - agreed)
-    return found
+            coefficients[agreed] += around * math.prod(-1 / sizes[axis] for axis in part - agreed)
+    return coefficients
 
 
 def _weight(known: Mapping[Axes, float], along: Mapping[int, tuple[float, float]]) -> float:
@@ -214,13 +214,13 @@ def marginals_of(values: Reals, axes: Axes, needed: set[Axes], kept: Axes = froz
         needed: sets of axes; those that the table does not hold are left out.
         kept: axes of the table that each marginal has.
     """
-    found = {axes: values}
+    marginals = {axes: values}
     parts = [part | kept for part in subsets_of([axes - kept]) if part | kept != axes]
     for part in sorted(parts, key=len, reverse=True):
-        larger = min((known for known in found if part < known), key=lambda known: found[known].size)
+        larger = min((known for known in marginals if part < known), key=lambda known: marginals[known].size)
         order = sorted(larger)
-        found[part] = found[larger].sum(axis=tuple(order.index(axis) for axis in larger - part))
-    return {part: sums for part, sums in found.items() if part in needed}
+        marginals[part] = marginals[larger].sum(axis=tuple(order.index(axis) for axis in larger - part))
+    return {part: sums for part, sums in marginals.items() if part in needed}
 
 
 def deviations_of(sums: Reals, first: int = 0) -> Reals:
@@ -237,8 +237,8 @@ def deviations_of(sums: Reals, first: int = 0) -> Reals:
 
 def _assembled(law: MarginalLaw, deviations: Mapping[Axes, Reals], table: Axes) -> Reals:
     order = sorted(table)
-    found = np.zeros([law.sizes[axis] for axis in order])
+    estimate = np.zeros([law.sizes[axis] for axis in order])
     for part in subsets_of([table]):
         shape = [law.sizes[axis] if axis in part else 1 for axis in order]
-        found += deviations[part].reshape(shape) / law.cells(table - part)
-    return found
+        estimate += deviations[part].reshape(shape) / law.cells(table - part)
+    return estimate

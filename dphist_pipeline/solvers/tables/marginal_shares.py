@@ -56,12 +56,12 @@ def choose_shares(wanted: Wanted) -> Shares:
         wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
-    made = []
+    outcomes = []
     for marginals, parts in finalists(wanted, squares):
         chosen = dict(zip(marginals, parts, strict=True))
         shares = [float(chosen.get(opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
-        made.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
-    return min(made, key=lambda shares: shares.mean_variance)
+        outcomes.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
+    return min(outcomes, key=lambda shares: shares.mean_variance)
 
 
 Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
@@ -71,30 +71,29 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
     """What the search finds from its best starts, and every candidate alone that tells all tables.
 
     Args:
-        wanted: the problem.
         squares: the best ones of the convex problem, if they are known.
 
     Returns:
         Strategies: what is measured, and the parts of epsilon.
     """
     starts = [np.sqrt(best_squares(wanted)[0] if squares is None else squares), *_starts(wanted)]
-    found = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
-    found.sort(key=lambda shares: wanted.variance(shares**2))
-    found = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in found[:_FINALISTS]]
+    optima = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
+    optima.sort(key=lambda shares: wanted.variance(shares**2))
+    optima = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in optima[:_FINALISTS]]
     # The full grid is one of them.
     every = frozenset().union(*wanted.tables)
-    found += [
+    optima += [
         np.eye(1, len(wanted.candidates), number)[0]
         for number, candidate in enumerate(wanted.candidates)
         if every <= candidate
     ]
-    made = []
-    for shares in found:
+    outcomes = []
+    for shares in optima:
         parts = _rational(shares)
         measured = [number for number, part in enumerate(parts) if part]
         marginals = tuple(opened(wanted.candidates[number], wanted.above) for number in measured)
-        made.append((marginals, tuple(parts[number] for number in measured)))
-    return made
+        outcomes.append((marginals, tuple(parts[number] for number in measured)))
+    return outcomes
 
 
 def _starts(wanted: Wanted) -> list[Reals]:
@@ -107,10 +106,10 @@ def _starts(wanted: Wanted) -> list[Reals]:
         *(np.isin(np.arange(sizes.size), family) for family in numbers),
         *(sizes == size for size in np.unique(sizes)),
     ]
-    found = [np.ones(sizes.size), *(least + group / max(1, group.sum()) for group in groups)]
+    starts = [np.ones(sizes.size), *(least + group / max(1, group.sum()) for group in groups)]
     # Fractions of multiples of the golden ratio and its powers lie evenly and look irregular; no generator is needed.
     number, golden = np.arange(1, sizes.size + 1), (math.sqrt(5) - 1) / 2
-    return found + [-np.log1p(-(number * golden**power % 1)) + 1e-6 for power in range(1, _IRREGULAR_STARTS + 1)]
+    return starts + [-np.log1p(-(number * golden**power % 1)) + 1e-6 for power in range(1, _IRREGULAR_STARTS + 1)]
 
 
 def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
@@ -120,10 +119,10 @@ def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
     """
     best, least, before = shares, math.inf, math.inf
     for step in range(steps + 1):
-        found, gains = wanted.gains(shares**2)
-        if found < least * (1 - 1e-9):
-            best, least = shares, found
-        elif found > least * 1.5:
+        variance, gains = wanted.gains(shares**2)
+        if variance < least * (1 - 1e-9):
+            best, least = shares, variance
+        elif variance > least * 1.5:
             break
         if step % _LOOKS == 0:
             if least > before * (1 - _ENOUGH):
@@ -143,19 +142,16 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
     F, the mean variance, is convex, and F(t·u) = F(u)/t. So F(v) >= 2·F(u)/t - max(gains(u))/t² for all v that sum to 1
     and every t; the best t gives F(u)² / max(gains(u)).
 
-    Args:
-        wanted: the problem.
-
     Returns:
         Squares, shape (candidates,), and the bound in (sensitivity / epsilon)².
     """
     squares = np.full(len(wanted.candidates), 1 / len(wanted.candidates))
     bound, best, least = 0.0, squares, math.inf
     for _ in range(_STEPS):
-        found, gains = wanted.gains(squares)
-        bound = max(bound, found**2 / float(gains.max()))
-        if found < least:
-            best, least = squares, found
+        variance, gains = wanted.gains(squares)
+        bound = max(bound, variance**2 / float(gains.max()))
+        if variance < least:
+            best, least = squares, variance
         squares = squares * np.sqrt(gains)
         squares = squares / squares.sum()
     return best, bound
@@ -164,11 +160,11 @@ def best_squares(wanted: Wanted) -> tuple[Reals, float]:
 def _without_small(wanted: Wanted, shares: Reals) -> Reals:
     """The same strategy without the candidates that do not pay: each costs noise in all others."""
     for limit in (1e-4, 1e-3, _SMALL):
-        kept = np.where(shares < limit * shares.max(), 0.0, shares)
-        if not np.isfinite(wanted.variance(kept**2)):
+        large = np.where(shares < limit * shares.max(), 0.0, shares)
+        if not np.isfinite(wanted.variance(large**2)):
             continue
-        tried = np.zeros(kept.size)
-        tried[kept > 0] = _improved(wanted.only(kept > 0), kept[kept > 0] / kept.sum())
+        tried = np.zeros(large.size)
+        tried[large > 0] = _improved(wanted.only(large > 0), large[large > 0] / large.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

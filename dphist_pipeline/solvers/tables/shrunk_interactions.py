@@ -57,9 +57,9 @@ def shrink_towards(values: Reals, model: Reals, variance: float) -> Reals:
     away = values - model
     squares = away * away
     clear = squares - variance
-    best, kept = float(clear.sum()), np.zeros_like(away)
+    best, best_factors = float(clear.sum()), np.zeros_like(away)
     if variance * away.size < best:
-        best, kept = variance * away.size, np.ones_like(away)
+        best, best_factors = variance * away.size, np.ones_like(away)
     for power in POWERS:
         weights = np.maximum(model, _LEAST_MODEL) ** (2 * power)
         weights /= weights.mean()
@@ -67,8 +67,8 @@ def shrink_towards(values: Reals, model: Reals, variance: float) -> Reals:
             factors = ratio * weights / (ratio * weights + 1)
             risk = float((((1 - factors) ** 2) * clear).sum() + variance * (factors * factors).sum())
             if risk < best:
-                best, kept = risk, factors
-    return model + kept * away
+                best, best_factors = risk, factors
+    return model + best_factors * away
 
 
 def without_interaction(shape: Sequence[int], margins: Sequence[tuple[tuple[int, ...], Reals]]) -> Reals:
@@ -81,7 +81,7 @@ def without_interaction(shape: Sequence[int], margins: Sequence[tuple[tuple[int,
     Returns:
         Not negative; its margins are met as nearly as they agree. O(cells · margins) for each of at most 20 passes.
     """
-    found = np.ones(shape)
+    model = np.ones(shape)
     spread = [
         (tuple(axis for axis in range(len(shape)) if axis not in axes), sums.reshape(_along(shape, axes)))
         for axes, sums in margins
@@ -89,12 +89,12 @@ def without_interaction(shape: Sequence[int], margins: Sequence[tuple[tuple[int,
     for _ in range(_MOST_PASSES):
         farthest = 0.0
         for over, wanted in spread:
-            factors = wanted / np.maximum(found.sum(axis=over, keepdims=True), _LEAST)
-            found = found * factors
+            factors = wanted / np.maximum(model.sum(axis=over, keepdims=True), _LEAST)
+            model = model * factors
             farthest = max(farthest, float(np.abs(factors - 1.0)[wanted > 0].max(initial=0.0)))
         if farthest <= _NEAR_ENOUGH:
             break
-    return found
+    return model
 
 
 def _along(shape: Sequence[int], axes: tuple[int, ...]) -> list[int]:

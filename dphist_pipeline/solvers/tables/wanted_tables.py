@@ -58,11 +58,11 @@ class Wanted:
     @cached_property
     def costs(self) -> Reals:
         """What a variance of 1 of each part adds to the mean variance, shape (parts,)."""
-        found, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
+        costs, whole = np.zeros(len(self.parts)), math.fsum(self.weights)
         for table, weight in zip(self.tables, self.weights, strict=True):
             for part in subsets_of([table], self.above):
-                found[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
-        return found
+                costs[self.parts[part]] += weight / whole * self._weight_of_part(table, part)
+        return costs
 
     def _weight_of_part(self, table: Axes, part: Axes) -> float:
         """The variance of a cell of a table for a variance of 1 of one of its parts, in the marginal of its axes."""
@@ -74,7 +74,7 @@ class Wanted:
     @cached_property
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Reals]:
         """Which candidate tells which part, and the precision at the share 1: three arrays of shape (pairs,)."""
-        found = []
+        edges = []
         for number, candidate in enumerate(self.candidates):
             inside = (
                 [part for part in self.parts if part <= candidate]
@@ -84,8 +84,8 @@ class Wanted:
             for part in inside:
                 if part in self.parts:
                     summed = math.prod(self.sizes[axis] for axis in candidate - part)
-                    found.append((number, self.parts[part], 0.5 / summed))
-        from_candidates, to_parts, precisions = zip(*found, strict=True)
+                    edges.append((number, self.parts[part], 0.5 / summed))
+        from_candidates, to_parts, precisions = zip(*edges, strict=True)
         return np.array(from_candidates), np.array(to_parts), np.array(precisions)
 
     @cached_property
@@ -110,11 +110,11 @@ class Wanted:
         candidate, part, precision = self.edges
         chosen = kept[candidate]
         numbers = np.cumsum(kept) - 1
-        found = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
+        problem = replace(self, candidates=tuple(np.array(self.candidates, dtype=object)[kept]))
         # Nothing else depends on the candidates.
         edges = numbers[candidate[chosen]], part[chosen], precision[chosen]
-        found.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
-        return found
+        problem.__dict__.update(parts=self.parts, costs=self.costs, edges=edges)
+        return problem
 
     def variance(self, squares: Reals) -> float:
         """The mean variance, in (sensitivity / epsilon)².
@@ -136,9 +136,9 @@ class Wanted:
             squares: see `variance`.
         """
         candidate, precision, starts, parts = self._by_part
-        told = np.zeros(len(self.parts))
-        told[parts] = np.add.reduceat(precision * squares[candidate], starts)
-        return told
+        precisions = np.zeros(len(self.parts))
+        precisions[parts] = np.add.reduceat(precision * squares[candidate], starts)
+        return precisions
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
         """The mean variance, and how fast it falls with each square, shape (candidates,).
@@ -159,25 +159,25 @@ def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -
         tables: sets of axes.
         above: for a level of an axis the next coarser one; if given, only closed subsets.
     """
-    found = {
+    subsets = {
         frozenset(chosen)
         for table in tables
         for size in range(len(table) + 1)
         for chosen in combinations(sorted(table), size)
     }
     if above:
-        found = {part for part in found if all(axis not in above or above[axis] in part for axis in part)}
-    return sorted(found, key=lambda axes: (len(axes), sorted(axes)))
+        subsets = {part for part in subsets if all(axis not in above or above[axis] in part for axis in part)}
+    return sorted(subsets, key=lambda axes: (len(axes), sorted(axes)))
 
 
 def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
     """The set with all coarser levels."""
-    found = set(axes)
+    closure = set(axes)
     for axis in axes:
         while axis in above:
             axis = above[axis]
-            found.add(axis)
-    return frozenset(found)
+            closure.add(axis)
+    return frozenset(closure)
 
 
 def opened(axes: Axes, above: Mapping[int, int]) -> Axes:
@@ -236,7 +236,7 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
     for number, table in enumerate(tables):
         members[number, list(table)] = 1
     counts, every = np.array(sizes, dtype=np.float64), members.sum(axis=1)
-    growth, found = np.log(np.maximum(counts, 2)), []
+    growth, cover_tables = np.log(np.maximum(counts, 2)), []
     left = np.ones(len(tables), dtype=bool)
     while left.any():
         view = members[int(left.argmax())].copy()
@@ -250,5 +250,5 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
             view[added] = 1
             missing -= members[:, added]
         left &= missing > 0
-        found.append(frozenset(np.flatnonzero(view).tolist()))
-    return found
+        cover_tables.append(frozenset(np.flatnonzero(view).tolist()))
+    return cover_tables

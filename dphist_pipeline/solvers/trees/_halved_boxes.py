@@ -204,10 +204,10 @@ def box_sums(chain: Sequence[Widths], cells: Reals) -> list[Reals]:
         chain: see `HalvedBoxes.around`.
         cells: shape of the grid.
     """
-    found = [cells]
+    sums = [cells]
     for number in range(len(chain) - 2, -1, -1):
-        found.insert(0, _pair_sums(found[0], _halved_axis(chain, number)))
-    return found
+        sums.insert(0, _pair_sums(sums[0], _halved_axis(chain, number)))
+    return sums
 
 
 def _halved_axis(chain: Sequence[Widths], number: int) -> int:

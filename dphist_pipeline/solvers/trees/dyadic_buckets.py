@@ -42,9 +42,9 @@ def bucket_deviations(counts: Numbers) -> list[Numbers]:
     line = np.clip(counts, -reach, reach).astype(np.int64)
     costs, width = [np.zeros(line.size, dtype=np.int64)], 1
     while width < line.size:
-        found = np.empty(-(-line.size // width) // 2, dtype=np.int64)
-        line = _joined(line, width, found)
-        costs.append(found)
+        deviations = np.empty(-(-line.size // width) // 2, dtype=np.int64)
+        line = _joined(line, width, deviations)
+        costs.append(deviations)
         width *= 2
     return costs
 

@@ -25,10 +25,10 @@ def inverse_haar(wavelet: Reals, shape: Sequence[int]) -> Reals:
     Returns:
         float64, shape `shape`; what belongs to padding is left out.
     """
-    found = wavelet
+    values = wavelet
     for axis, cells in enumerate(shape):
-        found = np.moveaxis(_inverse_of_lines(np.moveaxis(found, axis, 0), cells), 0, axis)
-    return np.ascontiguousarray(found)
+        values = np.moveaxis(_inverse_of_lines(np.moveaxis(values, axis, 0), cells), 0, axis)
+    return np.ascontiguousarray(values)
 
 
 def _inverse_of_lines(numbers: Reals, cells: int) -> Reals:

@@ -146,12 +146,12 @@ def _stand_ins(weighed: Weighed, chain: list[Widths]) -> list[Evidence]:
         high = np.minimum(low + wide, size)
         known.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
     known = np.minimum.accumulate(known).tolist()
-    found = []
+    stand_ins = []
     for (width,), sums, more, less in zip(chain[:-1], box_sums(chain, weighed.cells), known, known[1:], strict=False):
         telling = more - less > TELLING * more
         spread = math.sqrt(width / (more - less)) if telling else 0.0
-        found.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
-    return [*found, NOTHING]
+        stand_ins.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
+    return [*stand_ins, NOTHING]
 
 
 def _without_stand_ins(
@@ -186,9 +186,9 @@ def _without_stand_ins(
         wide, one, two = spread[number], spread[number + 1][left], spread[number + 1][other] * pair
         part = (wide + one - two) / (2.0 * wide)
         of_left, of_right = bend[left], bend[other] * pair
-        told = -(of_left + of_right)
-        sure = np.maximum(1.0 / np.maximum(one - part**2 * wide, least / 4.0), (1.0 + KEPT) * told)
-        pivot, slope = sure - told, part * sure + of_right
+        precision = -(of_left + of_right)
+        sure = np.maximum(1.0 / np.maximum(one - part**2 * wide, least / 4.0), (1.0 + KEPT) * precision)
+        pivot, slope = sure - precision, part * sure + of_right
         apart = lines[left] - lines[other] * pair[:, None]
         follows, moves = slope / pivot, apart / pivot[:, None]
         # A stretch whose second half holds no cell is its first half.

@@ -114,8 +114,8 @@ def line_tree(size: int, squares: Callable[[int], float]) -> LineTree:
         for shares in _starts(len(widths)):
             variance = _improve(widths, gains, shares)
             if variance < least * BETTER:
-                kept = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
-                least, best = variance, LineTree(size, *map(tuple, zip(*kept, strict=True)))
+                levels = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
+                least, best = variance, LineTree(size, *map(tuple, zip(*levels, strict=True)))
     return best
 
 
@@ -128,19 +128,19 @@ def _gains(widths: Sequence[int], squares: Callable[[int], float]) -> list[float
 def _starts(levels: int) -> Iterator[list[int]]:
     """Equal shares for every k-th level from the last, without some upper ones."""
     for every, top in product(range(1, MOST_SKIPPED + 1), range(MOST_TOPS)):
-        kept = [level for level in range(levels) if (levels - 1 - level) % every == 0 and level >= top]
-        if kept and (every == 1 or len(kept) > 1):
-            shares = [TOTAL // len(kept) if level in kept else 0 for level in range(levels)]
+        levels_measured = [level for level in range(levels) if (levels - 1 - level) % every == 0 and level >= top]
+        if levels_measured and (every == 1 or len(levels_measured) > 1):
+            shares = [TOTAL // len(levels_measured) if level in levels_measured else 0 for level in range(levels)]
             shares[-1] += TOTAL - sum(shares)
             yield shares
 
 
 def _mean_variance(widths: Sequence[int], gains: Sequence[float], shares: Sequence[int]) -> float:
-    precision = found = 0.0
+    precision = variance = 0.0
     for level in range(len(widths) - 1, -1, -1):
         precision += widths[level] * shares[level] ** 2
-        found += gains[level] / precision
-    return found * TOTAL**2
+        variance += gains[level] / precision
+    return variance * TOTAL**2
 
 
 def _improve(widths: Sequence[int], gains: Sequence[float], shares: list[int]) -> float:

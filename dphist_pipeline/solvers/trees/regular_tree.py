@@ -16,6 +16,8 @@ does not carry.
 Weights. A measurement y of node v weighs in the estimate of a sum s as cov(s, v) / var(y). Cells of one node have a
 covariance that only falls with cells outside it (c_l < 0 above the cells) while cov(all cells, v) >= 0; so the weight
 lies between those of all of v and of nothing but the rest, within ±var(v) / var(y), and var(v) <= var(y): at most 1.
+
+Halving trees have widths that are powers of two, so that each box can be halved down to its cells.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Widths = tuple[int, ...]
+BRANCHINGS = (2, 4, 8, 16, 32, 64)
+LEVELS, LARGE, CELLS_OF_A_BOX = 3, 1024, 16
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,6 @@ def covariance(tree: RegularTree, variances: Sequence[float]) -> list[float]:
     """c_l of each level, from the top: two cells have the covariance Σ c_l over the levels whose node they share.
 
     Args:
-        tree: the tree.
         variances: of the measurement of a node of each level, in records squared; infinite where there is none.
     """
     rates = [volume / variance for volume, variance in zip(tree.volumes, variances, strict=True)]
@@ -176,13 +179,13 @@ def weights_in_a_cell(
     """
     together = np.cumsum(coefficients)
     ends = [*volumes[1:], 0]
-    found = []
+    weights = []
     for level, cells in enumerate(volumes):
         inside = math.fsum((volumes[j] - ends[j]) * together[j] for j in range(level, len(volumes)))
-        found.append((abs(inside) / variance, 1))
+        weights.append((abs(inside) / variance, 1))
         beside = ((cells * together[j], (volumes[j] - ends[j]) // cells) for j in range(level))
-        found += [(abs(covariance) / variance, number) for covariance, number in beside]
-    return found
+        weights += [(abs(covariance) / variance, number) for covariance, number in beside]
+    return weights
 
 
 def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
@@ -221,3 +224,72 @@ def mean_square(size: int, width: int) -> float:
     whole = size // width
     ranges = size * (size + 1) // 2
     return (pairs(whole, 0, width) + pairs(1, whole * width, size % width)) / ranges
+
+
+@lru_cache(maxsize=64)
+def halving_tree(shape: tuple[int, ...]) -> RegularTree:
+    """The tree for means of cells given noisy sums; a function of the shape.
+
+    That of least variance of boxes by least squares is too low for a large grid of several axes: means of cells need
+    fewer draws below, where counts are drawn together, and large boxes need them above.
+
+    Args:
+        shape: cells along each axis.
+    """
+    best = least_variance(shape)
+    low = len(best.widths) < LEVELS and math.prod(shape) >= LARGE
+    return over_boxes(shape, CELLS_OF_A_BOX) if low else best
+
+
+def least_variance(shape: tuple[int, ...]) -> RegularTree:
+    """The tree of least mean variance over all boxes of cells, where its levels share epsilon alike.
+
+    Trees that branch in 2 to 64 are compared, with any number of their upper levels left out; the top may branch more
+    than the levels below. Ties go to fewer levels.
+
+    Args:
+        shape: cells along each axis.
+    """
+    found: list[tuple[float, int, RegularTree]] = []
+    for tree in _candidates(shape):
+        levels = len(tree.widths)
+        # Noise has a scale in proportion to the number of levels, and a variance to its square.
+        found.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
+    least = min(variance for variance, _, _ in found)
+    return min((one for one in found if one[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
+
+
+def over_boxes(shape: tuple[int, ...], cells: int) -> RegularTree:
+    """The tree of least variance over small boxes of a grid, and the grid's cells below.
+
+    Args:
+        shape: cells along each axis.
+        cells: of a small box, a power of two and at most those of the grid; the axis that has most boxes is halved
+            first.
+    """
+    widths = [1] * len(shape)
+    while math.prod(widths) < cells:
+        boxes = [-(-size // width) for size, width in zip(shape, widths, strict=True)]
+        widths[boxes.index(max(boxes))] *= 2
+    above = least_variance(tuple(-(-size // width) for size, width in zip(shape, widths, strict=True))).widths
+    levels = (tuple(wide * width for wide, width in zip(level, widths, strict=True)) for level in above)
+    return RegularTree(shape, (*levels, (1,) * len(shape)))
+
+
+def _candidates(shape: tuple[int, ...]) -> Sequence[RegularTree]:
+    """Whole trees, and trees without upper levels or with other tops; an axis that one box holds may end inside it."""
+    most = tuple(1 << (size - 1).bit_length() for size in shape)
+    trees = []
+    for branching in BRANCHINGS:
+        widths = [tuple(1 for _ in shape)]
+        while widths[0] != most:
+            widths.insert(0, tuple(min(width * branching, wide) for width, wide in zip(widths[0], most, strict=True)))
+        for top in range(len(widths)):
+            below = widths[top:]
+            tops = {
+                tuple(min(width << more, wide) for width, wide in zip(below[0], most, strict=True))
+                for more in range(1, max(most).bit_length())
+            }
+            trees += [RegularTree(shape, (top, *below)) for top in sorted(tops - {below[0]})]
+            trees.append(RegularTree(shape, tuple(below)))
+    return trees

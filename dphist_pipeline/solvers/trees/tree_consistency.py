@@ -98,7 +98,6 @@ def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Se
     be 0, which is true, so the estimates are unbiased.
 
     Args:
-        tree: the tree.
         measured: for each level, from the top, a measurement of every node that holds a cell, in C order.
         variances: of the measurements of each level, above 0.
 

@@ -131,7 +131,6 @@ def gram_of_queries(low: Numbers, high: Numbers, weights: Reals, cells: int) -> 
     Args:
         low, high: ends of each range, in cells, shape (queries,).
         weights: likewise, above 0.
-        cells: on the line.
     """
     both = np.zeros((cells + 1, cells + 1))
     for one, other, sign in ((low, low, 1), (low, high, -1), (high, low, -1), (high, high, 1)):
@@ -168,10 +167,10 @@ def strategy_for(gram: Gram, total: int = TOTAL) -> tuple[Numbers, Numbers]:
     for fine in _trials(cells):
         theta = _descend(lambda point: _error(point, gram), _start(fine, cells)) ** 2
         weights = _whole(np.vstack([np.ones(cells), theta]) / (1 + theta.sum(axis=0)), total)
-        found = weights[0], weights[1:][weights[1:].any(axis=1)]
-        variance = mean_variance(*found, gram)
+        strategy = weights[0], weights[1:][weights[1:].any(axis=1)]
+        variance = mean_variance(*strategy, gram)
         if variance < least:
-            best, least = found, variance
+            best, least = strategy, variance
     return best
 
 
@@ -260,16 +259,16 @@ def _descend(function: Callable[[Reals], tuple[float, Reals]], point: Reals) -> 
 
 def _downhill(slope: Reals, moves: list[tuple[Reals, Reals, float]]) -> Reals:
     """Minus the slope, times the inverse second derivative that the last moves tell."""
-    found, parts = -slope, []
+    direction, parts = -slope, []
     for moved, turned, curved in reversed(moves):
-        parts.append(float(np.vdot(moved, found)) / curved)
-        found = found - parts[-1] * turned
+        parts.append(float(np.vdot(moved, direction)) / curved)
+        direction = direction - parts[-1] * turned
     if moves:
         _, turned, curved = moves[-1]
-        found = found * (curved / float(np.vdot(turned, turned)))
+        direction = direction * (curved / float(np.vdot(turned, turned)))
     for (moved, turned, curved), part in zip(moves, reversed(parts), strict=True):
-        found = found + (part - float(np.vdot(turned, found)) / curved) * moved
-    return found
+        direction = direction + (part - float(np.vdot(turned, direction)) / curved) * moved
+    return direction
 
 
 def _whole(parts: Reals, total: int) -> Numbers:

@@ -47,12 +47,12 @@ class Groups:
             shape: of the table.
             summed: the axes that are summed over.
         """
-        kept = [1 if axis in summed else side for axis, side in enumerate(shape)]
+        sides = [1 if axis in summed else side for axis, side in enumerate(shape)]
         of_row = np.zeros(1, dtype=np.uint32)
         for axis, side in enumerate(shape[:-1]):
-            step = 0 if axis in summed else math.prod(kept[axis + 1 :])
+            step = 0 if axis in summed else math.prod(sides[axis + 1 :])
             of_row = (of_row[:, None] + np.arange(side, dtype=np.uint32) * np.uint32(step)).ravel()
-        return cls(of_row, len(shape) - 1 not in summed, math.prod(kept))
+        return cls(of_row, len(shape) - 1 not in summed, math.prod(sides))
 
 
 class ShiftedTable:
@@ -106,16 +106,16 @@ class ShiftedTable:
 
     def cut(self) -> Reals:
         """The shifted cells, 0 where they are negative; shape of the table."""
-        found = np.zeros(self._rows.shape)
-        many, size = found.shape
+        cells = np.zeros(self._rows.shape)
+        many, size = cells.shape
         some = max(1, AT_ONCE // size)
         firsts, counted = np.arange(0, some * size, size, dtype=np.uint32), np.empty(some * size)
         for start in range(0, many, some):
             rows, of_rows, starts, to = (
-                one[start : start + some] for one in (self._rows, self._of_rows, self._starts, found)
+                one[start : start + some] for one in (self._rows, self._of_rows, self._starts, cells)
             )
             _add_along(rows, of_rows, self._lines, starts, firsts[: len(rows)], to.ravel(), counted)
-        return found.reshape(self._shape)
+        return cells.reshape(self._shape)
 
 
 def _narrow(rows: Reals) -> Any:

@@ -70,7 +70,7 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
         parts: shape (rows, parts), multiples of 2^-12.
         whole_of: the whole that each part belongs to, shape (parts,).
     """
-    (rows, size), found = parts.shape, np.empty(parts.shape, dtype=np.int64)
+    (rows, size), shares = parts.shape, np.empty(parts.shape, dtype=np.int64)
     in_order = np.sort(whole_of)
     rank = np.arange(size) - np.searchsorted(in_order, in_order)
     some = max(1, AT_ONCE // size)
@@ -79,10 +79,10 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
         down = np.floor(parts[taken])
         spare = wholes[taken] - _sums_by(whole_of, down).astype(np.int64)
         places = _by_remainder(down - parts[taken], whole_of)
-        given = found[taken]
+        given = shares[taken]
         np.put_along_axis(given, places, rank < spare[:, in_order], axis=1)
         given += down.astype(np.int64)
-    return found
+    return shares
 
 
 def _by_remainder(owed: Reals, whole_of: NDArray[np.int64]) -> Wholes:

@@ -70,13 +70,12 @@ class Layout:
         """The cell of each record in a table, counted from the first cell of all.
 
         Args:
-            table: its number.
             records: positions, shape (records, axes).
         """
-        found = np.full(len(records), self.starts[table], dtype=np.int64)
+        places = np.full(len(records), self.starts[table], dtype=np.int64)
         for axis, steps in self.tables[table]:
-            found += steps[records[:, axis]]
-        return found
+            places += steps[records[:, axis]]
+        return places
 
     def sums(self, records: Places, weights: Wholes) -> Wholes:
         """All tables of a population, shape (cells,).
@@ -85,10 +84,10 @@ class Layout:
             records: positions, shape (records, axes).
             weights: how often each record counts, shape (records,).
         """
-        found = np.zeros(int(self.starts[-1]), dtype=np.int64)
+        sums = np.zeros(int(self.starts[-1]), dtype=np.int64)
         for table in range(len(self.tables)):
-            np.add.at(found, self.cells(table, records), weights)
-        return found
+            np.add.at(sums, self.cells(table, records), weights)
+        return sums
 
 
 def improve(
@@ -104,7 +103,6 @@ def improve(
     """Moves records until no single move helps much, or the steps are used up.
 
     Args:
-        layout: of the tables.
         records: positions along the axes, shape (records, axes).
         weights: of the records, positive, shape (records,).
         targets: wanted cells of all tables, shape (cells,).
@@ -199,12 +197,12 @@ def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Pac
 
 def _levels_of(layout: Layout, axis: int) -> list[Wholes]:
     """What positions on an axis add in tables that tell only groups of them apart, the smallest groups first."""
-    found = {}
+    levels = {}
     for table in layout.tables:
         steps = dict(table).get(axis)
         if steps is not None and (groups := np.unique(steps, return_inverse=True)[1]).max() + 1 < steps.size:
-            found[groups.tobytes()] = groups
-    return sorted(found.values(), key=lambda groups: -int(groups.max()))
+            levels[groups.tobytes()] = groups
+    return sorted(levels.values(), key=lambda groups: -int(groups.max()))
 
 
 def _starts(parts: Sequence[Sequence[object] | Wholes]) -> Wholes:
@@ -409,7 +407,6 @@ def weighted(
     """Whole rows of records, whose tables are near to given ones: proportional fitting, the surest tables last.
 
     Args:
-        layout: of the tables.
         records: positions, shape (records, axes).
         rows: of each record, positive.
         targets: wanted cells of all tables.
@@ -429,9 +426,9 @@ def weighted(
     for _ in range(passes):
         missed = 0.0
         for table in np.argsort(importance, kind="stable").tolist():
-            found = np.bincount(cells[table], weights=held, minlength=wanted[table].size)
-            missed += importance[table] * float(((found - wanted[table]) ** 2).sum())
-            held *= (wanted[table] / np.maximum(found, _LEAST_WEIGHT))[cells[table]]
+            sums = np.bincount(cells[table], weights=held, minlength=wanted[table].size)
+            missed += importance[table] * float(((sums - wanted[table]) ** 2).sum())
+            held *= (wanted[table] / np.maximum(sums, _LEAST_WEIGHT))[cells[table]]
         if missed > before * (1 - _NEAR_ENOUGH):
             break
         before = missed

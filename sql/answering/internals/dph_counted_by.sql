@@ -14,7 +14,6 @@ CREATE OR REPLACE MACRO {{ internals }}dph_counted_by(
 ) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
 wanted_axes AS (
     SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
@@ -40,10 +39,9 @@ rolled AS (
             ) AS categories
         FROM bins AS b
         JOIN wanted_axes AS w ON w.grid = b.grid AND w.axis = b.axis AND w.is_asked
-        WHERE NOT EXISTS (
-            FROM wanted_axes AS itself
-            WHERE itself.grid = b.grid AND itself.axis = b.level_of AND itself.is_asked
-        ) OR EXISTS (FROM dph_weighted AS v WHERE v.grid = b.grid)
+        LEFT JOIN wanted_axes AS itself ON itself.grid = b.grid AND itself.axis = b.level_of AND itself.is_asked
+        LEFT JOIN dph_weighted AS v ON v.grid = b.grid
+        WHERE itself.grid IS NULL OR v.grid IS NOT NULL
         GROUP BY b.grid, b.level_of, b.stride, b.size, b.position
     ) AS g
     ANTI JOIN positions
@@ -125,7 +123,7 @@ report_variances AS (
         l.period, l._first, {{ report_variance('l', 'l.atoms', 'l.unbiased') }} AS linear_variance, abs(l.gamma + l.delta * l.atoms) AS slope
     FROM (
         SELECT
-            g.period, g._first, g._unbiased AS unbiased, c.* EXCLUDE (period),
+            g.period, g._first, g._unbiased AS unbiased, c.alpha, c.beta, c.gamma, c.delta, c.step,
             CASE WHEN g._cells = 1 THEN bins.atoms ELSE a.atoms END AS atoms
         FROM grouped AS g
         JOIN chosen AS c ON c.period = g.period

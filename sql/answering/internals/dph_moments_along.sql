@@ -4,6 +4,7 @@
 -- at the estimated counts. `by_chance` has the variances and covariances of chance, if the question asks for it.
 -- In: the name of the macro that asks, for its messages; the arguments of dph_mean.
 {% set asked_by = 'asked_by' -%}
+{% set conditions = 'conditions_of_boxes' -%}
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set weights -%}
     SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight

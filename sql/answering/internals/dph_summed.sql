@@ -8,6 +8,7 @@
 {# Asked value by value, each would have a condition: the same table of a family answers. -#}
 {% set along = 'coalesce(TRY_CAST(rows_by AS VARCHAR[]), [])' -%}
 {% set columns = 't.*' -%}
+{% set also = 'r.charge, r.reason' -%}
 {% set periods = 'periods' -%}
 {% set revisions = 'revisions' -%}
 {% set places = 'places' -%}

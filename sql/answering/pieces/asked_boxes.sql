@@ -53,8 +53,9 @@ asked_conditions AS (
 ),
 -- A box that is no object, or names an axis twice, is refused.
 odd_boxes AS (
-    SELECT b.source, b.text FROM asked_boxes AS b
-    WHERE b.text IS NOT NULL AND (b.shapes IS NULL OR len(b.shapes) <> (
-        SELECT count(DISTINCT c.axis) FROM asked_conditions AS c WHERE c.source = b.source
-    ))
+    SELECT b.source, b.text
+    FROM asked_boxes AS b LEFT JOIN (
+        SELECT c.source, count(DISTINCT c.axis) AS axes FROM asked_conditions AS c GROUP BY c.source
+    ) AS counted ON counted.source = b.source
+    WHERE b.text IS NOT NULL AND (b.shapes IS NULL OR len(b.shapes) <> coalesce(counted.axes, 0))
 )

@@ -1,12 +1,14 @@
 -- What is wrong with the list of axes or levels that rows are asked by: rows of `problem`. In: axes, SQL for the list; wanted_axes,
 -- which has the axes and levels of each grid, and whether each is asked.
-SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
-    || (
-        SELECT string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis)
-        FROM wanted_axes AS w WHERE w.grid = chosen.grid
-    ) AS problem
-FROM chosen, (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS axis) AS unknown
-WHERE NOT EXISTS (FROM wanted_axes AS w WHERE w.grid = chosen.grid AND w.axis = unknown.axis)
+SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are ' || known.said AS problem
+FROM chosen
+JOIN (
+    SELECT
+        w.grid, list(w.axis) AS axes, string_agg(w.axis, ', ' ORDER BY w.stride DESC, w.axis <> w.level_of, w.axis) AS said
+    FROM wanted_axes AS w
+    GROUP BY w.grid
+) AS known ON known.grid = chosen.grid
+JOIN (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS axis) AS unknown ON NOT list_contains(known.axes, unknown.axis)
 UNION ALL
 SELECT 'the axes are a list of names, as [''' || CAST({{ axes }} AS VARCHAR) || '''], not ' || CAST({{ axes }} AS VARCHAR)
 WHERE {{ axes }} IS NOT NULL AND TRY_CAST({{ axes }} AS VARCHAR[]) IS NULL

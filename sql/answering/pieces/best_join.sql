@@ -9,5 +9,5 @@ JOIN (
                 ON b.release = n.release AND b.period = n.period AND b.revision = n.revision AND b.names = (
                     {% if boxes == {} %}{'by': CAST([] AS VARCHAR[]), 'boxed': CAST([] AS VARCHAR[])}{% else %}{% include 'pieces/asked_names.sql' %}{% endif %}
                 )
-            WHERE n.release = (SELECT asked.release FROM asked)
+            WHERE n.release = {{ name_of(release) }}
         ) AS o ON o.release = r.release AND o.period = r.period AND o.revision = r.revision

@@ -1,5 +1,5 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
--- In: boxes (source); conditions_of_boxes (source, axis, kind, members); named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
+-- In: `conditions`, the name of what has them (source, axis, kind, members), if those of the boxes are not all; named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
 -- those that lie in them entirely; `is_range`, for the positions of dph_range; `takes_any_end`, whether a box may cut bins.
 axes AS (
     SELECT
@@ -18,7 +18,8 @@ axes AS (
         FROM (
             SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar
             FROM bins
-        ) AS d CROSS JOIN boxes LEFT JOIN conditions_of_boxes AS c ON c.source = boxes.source AND c.axis = d.axis
+        ) AS d CROSS JOIN asked_boxes AS boxes
+        LEFT JOIN {{ conditions | default('asked_conditions') }} AS c ON c.source = boxes.source AND c.axis = d.axis
     ) AS a
 ),
 -- A category may be asked for by its label, if no other category has that label and no category that name.
@@ -33,7 +34,8 @@ labels AS (
 wishes AS (
     SELECT DISTINCT
         written.source, written.grid, written.axis,
-        CASE WHEN labels.categories = 1 THEN labels.category ELSE written.category END AS category
+        CASE WHEN labels.categories = 1 THEN labels.category ELSE written.category END AS category,
+        CASE WHEN labels.categories > 1 THEN labels.codes END AS codes_of_label
     FROM (
         SELECT axes.source, axes.grid, axes.axis, unnest(axes.members) AS category
         FROM axes
@@ -42,14 +44,6 @@ wishes AS (
     LEFT JOIN labels
         ON labels.grid = written.grid AND labels.axis = written.axis AND labels.label = written.category
 ),
-ends AS (
-    SELECT
-        axes.grid, axes.axis,
-        unnest([axes.low, axes.high]) AS bound,
-        unnest([axes.members[1], axes.members[2]]) AS written
-    FROM axes
-    WHERE axes.kind = 'list' AND axes.binned
-),
 -- Ends that are not edges of bins; only an end between the first and the last edge cuts a bin.
 cuts AS (
     SELECT
@@ -57,7 +51,15 @@ cuts AS (
         max_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge < ends.bound) AS edge_below,
         min_by(edges.written, edges.edge) FILTER (isfinite(edges.edge) AND edges.edge > ends.bound) AS edge_above,
         ends.bound > min(edges.edge) AND ends.bound < max(edges.edge) AS cuts_a_cell
-    FROM ends JOIN (
+    FROM (
+        SELECT
+            axes.grid, axes.axis,
+            unnest([axes.low, axes.high]) AS bound,
+            unnest([axes.members[1], axes.members[2]]) AS written
+        FROM axes
+        WHERE axes.kind = 'list' AND axes.binned
+    ) AS ends
+    JOIN (
         SELECT
             bins.grid, bins.axis, bins.stride, unnest([bins.bin_lower, bins.bin_upper]) AS edge,
             unnest([bins.lower_end, bins.upper_end]) AS written
@@ -83,10 +85,8 @@ meant AS (
         WHERE axes.kind = 'list' AND axes.binned
         GROUP BY ALL
     ) AS r
-    WHERE EXISTS (
-        FROM cuts WHERE cuts.grid = r.grid AND cuts.axis = r.axis AND (
-            cuts.written = r.low AND r.first_edge IS NOT NULL OR cuts.written = r.high AND r.last_edge IS NOT NULL
-        )
+    SEMI JOIN cuts ON cuts.grid = r.grid AND cuts.axis = r.axis AND (
+        cuts.written = r.low AND r.first_edge IS NOT NULL OR cuts.written = r.high AND r.last_edge IS NOT NULL
     )
 ),
 named AS ({{ named | default("SELECT 'box' AS name, 'box' AS source") }}),
@@ -176,24 +176,30 @@ problems AS (
         || ', not ' || odd_boxes.text[:60]
     FROM odd_boxes
     UNION ALL
-    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are '
-        || (
-            SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis)
-            FROM axes WHERE axes.grid = chosen.grid AND axes.source = unknown.source
-        )
-    FROM chosen, asked_conditions AS unknown
-    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = unknown.axis)
+    SELECT 'there is no axis ' || unknown.axis || ' in period ' || chosen.period || '; the axes are ' || known.said
+    FROM chosen
+    JOIN (
+        SELECT
+            axes.grid, axes.source, list(axes.axis) AS axes,
+            string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis) AS said
+        FROM axes
+        GROUP BY axes.grid, axes.source
+    ) AS known ON known.grid = chosen.grid
+    JOIN asked_conditions AS unknown ON unknown.source = known.source AND NOT list_contains(known.axes, unknown.axis)
     UNION ALL
-    SELECT 'axis ' || axes.axis || ' takes a range as [low, high]'
-        || CASE WHEN axes.calendar THEN ' of days as 2026-03-02' ELSE '' END
-        || ', half-open, low below high, null for an open end'
+    SELECT 'axis ' || axes.axis || CASE
+        WHEN NOT axes.binned THEN ' takes categories, or all but some as {''not'': [''surgery'']}'
+        ELSE ' takes a range as [low, high]' || CASE WHEN axes.calendar THEN ' of days as 2026-03-02' ELSE '' END
+            || ', half-open, low below high, null for an open end'
+    END
     FROM axes
-    WHERE axes.binned AND (
-        axes.kind <> 'list' OR len(axes.members) <> 2
-        OR (axes.low IS NULL AND axes.members[1] IS NOT NULL)
-        OR (axes.high IS NULL AND axes.members[2] IS NOT NULL)
-        OR axes.low >= axes.high OR isnan(axes.high)
-    )
+    WHERE CASE
+        WHEN NOT axes.binned THEN axes.is_negated AND (axes.kind = 'odd' OR len(axes.members) = 0)
+        ELSE axes.kind <> 'list' OR len(axes.members) <> 2
+            OR (axes.low IS NULL AND axes.members[1] IS NOT NULL)
+            OR (axes.high IS NULL AND axes.members[2] IS NOT NULL)
+            OR axes.low >= axes.high OR isnan(axes.high)
+    END
     UNION ALL
     SELECT 'axis ' || cuts.axis || ': ' || cuts.written || ' is not an edge; the nearest are '
         || concat_ws(' and ', cuts.edge_below, cuts.edge_above)
@@ -206,15 +212,10 @@ problems AS (
     FROM cuts LEFT JOIN meant ON meant.grid = cuts.grid AND meant.axis = cuts.axis
     WHERE NOT ({{ takes_any_end | default('false') }} AND coalesce(cuts.edge_below || cuts.edge_above IS NOT NULL, false))
     UNION ALL
-    SELECT 'axis ' || axes.axis || ' takes categories, or all but some as {''not'': [''surgery'']}'
-    FROM axes
-    WHERE axes.is_negated AND NOT axes.binned AND (axes.kind = 'odd' OR len(axes.members) = 0)
-    UNION ALL
-    SELECT 'axis ' || labels.axis || ' has categories ' || labels.codes || ' with the label ' || labels.label
+    SELECT 'axis ' || wishes.axis || ' has categories ' || wishes.codes_of_label || ' with the label ' || wishes.category
         || '; use their codes'
-    FROM labels JOIN wishes
-        ON wishes.grid = labels.grid AND wishes.axis = labels.axis AND wishes.category = labels.label
-    WHERE labels.categories > 1
+    FROM wishes
+    WHERE wishes.codes_of_label IS NOT NULL
     UNION ALL
     SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
         || '; it has ' || array_to_string(list_transform(list_sort(
@@ -250,7 +251,7 @@ problems AS (
 -- a look at the conditions.
 conditions AS (
     SELECT
-        chosen.*,
+        chosen.* EXCLUDE (release, is_latest, first_number),
         names.name,
         coalesce(held.allowed, []) AS allowed,
         chosen.first_number + coalesce(held.first_cell, 0) AS first_cell,

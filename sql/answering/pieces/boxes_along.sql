@@ -1,5 +1,4 @@
--- The box of the question; without a condition on the axis that is summed along, it leaves out `other`.
-boxes AS (SELECT b.source FROM asked_boxes AS b),
+-- The conditions of the box of the question; without one on the axis that is summed along, it leaves out `other`.
 conditions_of_boxes AS (
     FROM asked_conditions
     UNION ALL

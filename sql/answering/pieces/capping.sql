@@ -6,6 +6,6 @@ capping AS (
     FROM {{ table('dph_releases') }} AS r
     LEFT JOIN {{ table('dph_quality_rows') }} AS q
         ON q.release = r.release AND q.period = r.period AND q.revision = r.revision
-    WHERE r.release = lower(trim(split_part({{ release }}, '.', -1), '"'))
+    WHERE r.release = {{ name_of(release) }}
     GROUP BY r.period, r.revision
 ),

@@ -20,10 +20,9 @@ noise_levels AS (
     SELECT c.period, c.revision, c.grid, 0, a.axis, 1, c.noise_variance
     FROM chosen AS c
     JOIN (SELECT DISTINCT bins.grid, bins.level_of AS axis FROM bins) AS a ON a.grid = c.grid
-    WHERE c.noise_scale IS NOT NULL AND NOT EXISTS (
-        FROM {{ table('dph_covariance') }} AS v
-        WHERE v.release = c.release AND v.period = c.period AND v.revision = c.revision
-    )
+    ANTI JOIN {{ table('dph_covariance') }} AS v
+        ON v.release = c.release AND v.period = c.period AND v.revision = c.revision
+    WHERE c.noise_scale IS NOT NULL
 ),
 weighted_nodes AS (
     SELECT w.name, w.grid, w.axis{{ ', w.first' if rows_by is defined }}, l.width, w.position // l.width AS node, 1 AS sign, {{ exact_sum('w.weight') }} AS weight

@@ -5,6 +5,11 @@
 query_table(regexp_replace({{ release }}, {{ beside(name) }}))
 {%- endmacro %}
 
+-- The name of a release as the catalogue has it. In: the macro's argument that names the release.
+{% macro name_of(release='release_name') -%}
+lower(trim(split_part({{ release }}, '.', -1), '"'))
+{%- endmacro %}
+
 -- The sum of a column, which does not depend on the order of its rows: whole 2^-20ths are added as integers.
 {% macro exact_sum(number) -%}
 (

@@ -20,18 +20,6 @@ whole_sums AS (
     GROUP BY s.id, s.period, s.revision, n.sum_number
     HAVING sum(s.cells) = any_value(n.cells)
 ),
--- The fewest sums that make up each set.
-used_sums AS (
-    SELECT w.id, w.period, w.revision, w.sum_number
-    FROM whole_sums AS w ANTI JOIN whole_sums AS larger
-        ON larger.id = w.id AND larger.period = w.period AND larger.revision = w.revision
-            AND larger.sum_number = w.parent
-    UNION ALL
-    SELECT sets.id, n.period, n.revision, n.sum_number
-    FROM noisy_sums AS n JOIN sets
-        ON sets.period = n.period AND sets.revision = n.revision AND sets.cells = n.all_cells
-    WHERE n.parent IS NULL AND n.has_bars
-),
 group_sums AS (
     SELECT
         g.*,
@@ -45,7 +33,18 @@ group_sums AS (
             u.id, u.period, u.revision, any_value(n.noise_scale) AS noise_scale,
             count(*) * any_value(n.noise_variance) AS variance, count(*) AS draws,
             sum(n.cells) AS cells, sum(n.noisy_sum) AS unbiased
-        FROM used_sums AS u
+        FROM (
+            -- The fewest sums that make up each set.
+            SELECT w.id, w.period, w.revision, w.sum_number
+            FROM whole_sums AS w ANTI JOIN whole_sums AS larger
+                ON larger.id = w.id AND larger.period = w.period AND larger.revision = w.revision
+                    AND larger.sum_number = w.parent
+            UNION ALL
+            SELECT sets.id, n.period, n.revision, n.sum_number
+            FROM noisy_sums AS n JOIN sets
+                ON sets.period = n.period AND sets.revision = n.revision AND sets.cells = n.all_cells
+            WHERE n.parent IS NULL AND n.has_bars
+        ) AS u
         JOIN noisy_sums AS n ON n.period = u.period AND n.revision = u.revision AND n.sum_number = u.sum_number
         GROUP BY u.id, u.period, u.revision
     ) AS g

@@ -14,7 +14,7 @@ key_columns AS (
     ) AS k
     WHERE list_contains(CAST({{ axes }} AS VARCHAR[]), b.axis) AND b.grid IN (
         SELECT r.grid FROM {{ table('dph_releases') }} AS r
-        WHERE r.release = lower(trim(split_part(release_name, '.', -1), '"'))
+        WHERE r.release = {{ name_of(release) }}
     )
     UNION ALL
     SELECT 'period', false, false WHERE EXISTS (FROM dph_people WHERE list_contains(map_keys(dph_people.line), 'period'))

@@ -1,8 +1,8 @@
 -- For linear estimates: the nested nodes in which two cells share noise, and the number of selected positions in each node; or the
--- weighted lines that were measured, whose numbers in place of a width are below 0. The axes in `apart` are handled elsewhere.
+-- weighted lines that were measured, whose numbers in place of a width are below 0. The axes in `apart`, if it is given, are handled elsewhere.
 -- Other estimates have no nodes.
-apart AS ({{ apart | default('SELECT CAST(NULL AS VARCHAR) AS grid, CAST(NULL AS VARCHAR) AS axis WHERE false') }}),
-levels AS (
+{% if apart is defined %}apart AS ({{ apart }}),
+{% endif %}levels AS (
     SELECT chosen.period, chosen.revision, chosen.grid, v.level, v.axis, v.width, v.coefficient
     FROM {{ table('dph_covariance', release) }} AS v
     JOIN chosen ON chosen.release = v.release AND chosen.period = v.period AND chosen.revision = v.revision
@@ -85,13 +85,13 @@ nested AS (
     SELECT
         squares.name, levels.grid, levels.period, levels.revision, levels.level{{ ', row_axes.cell' if rows_by is defined }},
         any_value(levels.coefficient) AS coefficient,
-        product(CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END ORDER BY squares.axis) AS squares
+        product({{ 'CASE WHEN apart.axis IS NULL THEN squares.squares ELSE 1 END' if apart is defined else 'squares.squares' }} ORDER BY squares.axis) AS squares
     FROM levels
     {% if rows_by is defined %}JOIN row_axes
         ON row_axes.period = levels.period AND row_axes.revision = levels.revision AND row_axes.axis = levels.axis
     {% endif %}JOIN squares
         ON squares.grid = levels.grid AND squares.axis = levels.axis AND squares.width = levels.width
             {{ 'AND squares.first = row_axes.first' if rows_by is defined }}
-    LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis
+    {{ 'LEFT JOIN apart ON apart.grid = levels.grid AND apart.axis = levels.axis' if apart is defined }}
     GROUP BY squares.name, levels.grid, levels.period, levels.revision, levels.level{{ ', row_axes.cell' if rows_by is defined }}
 )

@@ -7,6 +7,7 @@
 {%- endset -%}
 {% set takes_any_end = 'true' -%}
 {% set spread = true -%}
+{% set problems_alone = true -%}
 {% set cut_note -%}
     {% set before, after = notes.CUT.split('{axes}') -%}
     WHEN barred.cut_axes IS NOT NULL THEN {{ before | literal }} || barred.cut_axes || {{ after | literal }}
@@ -16,7 +17,6 @@
     {% include 'pieces/judged_error.sql' %}
 {%- endset -%}
 {% include 'pieces/bins.sql' %},
-{% include 'pieces/boxes_asked.sql' %},
 {% include 'pieces/boxes.sql' %},
 {% include 'pieces/nested.sql' %},
 {% include 'pieces/atoms.sql' %},
@@ -54,8 +54,7 @@ barred AS (
     LEFT JOIN reached AS within
         ON within.name = 'inner' AND within.period = r.period AND within.revision = r.revision
     WHERE r.name = 'around'
-),
-first_problems AS (SELECT CAST(NULL AS VARCHAR) AS problem)
+)
 SELECT
     barred.period,
     barred.revision,

@@ -1,6 +1,6 @@
 -- The first part of every macro: the cells of the release, and the publications in the question.
 -- In: release_name; the columns of a cell; a list of periods by their first days, with the revision of each: null stands for
--- all periods, and for the latest revision; named_periods, those that must be there; `answers`, if no better table
+-- all periods, and for the latest revision; named_periods, those that must be there; `also`, more columns of a publication; `answers`, if no better table
 -- of a family may answer: `asked` for the release's own, `family` for any. `boxes` is none for a question without boxes.
 -- `arguments` has the names of a macro's boxes, period and revision, which it reads by subqueries: DuckDB takes constants into every part
 -- of a query that comes from them, and a question takes a tenth longer to plan. What is asked by `inner` reads them so anyway.
@@ -17,14 +17,11 @@ dph_named AS (SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)),
 -- each from its `first_number` on.
 dph_cells AS (
     SELECT {{ columns | default(summed_columns) }} FROM query_table(
-        regexp_replace({{ release }}, {{ beside('dph_asked_') }} || lower(trim(split_part({{ release }}, '.', -1), '"')))
+        regexp_replace({{ release }}, {{ beside('dph_asked_') }} || {{ name_of(release) }})
     ) AS t
 ),
 {% if boxes is not none %}{% include 'pieces/asked_boxes.sql' %},
-{% endif %}asked AS (
-    SELECT lower(trim(split_part({{ release }}, '.', -1), '"')) AS release
-),
-asked_keys AS (
+{% endif %}asked_keys AS (
     SELECT
         unnest(CAST({{ periods | default('[' ~ period ~ ']') }} AS VARCHAR[])) AS period,
         unnest(CAST({{ revisions | default('[TRY_CAST(CAST(' ~ revision ~ ' AS VARCHAR) AS BIGINT)]') }} AS BIGINT[])) AS revision,
@@ -33,18 +30,16 @@ asked_keys AS (
 published AS (
     SELECT
         r.release, r.period, r.period_end, r.revision, r.grid, r.cells, r.noise_scale, r.noise_variance,
-        r.tail_rate, r.tail_factor, r.alpha, r.beta, r.gamma, r.delta, r.step, r.charge, r.reason,
-        r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
-        {{ decay('r.noise_scale') }} AS decay,
+        r.alpha, r.beta, r.gamma, r.delta, r.step, {% if also is defined %}{{ also }}, {% endif %}r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         {{ 'r.is_latest, 0 AS first_number' if answers is defined else 'o.is_latest, o.first_number' }}
     FROM
         dph_named, {{ table('dph_releases', release) }} AS r
         {% if answers is not defined -%}
     {% include 'pieces/best_join.sql' %}
     {%- elif answers == 'asked' -%}
-    WHERE r.release = (SELECT asked.release FROM asked)
+    WHERE r.release = {{ name_of(release) }}
     {%- else -%}
-    WHERE (SELECT asked.release FROM asked) IN (r.release, r.family)
+    WHERE {{ name_of(release) }} IN (r.release, r.family)
     QUALIFY row_number() OVER (PARTITION BY r.period, r.revision ORDER BY r.release) = 1
     {%- endif %}
 ),
@@ -64,25 +59,23 @@ period_problems AS (
     WHERE k.period NOT IN (SELECT published.period FROM published)
     UNION ALL
     SELECT 'there is no revision ' || k.revision || coalesce(' of period ' || k.period, '') || '; it has '
-        || (
-            SELECT string_agg(DISTINCT p.revision, ', ' ORDER BY p.revision)
-            FROM published AS p WHERE coalesce(p.period = k.period, true)
-        )
-    FROM asked_keys AS k
+        || string_agg(DISTINCT p.revision, ', ' ORDER BY p.revision)
+    FROM asked_keys AS k JOIN published AS p ON coalesce(p.period = k.period, true)
     WHERE k.revision IS NOT NULL AND k.place NOT IN (SELECT chosen.place FROM chosen)
+    GROUP BY k.period, k.revision
     UNION ALL
     SELECT 'a revision is a whole number, as in revision := 1, not ' || w.revision
     FROM (SELECT {{ written_revision | default('CAST(' ~ revision ~ ' AS VARCHAR)') }} AS revision) AS w
     WHERE NOT regexp_full_match(w.revision, '-?[0-9]{1,18}')
     UNION ALL
-    SELECT 'a macro takes the name of a release; ' || asked.release || coalesce(
+    SELECT 'a macro takes the name of a release; ' || {{ name_of(release) }} || coalesce(
             (
                 SELECT ' is a family of tables; name one of them: ' || string_agg(DISTINCT r.release, ', ' ORDER BY r.release)
                 FROM {{ table('dph_releases', release) }} AS r
-                WHERE r.family = asked.release
+                WHERE r.family = {{ name_of(release) }}
             ),
-            ' is a view of every revision; ask for ' || regexp_replace(asked.release, '_all$', '')
+            ' is a view of every revision; ask for ' || regexp_replace({{ name_of(release) }}, '_all$', '')
                 || ', with revision := 1 for its first revision'
         )
-    FROM asked WHERE NOT EXISTS (FROM published)
+    WHERE NOT EXISTS (FROM published)
 )

@@ -1,10 +1,5 @@
 -- The sum of each named box, and the variance of its noise: rows of `summed`.
 -- With `spread`, also the sums in which the rows of cut bins are spread evenly.
-variances AS (
-    SELECT nested.name, nested.period, nested.revision, {{ 'nested.cell, ' if rows_by is defined }}{{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
-    FROM nested
-    GROUP BY nested.name, nested.period, nested.revision{{ ', nested.cell' if rows_by is defined }}
-),
 summed AS (
     SELECT
         s.* EXCLUDE (nested_variance),
@@ -12,7 +7,7 @@ summed AS (
         abs(s.gamma + s.delta * s.atoms) AS slope
     FROM (
         SELECT
-            c.* EXCLUDE (cells, allowed),
+            c.* EXCLUDE (cells, allowed, first_cell, final_cell, is_run{{ ', is_cut' if spread is not defined }}),
             variances.linear_variance AS nested_variance,
             coalesce(atoms.atoms, 0) AS atoms,
             coalesce(inside.cells, 0) AS cells,
@@ -34,7 +29,11 @@ summed AS (
             FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}
             GROUP BY c.name, c.period, c.revision
         ) AS inside{% endif %} ON inside.name = c.name AND inside.period = c.period AND inside.revision = c.revision{{ ' AND inside.cell = r.cell' if rows_by is defined }}
-        LEFT JOIN variances
+        LEFT JOIN (
+            SELECT nested.name, nested.period, nested.revision, {{ 'nested.cell, ' if rows_by is defined }}{{ exact_sum('nested.coefficient * nested.squares') }} AS linear_variance
+            FROM nested
+            GROUP BY nested.name, nested.period, nested.revision{{ ', nested.cell' if rows_by is defined }}
+        ) AS variances
             ON variances.name = c.name AND variances.period = c.period AND variances.revision = c.revision{{ ' AND variances.cell = r.cell' if rows_by is defined }}
         LEFT JOIN atoms ON atoms.name = c.name AND atoms.period = c.period AND atoms.revision = c.revision{{ ' AND atoms.cell = r.cell' if rows_by is defined }}
     ) AS s

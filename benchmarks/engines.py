@@ -38,7 +38,7 @@ from spark_servers import local_cluster, sail  # noqa: E402
 
 from dphist_pipeline.confidential.cube import read_and_count  # noqa: E402
 from dphist_pipeline.confidential.engines import spark  # noqa: E402
-from dphist_pipeline.releasing.plans import plan_of  # noqa: E402
+from dphist_pipeline.releasing._plans import plan_of  # noqa: E402
 
 # On a busy machine, a worker or the driver may not be heard of for minutes.
 PATIENT = {

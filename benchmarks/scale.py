@@ -40,7 +40,7 @@ began = time.perf_counter()
 with started_early(NEEDED_BY_RELEASE):
     from pathlib import Path
     from dphist_pipeline.releasing import release
-    from dphist_pipeline.releasing.allowing import load_spec
+    from dphist_pipeline.releasing.spec_check import load_spec
     from dphist_pipeline.releasing.store import Store
     spec, store = load_spec(Path(spec), Path(store)), Store.open(Path(store))
     release.release(spec, store, reason=reason, progress=note)

@@ -29,8 +29,7 @@ from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from dphist_pipeline.estimates.estimate import Estimate
     from dphist_pipeline.integrations.dagster import HistogramRelease, LocalCollection
     from dphist_pipeline.local.publication import count_reports, publish_collection
-    from dphist_pipeline.releasing.allowing import load_spec
     from dphist_pipeline.releasing.frames import count_cube
     from dphist_pipeline.releasing.release import release
     from dphist_pipeline.releasing.release_spec import ReleaseSpec
     from dphist_pipeline.releasing.releases import Release
     from dphist_pipeline.releasing.sanitizing import sanitize
+    from dphist_pipeline.releasing.spec_check import load_spec
     from dphist_pipeline.releasing.store import Store
     from dphist_pipeline.spec.collection import load_collection
 
@@ -34,7 +34,7 @@ _HOMES = {
     "count_cube": "releasing.frames",
     "count_reports": "local.publication",
     "load_collection": "spec.collection",
-    "load_spec": "releasing.allowing",
+    "load_spec": "releasing.spec_check",
     "publish_collection": "local.publication",
     "release": "releasing.release",
     "sanitize": "releasing.sanitizing",

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 # Not 9p, which may be the own disk of a container; nor cluster file systems, whose locks hold.
@@ -15,6 +16,8 @@ _NETWORK |= {
     f"fuse.{name}" for name in ("sshfs", "glusterfs", "ceph", "s3fs", "rclone", "gcsfuse", "juicefs", "davfs2")
 }
 _MOUNTS = Path("/proc/self/mountinfo")
+
+named_store: ContextVar[Path | None] = ContextVar("named_store", default=None)  # `dphist --store DIR COMMAND`
 
 
 def write_durably(path: Path, *parts: bytes | memoryview) -> None:

@@ -28,8 +28,8 @@ from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import pages
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.plans import reading_of
+from dphist_pipeline.releasing.release_spec import reading_of
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25, "below": True, "above": True, "other": True}

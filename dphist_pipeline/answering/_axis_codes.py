@@ -85,7 +85,9 @@ def common_axes(publications: Sequence[Publication]) -> list[str]:
     """
     axes = [[axis.name for axis in one.domain.axes] for one in publications]
     if any(names != axes[0] for names in axes):
-        raise ValueError("its periods have other axes, which one structure cannot hold; choose one with --period")
+        raise ValueError(
+            "its periods have different axes, and one structure holds one set of axes; choose a period with --period"
+        )
     return axes[0]
 
 

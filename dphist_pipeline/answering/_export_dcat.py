@@ -20,10 +20,24 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
-from dphist_pipeline.answering._countries import COUNTRIES
 from dphist_pipeline.answering.exported_rows import Exported, charged_at, counted_of, days_of, is_local, title_of
 from dphist_pipeline.publishing.manifest import INDEX
 from dphist_pipeline.publishing.published_files import PublishedFolder
+
+# The codes of three letters that ISO 3166-1 gives to countries; the European list of countries has them, too.
+_CODES = """
+ABW AFG AGO AIA ALA ALB AND ARE ARG ARM ASM ATA ATF ATG AUS AUT AZE BDI BEL BEN BES BFA BGD BGR BHR BHS BIH BLM BLR
+BLZ BMU BOL BRA BRB BRN BTN BVT BWA CAF CAN CCK CHE CHL CHN CIV CMR COD COG COK COL COM CPV CRI CUB CUW CXR CYM CYP
+CZE DEU DJI DMA DNK DOM DZA ECU EGY ERI ESH ESP EST ETH FIN FJI FLK FRA FRO FSM GAB GBR GEO GGY GHA GIB GIN GLP GMB
+GNB GNQ GRC GRD GRL GTM GUF GUM GUY HKG HMD HND HRV HTI HUN IDN IMN IND IOT IRL IRN IRQ ISL ISR ITA JAM JEY JOR JPN
+KAZ KEN KGZ KHM KIR KNA KOR KWT LAO LBN LBR LBY LCA LIE LKA LSO LTU LUX LVA MAC MAF MAR MCO MDA MDG MDV MEX MHL MKD
+MLI MLT MMR MNE MNG MNP MOZ MRT MSR MTQ MUS MWI MYS MYT NAM NCL NER NFK NGA NIC NIU NLD NOR NPL NRU NZL OMN PAK PAN
+PCN PER PHL PLW PNG POL PRI PRK PRT PRY PSE PYF QAT REU ROU RUS RWA SAU SDN SEN SGP SGS SHN SJM SLB SLE SLV SMR SOM
+SPM SRB SSD STP SUR SVK SVN SWE SWZ SXM SYC SYR TCA TCD TGO THA TJK TKL TKM TLS TON TTO TUN TUR TUV TWN TZA UGA UKR
+UMI URY USA UZB VAT VCT VEN VGB VIR VNM VUT WLF WSM YEM ZAF ZMB ZWE
+"""
+COUNTRIES = frozenset(_CODES.split())
+
 
 _EU = "http://publications.europa.eu/resource/authority"
 _THEMES = ["AGRI", "ECON", "EDUC", "ENER", "ENVI", "GOVE", "HEAL", "INTR", "JUST", "REGI", "SOCI", "TECH", "TRAN"]
@@ -289,7 +303,7 @@ class _Record:
         ]
         if not found:
             raise ValueError(
-                f"{self._latest / name} is not there, which the record describes; the next publication writes it"
+                f"the record describes {self._latest / name}, which is not there yet; the next publication writes it"
             )
         return found[-1]
 

@@ -3,6 +3,8 @@
 A file includes the pieces in `pieces/` and calls the expressions in `pieces/expressions.sql`; what several macros ask
 is a macro of its own in `internals/`, which lies beside the catalogue's tables. In an attached catalogue a macro does
 not see others by their names: the expression `inner` asks one by DuckDB's `query`, which takes the name as text.
+
+Macros read a box as text by the patterns below, without DuckDB's extension `json`.
 """
 
 from __future__ import annotations
@@ -12,12 +14,21 @@ from functools import cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._written_boxes import PATTERNS
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.sql_files import FOLDER, literal
+
+# A box as text has words, each in quotes of SQL or JSON or without. With `s` for each word, a box is of this form.
+_WORD = r"""'(?:[^'\\]|\\(?s:.))*'|"(?:[^"\\]|\\(?s:.))*"|[^\s,{}\[\]:='"][^,{}\[\]:='"]*"""
+_ESCAPE = r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|[^\\]+"
+_MEMBERS = r"(?:s|\[(?:s(?:,s)*)?\])"
+_OBJECT = rf"\{{(?:s[:=]{_MEMBERS}(?:,s[:=]{_MEMBERS})*)?\}}"
+_SHAPE = rf"s[:=](?:{_MEMBERS}|{_OBJECT})"
+_FORM = rf"\{{(?:{_SHAPE}(?:,{_SHAPE})*)?\}}"
+PATTERNS = {"word": _WORD, "escape": _ESCAPE, "form": _FORM, "shape": _SHAPE}
+
 
 MACROS = (
     "dph_total",

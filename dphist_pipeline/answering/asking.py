@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from dphist_pipeline.answering._macro_calls import Source, call_macro
@@ -474,3 +475,37 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
             f"release '{other['release']}' is of {told[0]}, '{one['release']}' of {told[1]}: they do "
             "not count the same people; compare releases of one account",
         )
+
+
+def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:
+    """For each publication in force the answer for all cells, by the digest of its audit.
+
+    Args:
+        public: the store's public folder.
+        release: which has publications.
+    """
+    publications = [Publication(*one) for one in Catalogue(public.resolve()).publications(release)]
+    sources = {(one.period, one.revision): one for one in (each.source for each in publications)}
+    rows = call_macro(tuple(sources.values()), "dph_box", "*", ("{}",)).to_pylist()
+    return {sources[row["period"], row["revision"]].digest: found_in_row(Answer, row) for row in rows}
+
+
+def read_population(file: Path) -> pa.Table:
+    """The rows of a public file, for `Publication.rate`.
+
+    Args:
+        file: CSV with a header, whose columns stay texts (so `01` stays `01`), or Parquet.
+
+    Raises:
+        QuestionRefused: the file is of another kind or cannot be read.
+    """
+    endings = {".csv": "read_csv($file, all_varchar := true, header := true)", ".parquet": "read_parquet($file)"}
+    if file.suffix.lower() not in endings:
+        raise QuestionRefused("", f"the population {file.name} must be a file that ends in .csv or .parquet")
+    try:
+        with duckdb.connect() as connection:
+            query = f"FROM {endings[file.suffix.lower()]}"
+            return connection.sql(query, params={"file": str(file)}).to_arrow_table()
+    except duckdb.Error as error:
+        problem = str(error).splitlines()[0]
+    raise QuestionRefused("", f"the population {file.name} cannot be read: {problem}")

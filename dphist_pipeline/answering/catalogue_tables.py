@@ -1,10 +1,14 @@
-"""Fills the tables of a catalogue: all publications at once, or some that are added to those that it holds."""
+"""Fills the tables of a catalogue: all publications at once, or some that are added to those that it holds.
+
+Macros read as the cells of a release its own, and those of tables of its family that may answer for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,14 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering._catalogue_choice import (
-    answering_tables,
-    better_rows,
-    make_asked_views,
-    number_better_tables,
-)
-from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._catalogue_schemas import BOUNDED, TABLES, comments_of
+from dphist_pipeline.answering._catalogue_places import CELLS, Places
+from dphist_pipeline.answering._catalogue_schemas import BETTER, BOUNDED, TABLES, comments_of
+from dphist_pipeline.answering._family_choice import FamilyChoice
 from dphist_pipeline.answering._macros import INNER, MACROS, inner_macros, macro
 from dphist_pipeline.answering._views import (
     Column,
@@ -35,6 +34,8 @@ from dphist_pipeline.answering._views import (
     view_statements,
 )
 from dphist_pipeline.answering.catalogue_rows import (
+    KEY,
+    Audit,
     bin_rows,
     covariance_rows,
     distance_rows,
@@ -53,11 +54,14 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.current_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
 
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
 ROWS = "dph_rows"
+APART = 1 << 40  # between the first cell numbers of two tables; no table has so many cells
+Answering = Mapping[str, Sequence[tuple[str, int]]]  # by release, the other tables and the numbers of their first cells
 
 
 def create_tables(
@@ -144,6 +148,7 @@ def _families_in(connection: duckdb.DuckDBPyConnection, places: Places) -> list[
     return [(family, table) for family, table in connection.execute(asked).fetchall() if family not in taken]
 
 
+@cache
 def version() -> str:
     """A digest of tables, views and macros, so that a catalogue of an older version is rebuilt."""
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
@@ -302,3 +307,90 @@ def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.Recor
 def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
     for statement in statements:
         connection.execute(statement)
+
+
+def better_rows(audits: Sequence[Audit]) -> Any:
+    """The rows of `dph_better` for publications; those of one family are looked at together, others have none.
+
+    `first_number` is left to be filled in: it depends on all publications of a release.
+
+    Args:
+        audits: those of one family, period and revision are looked at together; others give no row.
+    """
+    families: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for audit in audits:
+        if "family" in audit:
+            key = (audit["family"], audit["period"], audit["revision"])
+            families.setdefault(key, {})[str(audit["release"])] = audit
+    rows: list[dict[str, Any]] = []
+    for tables in families.values():
+        domains = {name: domain_of(audit["axes"]) for name, audit in tables.items()}
+        for release, by, boxed, best in FamilyChoice(domains, tables.__getitem__).all_better():
+            named = {name: tables[release][name] for name in KEY}
+            rows.append({**named, "names": {"by": by, "boxed": boxed}, "best": best})
+    return pa.Table.from_pylist(rows, BETTER)
+
+
+def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> None:
+    """Fills in `first_number`; the numbers do not depend on the order in which publications were added.
+
+    Each is a multiple of the cells of its table, so that the position of a cell along an axis follows from its number
+    as in the table itself.
+    """
+    better, releases = places.table("dph_better"), places.table("dph_releases")
+    connection.execute(f"""
+        UPDATE {better} AS b SET first_number = n.first_number
+        FROM (
+            SELECT
+                r.release, r.period, r.revision, r.best,
+                (dense_rank() OVER (PARTITION BY r.release ORDER BY r.best, r.cells) * {APART} + r.cells - 1)
+                    // r.cells * r.cells AS first_number
+            FROM (
+                SELECT DISTINCT b.release, b.period, b.revision, b.best, r.cells
+                FROM {better} AS b JOIN {releases} AS r
+                    ON r.release = b.best AND r.period = b.period AND r.revision = b.revision
+            ) AS r
+        ) AS n
+        WHERE n.release = b.release AND n.period = b.period AND n.revision = b.revision AND n.best = b.best
+            AND b.first_number IS DISTINCT FROM n.first_number
+    """)
+
+
+def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
+    """The tables that answer for others, in order."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    asked = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
+    for release, best, first in connection.execute(asked).fetchall():
+        found.setdefault(release, []).append((best, first))
+    return found
+
+
+def make_asked_views(
+    connection: duckdb.DuckDBPyConnection, places: Places, releases: Sequence[str], others: Answering
+) -> None:
+    """Makes the views that macros read.
+
+    Args:
+        releases: whose views are made; their cells are there, and those of the tables that answer for them.
+    """
+    if not releases:
+        return
+    columns = _columns_of_cells(connection, places)
+    for release in releases:
+        named = [(table, first, columns[table]) for table, first in others.get(release, [])]
+        for statement in asked_statements(places, release, columns[release], named):
+            connection.execute(statement)
+
+
+def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
+    """The columns of the cells of all releases."""
+    asked = """
+        SELECT table_name, column_name, data_type, comment FROM duckdb_columns()
+        WHERE database_name = current_database() AND schema_name = $schema
+            AND starts_with(table_name, $prefix)
+        ORDER BY table_name, column_index
+    """
+    found: dict[str, list[Column]] = {}
+    for table, *column in connection.execute(asked, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
+        found.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
+    return found

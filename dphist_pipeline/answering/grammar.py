@@ -112,8 +112,8 @@ class _Parser:
         if sign in (">", "<="):
             mend = f"{axis} {'>=' if sign == '>' else '<'} {_next(*self._peek())}"
             raise where_refused(
-                f"'{axis} {sign}' is not known, since ranges hold their lower end and not their upper one; use >= and "
-                f"<, as in `{mend}`, or a range, as in `{axis} in [low, high)`",
+                f"'{axis} {sign}' cannot be asked: a range holds its lower end and not its upper one. Use >= and <, as "
+                f"in `{mend}`, or a range, as in `{axis} in [low, high)`",
             )
         raise where_refused(f"after '{axis}' one of in, is, =, !=, >=, < is expected")
 
@@ -145,7 +145,7 @@ class _Parser:
         elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[1], wanted[0]) == (None, None):
             self._box[axis] = (there[0], wanted[1])
         else:
-            raise where_refused(f"'{axis}' has two conditions that do not go together; join them into one")
+            raise where_refused(f"'{axis}' has two conditions that cannot be joined; write one")
 
     def _category(self) -> str:
         kind, text = self._peek()

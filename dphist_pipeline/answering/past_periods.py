@@ -9,9 +9,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.answering._changes_in_words import changes_in_words, ringing
 from dphist_pipeline.answering._period_sums import PeriodSums, sums_of_estimate, sums_of_publication
-from dphist_pipeline.answering._sudden_changes import LAST, Season, sudden_changes
+from dphist_pipeline.answering._sudden_changes import LAST, Season, changes_in_words, ringing, sudden_changes
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.publishing.published_files import read_audit

@@ -20,6 +20,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.commands import LazyCommands
 from dphist_pipeline.cli.terminal import err, out, print_json
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import named_store
 
 INTERRUPTED = 130
 PACKAGE = "dphist-pipeline"
@@ -60,9 +61,7 @@ def _group(
     ] = False,
 ) -> None:
     """Makes `dphist` a group, whose commands `LazyCommands` knows."""
-    from dphist_pipeline.releasing.locations import named_first  # help needs nothing of it
-
-    named_first.set(store)
+    named_store.set(store)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ HOMES = {
         "Takes back a published period, all its revisions: out of the catalogue, marked in its audit.",
     ),
     "local": Home(
-        "release.local_publish",
+        "release.local",
         "local_app",
         "Collections under local privacy: contributors perturb their own values, and nobody else sees them.",
     ),
@@ -84,7 +85,7 @@ HOMES = {
         "The operator's side: accounts of epsilon, what releases may read, what was spent.",
     ),
     "store": Home(
-        "operate.store_copy", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
+        "operate.store", "store_app", "A store as a whole: its copy in a bucket, and one put back from a backup."
     ),
     "look": Home(
         "operate.look", "look", "Shows an operator exact numbers of the records, on a terminal only, and notes it."
@@ -133,6 +134,7 @@ class LazyCommands(TyperGroup):
             self.is_help = False
 
 
+@cache
 def load(name: str) -> Any:
     """Imports a command.
 

@@ -1,21 +1,30 @@
-"""The result of a mechanism: an estimate for every cell, and the facts from which its errors follow. Public."""
+"""The result of a mechanism: an estimate for every cell, and the facts from which its errors follow. Public.
+
+Counts in boxes are answered here for an estimate that is not published; published ones are asked by SQL, see `asking`.
+All numbers are those of the macro `dph_box`: the same sums, tables of half widths and notes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.chosen_cells import Condition
-from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells, Unbiased
+from dphist_pipeline.estimates.answers import Answer, Basis
+from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
+from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO
+from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, ReportedCells, Unbiased, exact_sum
+from dphist_pipeline.estimates.notes import CUT, CUTS_GROUP, NO_INTERVAL, note_of
 from dphist_pipeline.estimates.row_quality import RowTable
+
+Positions = Sequence[NDArray[np.int64]]
 
 
 def bad_estimate(problem: str) -> Halted:
@@ -96,7 +105,7 @@ class Estimate:
         return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
 
     def box(self, /, **axes: Condition) -> Answer:
-        """The estimated count in a box, with its 95 % interval; see `estimates.boxes.answer_box`.
+        """The estimated count in a box, with its 95 % interval; see `answer_box`.
 
         Args:
             axes: condition on each axis by its name, as (low, high) or categories; an axis without one is summed over.
@@ -160,3 +169,97 @@ def with_quality(made: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimat
         axes = [axis.name for axis in table.domain.axes]
         tables[name] = replace(table, quality=tuple(one for one in quality if one.concerns(axes)), charges=charges)
     return FamilyEstimate(tables, charges, quality)
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """An unbiased estimate with its interval, and the standard deviation of its noise."""
+
+    unbiased: float
+    lower: float
+    upper: float
+    basis: Basis
+    noise_error: float
+
+
+def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
+    """Estimates the count in a box of cells, whether or not its ends are edges of bins.
+
+    Args:
+        estimate: of all cells.
+        box: condition by name of axis; an axis without a condition is summed over. A binned axis takes (low, high),
+            half-open, in axis units (days as dates or ISO text), None for an open end. A categorical axis, or a level
+            of its hierarchy, takes a category, None for `other`, or a list of categories.
+
+    Raises:
+        QuestionRefused: an axis or category is unknown, an end lies beyond the edges, or the box holds no cells.
+    """
+    domain, values, unbiased = estimate.domain, estimate.values, estimate.unbiased
+    around, shares = overlapped_cells(domain, box)
+    within = [along[share == 1] for along, share in zip(around, shares, strict=True)]
+    cut = [axis.name for axis, share in zip(domain.axes, shares, strict=True) if (share < 1).any()]
+    weights = reduce(np.multiply, np.ix_(*shares)) if cut else None
+    number = math.prod(len(along) for along in around)
+    found, note = _sum(values, around, weights), CUT.format(axes=", ".join(cut)) if cut else ""
+    outer = _interval_of(estimate, around)
+    inner = _interval_of(estimate, within) if cut else outer
+    if outer is None or inner is None:
+        note = note or (NO_INTERVAL if estimate.sums is None else CUTS_GROUP)
+        return Answer(found, math.nan, math.nan, math.nan, "noise_only", number, note=note)
+    middle = outer.unbiased
+    if cut:
+        middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
+    note = note or note_of(found, outer.lower, outer.upper)
+    return Answer(found, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
+
+
+def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:
+    """The interval for the cells at all combinations of positions; None if there is none.
+
+    Sums of whole groups were drawn after the groups were found. So given the groups, their noise has its exact law.
+    Where there are noisy cells, too, the groups were found on these, and so whether a box is a union of whole groups
+    may depend on their noise: there, only the sum of all cells is answered by both, each at 97.5 %.
+    """
+    grouped = _groups_in(estimate, cells)
+    if estimate.unbiased is None:
+        return None if grouped is None else _of_groups(*grouped, LEVEL)
+    if grouped is None:
+        return _of_cells(estimate, cells, LEVEL)
+    one, two = _of_cells(estimate, cells, LEVEL_OF_TWO), _of_groups(*grouped, LEVEL_OF_TWO)
+    lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
+    if lower > upper:
+        lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
+    better = two if two.noise_error < one.noise_error else one
+    return _Interval(better.unbiased, lower, upper, better.basis, better.noise_error)
+
+
+def _groups_in(estimate: Estimate, cells: Positions) -> tuple[NestedSums, NDArray[np.int64]] | None:
+    """The noisy sums that make up the cells, if they answer for them."""
+    if estimate.sums is None or estimate.groups is None:
+        return None
+    if estimate.unbiased is not None and math.prod(map(len, cells)) < estimate.domain.cells:
+        return None
+    sums = NestedSums.of_groups(estimate.sums) if isinstance(estimate.sums, NoisySums) else estimate.sums
+    inside = np.bincount(estimate.groups[np.ix_(*cells)].ravel(), minlength=int(sums.lasts.max()) + 1)
+    boxes = sums.whole_boxes(inside)
+    return None if boxes is None else (sums, boxes)
+
+
+def _of_groups(sums: NestedSums, boxes: NDArray[np.int64], level: Fraction) -> _Interval:
+    centre = exact_sum(sums.values[boxes])
+    reach = sums.law.half_width_of_sum(boxes.size, level) if boxes.size else 0
+    return _Interval(centre, centre - reach, centre + reach, "groups", math.sqrt(boxes.size * sums.variance))
+
+
+def _of_cells(estimate: Estimate, cells: Positions, level: Fraction) -> _Interval:
+    unbiased = estimate.unbiased
+    assert unbiased is not None
+    centre, reach = _sum(unbiased.values, cells), unbiased.half_width_of_box(cells, level)
+    basis: Basis = "unbiased" if isinstance(unbiased, NoisyCells) else "linear"
+    return _Interval(centre, centre - reach, centre + reach, basis, math.sqrt(unbiased.variance_of_sum(cells)))
+
+
+def _sum(values: NDArray[np.float64], cells: Positions, weights: NDArray[np.float64] | None = None) -> float:
+    """The sum of the cells at all combinations of positions; all cells are not copied first."""
+    chosen = values if math.prod(map(len, cells)) == values.size else values[np.ix_(*cells)]
+    return exact_sum(chosen if weights is None else chosen * weights)

@@ -4,7 +4,7 @@ A population is a list of distinct records (a position on each axis) with whole 
 negative, whole, and agree on every sum that they share, because they count the same records. The fit starts from
 records that are drawn along a tree of tables (or, where one large table has all axes, from that table's whole cells),
 and moves whole records while the weighted sum of squared distances from the published estimates falls; see
-`solvers.population_moves`. Sums of tables over some of their axes count more than cells do, because positive noise in
+`solvers.population`. Sums of tables over some of their axes count more than cells do, because positive noise in
 empty cells, which no whole table can follow, would otherwise push them away. Regions count more than their places for
 the same reason; and where an axis is used at several levels, the estimates of each are made non-negative parts of the
 next coarser one beforehand, so that large places do not pay for the noise of empty ones. Without levels, each table
@@ -34,7 +34,7 @@ from dphist_pipeline.solvers.tables.shrunk_interactions import lean_on_margins
 from dphist_pipeline.solvers.whole_counts.firm_sums import firm_parts
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
+    from dphist_pipeline.solvers.whole_counts.population import Layout
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -103,7 +103,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
         minute for all pairs of fifty; from 10^5 rows on, the time does not grow with them.
     """
     # Loaded here: who only reads whole tables needs no compiler.
-    from dphist_pipeline.solvers.whole_counts.population_moves import Layout
+    from dphist_pipeline.solvers.whole_counts.population import Layout
 
     domain = finest(made.domain for made in tables.values())
     sums = _wanted(tables, domain)
@@ -123,8 +123,7 @@ def _fitted(
     layout: Layout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
-    from dphist_pipeline.solvers.whole_counts.population_moves import improve
-    from dphist_pipeline.solvers.whole_counts.population_start import weighted
+    from dphist_pipeline.solvers.whole_counts.population import improve, weighted
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
@@ -412,7 +411,7 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
 
 def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
-    from dphist_pipeline.solvers.whole_counts.population_start import drawn_records, weighted
+    from dphist_pipeline.solvers.whole_counts.population import drawn_records, weighted
 
     largest, sizes = max(one.values.size for one in sums), layout.sizes
     groups, rows = fixed.allotted(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))

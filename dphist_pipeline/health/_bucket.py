@@ -9,8 +9,6 @@ from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not
 from dphist_pipeline.publishing.bucket_copy import behind, found_in
 from dphist_pipeline.publishing.manifest import VERSIONS
 from dphist_pipeline.publishing.object_store import ObjectStore
-from dphist_pipeline.releasing.hosts import publisher_of
-from dphist_pipeline.releasing.store import FOLDER
 
 PROBE = f"{VERSIONS}/0/asked-by-doctor"
 NO_VERSION = f'"{"0" * 32}"'
@@ -38,7 +36,7 @@ def bucket(seen: Examined) -> Finding:
     try:
         objects = ObjectStore(address)
         # A host without an id has published nothing yet; to ask for one would make it.
-        own = publisher_of(seen.store) if (seen.store.confidential / FOLDER).exists() else ""
+        own = seen.store.publisher() if seen.store.has_published else ""
         there = found_in(objects, seen.store.ledger_id, own).manifest
         if not _honours_conditions(objects):
             return fault(

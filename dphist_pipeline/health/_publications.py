@@ -1,15 +1,20 @@
-"""The check of published files: the newest ones hold what the ledger recorded."""
+"""Checks of what is published: files hold what the ledger recorded, and no audit says that its period may be wrong."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok
+from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
+from dphist_pipeline.publishing.manifest import CURRENT
 from dphist_pipeline.publishing.public_files import refuse_links
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
-from dphist_pipeline.releasing.vouching import vouched_audit
 
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
 
@@ -27,13 +32,13 @@ def publications(seen: Examined) -> Finding:
     others = 0  # whose pages another version wrote
     there = [charge for charge in books.every_charge() if charge.number in books.published]
     for charge in sorted(there, key=lambda charge: charge.number, reverse=True)[:MOST]:
-        key, recorded = Key(charge.release, charge.period, charge.revision), books.published[charge.number]
+        key, recorded = Key.of(charge), books.published[charge.number]
         folder = seen.store.published(key)
         if charge.lost or not folder.exists():
             continue
         try:
             refuse_links(seen.store.public, folder)
-            audit = vouched_audit(folder, charge, recorded, seen.ledger)
+            audit = seen.store.vouched_audit(seen.ledger, charge, recorded)
             read += 1
             others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:
@@ -43,3 +48,48 @@ def publications(seen: Examined) -> Finding:
         return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
     text = f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)"
     return ok(check, f"{text}; pages of {others} are by another version: see dphist store pages" if others else text)
+
+
+LATEST = 10  # periods of a release
+
+
+def doubtful(seen: Examined) -> Finding:
+    """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another.
+
+    Args:
+        seen: without its store, nothing is looked at.
+    """
+    check = "doubtful"
+    if seen.store is None:
+        return not_looked_at(check, "the store could not be opened")
+    found = {
+        f"{audit['release']} {audit['period']}": why
+        for current in sorted(seen.store.public.glob(f"*/{CURRENT}"))
+        for audit in _last(current)
+        if (why := _why(audit))
+    }
+    if not found:
+        return ok(check, f"none of the last {LATEST} published periods of a release says that it may be wrong")
+    first, why = next(iter(found.items()))
+    return warning(
+        check,
+        f"published, and may be wrong: {listed(list(found))}; {first}: {why}",
+        "Look at its card. Revise it with the right records, or take it back: dphist withdraw RELEASE PERIOD --reason "
+        "TEXT. Such periods can wait for a person: `publish: if_plausible` in the spec.",
+    )
+
+
+def _last(current: Path) -> Iterator[Mapping[str, Any]]:
+    """The audits of the latest revisions of the last periods; whether they are whole is another check's matter."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        for entry in json.loads(current.read_bytes())["periods"][-LATEST:]:
+            folder = current.parent / f"period={entry['period']}" / f"revision={entry['revision']}"
+            yield json.loads((folder / "audit.json").read_bytes())
+
+
+def _why(audit: Mapping[str, Any]) -> str:
+    """Why it may be wrong; empty if nothing is odd, or a person approved it."""
+    if "approved" in audit:
+        return ""
+    empty = "the interval of its total holds 0" if audit.get("total_holds_zero") else ""
+    return empty or str((audit.get("compared") or {}).get("says") or "")

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import may
-from dphist_pipeline.health import _left_files as left_files
 from dphist_pipeline.health import _server as server
 from dphist_pipeline.health.finding import (
     Examined,
@@ -33,9 +32,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import Statement, noted
-from dphist_pipeline.releasing.doubted import is_doubted
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.verifying import unrecorded
 
 NO_LEDGER = "the ledger could not be opened"
 # Longer than any release takes from its charge to its publication, and than people take to approve one.
@@ -53,13 +50,13 @@ def ledger(seen: Examined) -> Finding:
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
-    forgotten = unrecorded(seen.store, seen.ledger) if seen.store is not None else []
+    forgotten = seen.store.unrecorded(seen.ledger) if seen.store is not None else []
     if forgotten:
         return fault(
             "ledger",
             f"published, and the ledger at {seen.ledger.place} does not say so: "
             f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
-            "Put the newer ledger back. If it is lost, release these again, for nothing: dphist release SPEC.",
+            "Put the newer ledger back. If it is lost, release these again, at no cost: dphist release SPEC.",
         )
     generation, number, _ = seen.ledger.head()
     return ok("ledger", f"{seen.ledger.place}: {number} entries, every hash holds; generation {generation}")
@@ -168,29 +165,29 @@ def runs(seen: Examined) -> Finding:
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    left = left_files.left_runs(seen.confidential / "runs")
+    left = seen.store.left_runs()
     if left:
         return warning(
             check,
             f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
-            "Run a release, such as one that is published already: the next run deletes them, for nothing.",
+            "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
     unmarked = [key for key in _withdrawn(seen.ledger) if _says_nothing(seen.store, key)]
     if unmarked:
         return warning(
             check,
             f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
-            "Run any release of this store, such as one that is published already: it marks them, for nothing.",
+            "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
     late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
-    late = [charge for charge in late if not is_doubted(seen.store, charge)]
+    late = [charge for charge in late if not seen.store.is_doubted(charge)]
     if late:
         names = [charge.title for charge in late]
         period = "" if late[0].period == "all" else f" --period {late[0].period}"
         return warning(
             check,
             f"charged and not published: {listed(names)}",
-            f"Finish it, for nothing more: dphist release SPEC{period}, with the spec of {late[0].release}.",
+            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {late[0].release}.",
         )
     if not may(seen.confidential, os.R_OK | os.X_OK):
         return ok(check, "all that was charged is published; files of runs are not this user's to see")
@@ -208,7 +205,7 @@ def approvals(seen: Examined) -> Finding:
         return not_looked_at(check, NO_LEDGER)
     waiting = _charges(seen.ledger, "waits", "approved")
     if seen.store is not None:  # in doubt, under `publish: if_plausible`
-        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if is_doubted(seen.store, charge)]
+        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if seen.store.is_doubted(charge)]
     forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]

@@ -10,7 +10,6 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health import _bucket as bucket
-from dphist_pipeline.health import _doubtful as doubtful
 from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
@@ -18,7 +17,7 @@ from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.store import Store, store_unusable
+from dphist_pipeline.releasing.store import Store
 
 SCHEMA_VERSION = 1
 CHECKS = (
@@ -32,7 +31,7 @@ CHECKS = (
     spending.witness,
     spending.witness_access,
     publications.publications,
-    doubtful.doubtful,
+    publications.doubtful,
     bucket.bucket,
     spending.clock,
     places.disk,
@@ -93,9 +92,7 @@ def opened(root: Path, releases_only: bool) -> Examined:
     except DphistError as error:
         refused["store"] = error
     except OSError as error:
-        refused["store"] = store_unusable(
-            root, f"cannot be opened: {error.strerror}. Run this as the user who releases."
-        )
+        refused["store"] = Store.cannot_open(root, error)
     if store is not None:
         try:
             ledger = store.ledger()

@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 
 from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.due import due_of
-from dphist_pipeline.releasing.period_rules import kept_cadence
+from dphist_pipeline.releasing.due import Cadence, Due
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.periods import EVERYTHING
 
@@ -59,11 +58,11 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     """
     periods, left_out, unknown = [], [], []
     for release in _with_periods(ledger):
-        cadence = kept_cadence(store, release)
+        cadence = Cadence.kept(store, release)
         if cadence is None:
             unknown.append(release)
             continue
-        due = due_of(release, cadence.rule, store, ledger, now)
+        due = Due.of(release, cadence.rule, store, ledger, now)
         today = now.astimezone(ZoneInfo(cadence.rule.time_zone)).date()
         periods += [(release, key, day) for key, day in due.overdue(today, cadence.slack_days).items()]
         left_out += [(release, key) for key in due.left_out]

@@ -2,10 +2,13 @@
 
 An English text stands where it is used and is the key of its translations. Outside of `in_language` all is English, so
 commands, files and audits need not think of languages.
+
+Translations stand in `*.po` files, as gettext has them: what runs needs no tool of translators.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from dphist_pipeline.languages._po_files import Texts, on_one_line, read
-
 Code = Literal["en", "de", "fr"]
+Texts = dict[tuple[str, str], tuple[str, ...]]
+_LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]\])?) )?("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def language() -> Language:
 
 @cache
 def _translations(code: Code) -> Texts:
-    return read(Path(__file__).with_name(f"{code}.po"))
+    return read_texts(Path(__file__).with_name(f"{code}.po"))
 
 
 def translated(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
@@ -157,3 +160,39 @@ def days_text(text: str) -> str:
         return (spoken.day if match[3] else spoken.month).format(day)
 
     return _DAY.sub(written, text).replace(" to ", pgettext("days", " to "))
+
+
+def read_texts(path: Path) -> Texts:
+    """The translations in a file, by context (empty for most) and English text; several are those of a plural.
+
+    Blanks and line breaks of an English text count as one blank: templates break their lines anywhere.
+
+    Raises:
+        ValueError: a line is none of such a file.
+    """
+    found: Texts = {}
+    for block in path.read_text(encoding="utf-8").split("\n\n"):
+        entry = _entry(block)
+        made = tuple(text for name, text in entry.items() if name.startswith("msgstr"))
+        if entry.get("msgid") and all(made):
+            found[entry.get("msgctxt", ""), on_one_line(entry["msgid"])] = made
+    return found
+
+
+def _entry(block: str) -> dict[str, str]:
+    entry: dict[str, str] = {}
+    name = ""
+    for line in block.splitlines():
+        if line.startswith("#") or not line:
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"no line of a file of translations: {line}")
+        name = match[1] or name
+        entry[name] = entry.get(name, "") + json.loads(match[2])
+    return entry
+
+
+def on_one_line(text: str) -> str:
+    """A text with single blanks in the place of blanks and line breaks; blanks that keep words together stay."""
+    return re.sub(r"[ \n]+", " ", text).strip()

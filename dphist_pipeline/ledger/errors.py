@@ -228,7 +228,7 @@ class AlreadyCharged(LedgerError):
         listed = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {listed}. Undo the "
-            "change to get the same release again for nothing, or charge a new revision: --revise --reason '...'."
+            "change to get the same release again at no cost, or charge a new revision: --revise --reason '...'."
         )
 
 

@@ -25,7 +25,7 @@ from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing import publisher
-from dphist_pipeline.releasing.publisher import Progress, Withdrawn
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.collection import CollectionSpec
@@ -63,7 +63,7 @@ def reports_changed(key: Key) -> Refused:
     )
 
 
-def consumers_withdrawn(refused: Sequence[Withdrawn], made: Sequence[Release]) -> Halted:
+def consumers_withdrawn(refused: Sequence[publisher.Withdrawn], made: Sequence[Release]) -> Halted:
     """Some consumers' releases were withdrawn and not published anew; the others are published."""
     withdrawn = [error.key.release for error in refused]
     published = [str(release.audit["release"]) for release in made]
@@ -156,7 +156,7 @@ def publish_collection(
     *,
     reason: str = "",
     only: str | None = None,
-    progress: Progress = lambda step: None,
+    progress: publisher.Progress = lambda step: None,
 ) -> list[Release]:
     """Publishes the histogram of every consumer, or gives back what was published.
 
@@ -178,17 +178,17 @@ def publish_collection(
     for consumer in spec.consumers:
         publisher.refuse_taken_name(store, spec.release_of(consumer), str(spec.collection))
     made: list[Release] = []
-    withdrawn: list[Withdrawn] = []
+    withdrawn: list[publisher.Withdrawn] = []
     for number, consumer in enumerate(spec.consumers):
         if only in (None, consumer.name):
             progress(f"publishing {spec.release_of(consumer)}")
             try:
                 made.append(_publish(spec, store, counted, number, reason))
-            except Withdrawn as error:
+            except publisher.Withdrawn as error:
                 withdrawn.append(error)
     if made:
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
-        publisher.refresh_catalogue(store, key, [release.path for release in made], progress)
+        PublicFolder(store).refresh(key, [release.path for release in made], progress)
     if withdrawn:
         raise consumers_withdrawn(withdrawn, made)
     return made

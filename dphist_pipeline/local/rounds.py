@@ -46,7 +46,7 @@ def tally_unusable(spec: CollectionSpec, path: Path, problem: str) -> Refused:
     """A tally that is missing, damaged, or of another question."""
     return Refused(
         f"the tally of collection '{spec.collection}' at {path} {problem}. Materialize `reports` again: it counts "
-        "them anew, for nothing.",
+        "them anew, at no cost.",
         code="tally_unusable",
     )
 

@@ -359,6 +359,7 @@ def _class(name: str) -> type[Mechanism]:
     return defined[0]
 
 
+@cache  # a forecast builds hundreds
 def _adapter(kind: type[Mechanism]) -> TypeAdapter[Mechanism]:
     return TypeAdapter(kind)
 

@@ -20,7 +20,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.evaluation.score_tables import Table
-from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR, account_statement
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 # Days of a period, of a year of 365.25.
@@ -103,7 +103,7 @@ class PeriodPlans:
 
 def yearly_total(spec: ReleaseSpec, store: Path | None) -> Fraction | None:
     """What the account of a spec has for every year; None if it does not renew, or cannot be used."""
-    statement = account_statement(spec, store)
+    statement = AccountRunway.statement(spec, store)
     return None if isinstance(statement, str) or statement.account.renews is None else statement.total
 
 
@@ -119,7 +119,7 @@ def plan_periods(
     """
     if spec.period == "none":
         return PeriodPlans(Fraction(0), "", records, ())
-    releases = MOST_IN_A_YEAR[spec.period]
+    releases = AccountRunway.MOST_IN_A_YEAR[spec.period]
     total, because = yearly, "the account's"
     if total is None:
         total, because = spec.epsilon * releases, f"{releases} releases by the spec"
@@ -130,7 +130,7 @@ def plan_periods(
 def _plan(
     spec: ReleaseSpec, period: str, counts: Mapping[str, NDArray[np.int64]], records: float, total: Fraction
 ) -> PeriodPlan:
-    releases, longer = MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
+    releases, longer = AccountRunway.MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
     epsilon, kept = total / releases, spec.mechanism_epsilon / spec.epsilon
     needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
     enough = None if needed is None else float(needed / kept * releases)

@@ -1,7 +1,7 @@
 """From how many rows on a quality table tells something: from its share of epsilon alone, before a record is counted.
 
 It tells what the bound cuts where the 95 % interval of the rows cut is no wider than all rows (see
-`estimates.row_quality`): below that, neither card nor forecast shows the number, and epsilon was spent for nothing.
+`estimates.row_quality`): below that, neither card nor forecast shows the number, and epsilon was spent in vain.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quali
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.planning.unit_names import label_of, names_person, unit_doubt
-from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import parse_epsilon
@@ -294,7 +294,7 @@ class _Interview:
                 return {}
             edges = list(axis["bands"].values())
             if len(edges) < 2:
-                raise ValueError("is yes: one lower end makes no bins of numbers")
+                raise ValueError("must be yes: a single lower end makes no bins of numbers")
             bins = {"edges": edges, "below": True, "above": True}
             return {"axes": [*axes, {**{n: v for n, v in axis.items() if n != "bands"}, **bins}]}
 
@@ -467,7 +467,7 @@ class _Interview:
         text = texts.spec_text(self.release, self.layout.file.name, self.answers, told(spec), self.serving)
         written = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
         assert written.digest == spec.digest, "the text says what was answered"
-        total = spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 1)
+        total = spec.epsilon * AccountRunway.MOST_IN_A_YEAR.get(spec.period, 1)
         return Decided(text, spec, total, tuple(map(texts.other_in_words, spec.domain.axes)))
 
     def _ask(self, question: Question, read: Callable[[str], Answers]) -> Talk:
@@ -549,7 +549,7 @@ class _Interview:
 
     def _year(self, epsilon: Fraction) -> str:
         """What a year of periods costs at an epsilon each; empty for one table."""
-        releases = MOST_IN_A_YEAR.get(str(self.answers["period"]), 1)
+        releases = AccountRunway.MOST_IN_A_YEAR.get(str(self.answers["period"]), 1)
         return f"; a year of {self.answers['period']}s {as_text(epsilon * releases)}" if releases > 1 else ""
 
     @property

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.publishing.formatting import likelihood_ratio, visible
-from dphist_pipeline.releasing.account_runway import MOST_IN_A_YEAR, account_statement
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 Reader = Literal["legal", "ethics", "press"]
@@ -85,9 +85,9 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
 
 def _over_time(spec: ReleaseSpec, store: Path | None) -> Iterator[tuple[str, str | None]]:
     """Odds of a year of periods, where the account pays for it, and of all that the account may ever spend."""
-    statement = account_statement(spec, store)
+    statement = AccountRunway.statement(spec, store)
     total = None if isinstance(statement, str) else statement.total
-    year = spec.epsilon * MOST_IN_A_YEAR.get(spec.period, 0)
+    year = spec.epsilon * AccountRunway.MOST_IN_A_YEAR.get(spec.period, 0)
     paid = year > 0 and (total is None or year <= total)
     yield "odds_in_a_year", odds(year) if paid else None
     yield "epsilon_in_a_year", as_text(year) if paid else None

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.evaluation.public_counts import SYNTHETIC, read_counts
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.releasing.public_folder import public_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.sources import ending_of
@@ -140,10 +140,10 @@ def folder_if_any(store: Path | None) -> Path | None:
     """The folder of published files; None if there is none.
 
     Args:
-        store: as on the command line; see `public_folder`.
+        store: as on the command line; see `Store.public_folder`.
     """
     try:
-        return public_folder(store)
+        return Store.public_folder(store)
     except DphistError:
         return None
 

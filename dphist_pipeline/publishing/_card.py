@@ -20,8 +20,7 @@ import numpy as np
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY

@@ -7,8 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.estimates.boxes import answer_box
+from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing._published_estimate import published_estimate
 from dphist_pipeline.publishing.formatting import shortened, shown_number

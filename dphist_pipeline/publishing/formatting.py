@@ -33,6 +33,8 @@ def visible(text: str) -> str:
     Args:
         text: from outside, such as a title or the name of a category.
     """
+    if text.isprintable():  # as nearly every text is: it holds none of them
+        return text
     return "".join("\ufffd" if unicodedata.category(sign) in HIDDEN or sign in TURNS_TEXT else sign for sign in text)
 
 

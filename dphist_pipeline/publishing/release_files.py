@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,7 @@ def _charge_facts(charges: Sequence[Charged]) -> list[dict[str, str | None]]:
     ]
 
 
+@cache  # of what this process runs
 def _versions() -> dict[str, str]:
     return {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from dphist_pipeline.estimates.estimate import AnyEstimate
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
-from dphist_pipeline.releasing.approvals import PublicationRule
+from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun

@@ -9,7 +9,7 @@ from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.ledger.entries import Look
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._attempts import Attempt
-from dphist_pipeline.releasing.engines import engine_of
+from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 # Words of a spec for people; none is in its digest.

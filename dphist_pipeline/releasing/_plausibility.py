@@ -13,12 +13,10 @@ from typing import Any
 
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import Compared
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
+from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._audit_facts import audit_facts
-from dphist_pipeline.releasing.approvals import AwaitsApproval, approval
-from dphist_pipeline.releasing.doubted import keep_doubted
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -79,6 +77,6 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
         approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
     except AwaitsApproval:
         if attempt.rule.judges:
-            keep_doubted(attempt.store, paid.charge)
+            attempt.store.keep_doubted(paid.charge)
         raise
     return facts | approved | judged.facts

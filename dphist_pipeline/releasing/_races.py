@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from dphist_pipeline.errors import AfterCharge
+from dphist_pipeline.ledger.books import refuse_other_folder
 from dphist_pipeline.ledger.decisions import Decision
-from dphist_pipeline.ledger.entries import Charge
+from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import LedgerError
+from dphist_pipeline.releasing._approvals import finish_rejections
 from dphist_pipeline.releasing._attempts import Attempt
-from dphist_pipeline.releasing.approvals import finish_rejections
-from dphist_pipeline.releasing.hosts import refuse_other_host
 from dphist_pipeline.releasing.publisher import Withdrawn
+from dphist_pipeline.releasing.store import Store
+
+_FIRST = Folder("unnamed", "'unknown' (by a version that named none)")
+
+
+def published_elsewhere(charge: Charge, there: Folder) -> AfterCharge:
+    """A release whose files lie on another host."""
+    return AfterCharge(
+        f"{charge.title} was released on host {there.host} (confidential folder {there.id:.12}), and its files are "
+        "not in this host's public folder. Read them there, or copy them here. Nothing was drawn or spent.",
+        code="published_elsewhere",
+    )
 
 
 class By(Enum):
@@ -79,3 +92,20 @@ def refuse_overtaken(
     if race.by is By.OTHER_HOST:
         refuse_other_host(store, paid, published)
     return ()
+
+
+def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
+    """Refuses to draw for a charge that another host made.
+
+    Raises:
+        AfterCharge: it has published, naming the host.
+        LedgerError: `charged_elsewhere`, naming the host.
+    """
+    folder = store.own_folder()
+    # What was charged before charges named a folder belongs to the store that did not join another one.
+    there = charge.folder or (_FIRST if store.joined else folder)
+    if there.id != folder.id and published:
+        raise published_elsewhere(charge, there)
+    if charge.folder is None and there.id != folder.id:
+        raise LedgerError("charged_elsewhere", charge=charge, there=there, here=folder)
+    refuse_other_folder(charge, folder)

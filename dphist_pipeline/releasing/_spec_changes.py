@@ -13,7 +13,7 @@ from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.files import make_folder, write_durably
-from dphist_pipeline.releasing.period_rules import keep_cadence
+from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
@@ -31,7 +31,7 @@ Change = tuple[str, str, str]  # the field, as charged, as asked
 
 def keep_spec(store: Store, spec: ReleaseSpec) -> None:
     """Keeps the fields that are in a spec's digest; the same spec is kept once."""
-    keep_cadence(store, spec)
+    Cadence.of(spec).keep(store, spec.release)
     path, signed = _place(store, spec.digest), _signed(store, spec).parent
     if not path.exists():
         make_folder(path.parent)

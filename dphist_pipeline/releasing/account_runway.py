@@ -6,12 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import PeriodError
@@ -19,7 +18,6 @@ from dphist_pipeline.spec.periods import Period
 
 MOST_PERIODS = 10_000
 YEARS_AHEAD = 12
-MOST_IN_A_YEAR = {"week": 53, "month": 12, "quarter": 4, "year": 1}
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class AccountRunway:
         until: day on which that period is due, as ISO text; None if there is none.
     """
 
+    MOST_IN_A_YEAR: ClassVar = {"week": 53, "month": 12, "quarter": 4, "year": 1}  # releases, by length of period
+
     account: str
     says: str
     known: bool = True
@@ -44,10 +44,22 @@ class AccountRunway:
     last: str | None = None
     until: str | None = None
 
+    @staticmethod
+    def statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
+        """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
+        try:
+            statement = Statement.of(Store.named(store).ledger(), spec.account)
+        except DphistError as error:
+            return str(error)
+        protected = (statement.account.privacy_unit, statement.account.neighbours)
+        if protected != (spec.privacy_unit, spec.neighbours):
+            return f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
+        return statement
+
     @classmethod
     def of(cls, spec: ReleaseSpec, store: Path | None, now: datetime | None = None) -> Self:
         """How many more releases the account of a spec pays for. Reads the ledger, and charges nothing."""
-        statement = account_statement(spec, store)
+        statement = cls.statement(spec, store)
         if isinstance(statement, str):
             return cls(spec.account, f"cannot be used: {statement}", known=False)
         return cls.by_statement(spec, statement, now or datetime.now(UTC))
@@ -71,7 +83,7 @@ class AccountRunway:
         if used_up is None and spec.last_period:
             return cls(spec.account, f"{left}: {_all_that_are_left(spec, len(paid))}{others}", left=left)
         if used_up is None:
-            most = MOST_IN_A_YEAR[spec.period]
+            most = cls.MOST_IN_A_YEAR[spec.period]
             takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
             lasts = f"lasts for good, {takes}" if yearly else "lasts for centuries"
             return cls(spec.account, f"{left}: {lasts}{others}", left=left)
@@ -86,18 +98,6 @@ class AccountRunway:
         )
         says = f"{left}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
         return cls(spec.account, says, left=left, releases=len(paid), last=last, until=until)
-
-
-def account_statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
-    """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
-    try:
-        statement = Statement.of(Store.open(store_folder(store)).ledger(), spec.account)
-    except DphistError as error:
-        return str(error)
-    protected = (statement.account.privacy_unit, statement.account.neighbours)
-    if protected != (spec.privacy_unit, spec.neighbours):
-        return f"protects {protected[0]} ({protected[1]}), so a release by this spec would be refused"
-    return statement
 
 
 def _more_releases(releases: int) -> str:

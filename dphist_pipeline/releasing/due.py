@@ -1,21 +1,87 @@
-"""Which periods of a release are due: finished, and neither charged for nor waived."""
+"""What is due of a release: periods that finished, and that are neither charged for nor waived.
+
+How each release of a store cuts time is kept beside its specs, so that what is due can be told without a spec.
+"""
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
+from operator import attrgetter
+from typing import TYPE_CHECKING, Self
 
+from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.ledger.books import OPEN_STATES
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing._charges_of_release import charges_of, waived_periods
-from dphist_pipeline.releasing.doubted import is_doubted
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Period, PeriodRule
 
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
+
 FARTHEST_BACK = 10_000
+LATER = "+"  # behind a waived period: all later ones, too
+# Days between two times of a cron line at most, by which of its fields are not `*`: month, day of month, of week.
+YEAR, MONTH, WEEK, DAY = 366, 31, 7, 1
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """When periods of a release can be released, and when somebody should wonder that one was not.
+
+    Attributes:
+        rule: how the release cuts time, with its delay.
+        slack_days: that a period may be due: `freshness` of the spec, or the time between two ticks of its schedule.
+    """
+
+    rule: PeriodRule
+    slack_days: int
+
+    @classmethod
+    def of(cls, spec: ReleaseSpec) -> Self:
+        """The cadence that a spec declares."""
+        return cls(spec.period_rule, spec.freshness if spec.freshness is not None else _between_ticks(spec.schedule))
+
+    @classmethod
+    def kept(cls, store: Store, release: str) -> Self | None:
+        """The cadence of a release as it was last charged; None where no charge by this version kept it.
+
+        Args:
+            release: its name, as the ledger has it.
+        """
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            kept = json.loads(store.cadence(release).read_bytes())
+            return cls(PeriodRule(**kept["rule"]), kept["slack_days"])
+        return None
+
+    def keep(self, store: Store, release: str) -> None:
+        """Keeps the cadence of a release that is charged; the same again changes nothing."""
+        path, written = store.cadence(release), canonical_json(asdict(self)).encode("ascii")
+        with suppress(OSError):
+            if path.read_bytes() == written:
+                return
+        make_folder(path.parent)
+        draft = path.with_name(f".{uuid.uuid4().hex}")
+        write_durably(draft, written)
+        draft.replace(path)
+
+
+def _between_ticks(schedule: str | None) -> int:
+    """At most so many days lie between two ticks; a release without a schedule is given a week."""
+    if schedule is None:
+        return WEEK
+    _, _, day_of_month, month, day_of_week = schedule.split()
+    if month != "*":
+        return YEAR
+    return MONTH if day_of_month != "*" else WEEK if day_of_week != "*" else DAY
 
 
 @dataclass(frozen=True)
@@ -24,7 +90,7 @@ class Due:
 
     Attributes:
         missing: finished, after the first charged one, and neither charged nor waived.
-        unfinished: charged and not published; running one again finishes it for nothing.
+        unfinished: charged and not published; running one again finishes it at no cost.
         left_out: as `missing`, but from the time before an upgrade, whose schedules did not ask for them: to charge
             them is a decision, by command.
         ready: the day from which each period can be released.
@@ -48,49 +114,89 @@ class Due:
         """What to run, in order."""
         return sorted({*self.missing, *self.unfinished})
 
+    @classmethod
+    def of(cls, release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: datetime) -> Self:
+        """What is due of a release that was charged before; nothing of one that never was.
 
-def due_of(release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: datetime) -> Due:
-    """What is due of a release that was charged before; nothing of one that never was.
+        Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The
+        first charged period is the one that the ledger charged first: history that is released later makes nothing
+        else due.
 
-    Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The first
-    charged period is the one that the ledger charged first: history that is released later makes nothing else due.
+        Args:
+            rule: how it cuts time, with its delay.
+            now: the present, with its time zone.
+        """
+        charges = charges_of(ledger, release)
+        if not charges or rule.length == "none":
+            return cls()
+        charged = {charge.period for charge, _ in charges}
+        # Charges by version 0.2 name no folder; its schedules left out what lay before the last charged period.
+        before_upgrade = max((charge.period for charge, _ in charges if charge.folder is None), default="")
+        first = charges[0][0].period
+        waived = waived_periods(ledger, release)
+        late = [made for made in _back_to(rule, first, now) if made.key not in charged and made.key not in waived]
+        ready = {period.key: _ready(rule, period) for period in late}
+        asked = tuple(sorted(key for key in ready if key > before_upgrade))
+        unfinished = sorted(
+            {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
+        )
+        left_out = tuple(sorted(set(ready) - set(asked)))
+        for key in unfinished:
+            with suppress(PeriodError):  # its spec cut time in another way
+                ready[key] = _ready(rule, rule.named(key))
+        return cls(asked, tuple(unfinished), left_out, ready)
 
-    Args:
-        rule: how it cuts time, with its delay.
-        now: the present, with its time zone.
+    @classmethod
+    def to_run(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
+        """The keys of periods that a scheduler should run now, in order; before the first charge the latest one alone.
+
+        Args:
+            spec: checked; with periods.
+            first: no earlier period is due.
+        """
+        if not charges_of(ledger, spec.release):
+            latest = spec.latest_period(now).key
+            return [latest] if latest >= first and latest not in waived_periods(ledger, spec.release) else []
+        return [key for key in cls.of(spec.release, spec.period_rule, store, ledger, now).keys if first <= key]
+
+
+def charges_of(ledger: Ledger, release: str) -> list[tuple[Charge, str]]:
+    """Every charge of a release, whatever account paid, in the order of the ledger, with what became of it.
+
+    A release that was never charged gives none.
     """
-    charges = charges_of(ledger, release)
-    if not charges or rule.length == "none":
-        return Due()
-    charged = {charge.period for charge, _ in charges}
-    # Charges by version 0.2 and earlier name no folder; its schedules left out what lay before the last charged period.
-    before_upgrade = max((charge.period for charge, _ in charges if charge.folder is None), default="")
-    first = charges[0][0].period
-    waived = waived_periods(ledger, release)
-    late = [period for period in _back_to(rule, first, now) if period.key not in charged and period.key not in waived]
-    ready = {period.key: _ready(rule, period) for period in late}
-    asked = tuple(sorted(key for key in ready if key > before_upgrade))
-    unfinished = sorted(
-        {charge.period for charge, state in charges if state == "unpublished" and not is_doubted(store, charge)}
-    )
-    left_out = tuple(sorted(set(ready) - set(asked)))
-    for key in unfinished:
-        with suppress(PeriodError):  # its spec cut time in another way
-            ready[key] = _ready(rule, rule.named(key))
-    return Due(asked, tuple(unfinished), left_out, ready)
+    books = ledger.books()
+    return [(charge, books.state(charge)) for charge in books.every_charge() if charge.release == release]
 
 
-def due_periods(spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
-    """The keys of periods that a scheduler should run now, in order; before the first charge the latest one alone.
+@dataclass(frozen=True)
+class Waived:
+    """The periods of a release of which an operator said that they never come.
 
-    Args:
-        spec: checked; with periods.
-        first: no earlier period is due.
+    Attributes:
+        periods: their keys.
+        ended: the first period of a release that has ended; empty for one that goes on.
     """
-    if not charges_of(ledger, spec.release):
-        latest = spec.latest_period(now).key
-        return [latest] if latest >= first and latest not in waived_periods(ledger, spec.release) else []
-    return [key for key in due_of(spec.release, spec.period_rule, store, ledger, now).keys if first <= key]
+
+    periods: frozenset[str]
+    ended: str = ""
+
+    def __contains__(self, period: str) -> bool:
+        return period in self.periods or bool(self.ended and self.ended <= period)
+
+
+def waived_periods(ledger: Ledger, release: str) -> Waived:
+    """The periods of a release of which an operator said that they never come."""
+    named = (made.name.partition("/") for made in ledger.decisions(EVERYWHERE) if made.kind == "waiver")
+    periods = {period for name, _, period in named if name == release}
+    ended = min((period.removesuffix(LATER) for period in periods if period.endswith(LATER)), default="")
+    return Waived(frozenset(periods), ended)
+
+
+def unpublished(ledger: Ledger, release: str) -> list[Charge]:
+    """What was charged for a release and is neither published nor rejected, by period and revision."""
+    waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
+    return sorted(waiting, key=attrgetter("period", "revision"))
 
 
 def _back_to(rule: PeriodRule, first: str, now: datetime) -> Iterator[Period]:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from dphist_pipeline.confidential.looking import Terminal, show_records
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.releasing.deciding import deciding
+from dphist_pipeline.releasing._plans import plan_of, request_of
 from dphist_pipeline.releasing.frames import as_file
-from dphist_pipeline.releasing.plans import plan_of, request_of
 from dphist_pipeline.releasing.release import chosen_period, nothing_charged
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 
 def look_refused(release: str) -> Refused:
@@ -56,6 +56,6 @@ def look(
         with store.run(Key(spec.release, chosen.key, 0)) as folder:
             plan = plan_of(spec, chosen, decisions[0].reading)
             with as_file(plan, None, folder) as opened:
-                with deciding(store, ledger) as operator:
+                with StoreDecisions(store, ledger).signing() as operator:
                     ledger.note_look(spec.account, spec.release, chosen.key, spec.digest, reason, operator)
                 show_records(replace(opened, rows_seen=None), folder, terminal)

@@ -1,37 +1,284 @@
-"""Where published files are read: in a store, or in a public folder that was fetched from a bucket or copied."""
+"""The public folder of a store beyond a single release: the catalogue, the pages, and the copy in a bucket.
+
+Publications are made in this folder, and the catalogue is built from it. The address of a copy is kept in `store.json`.
+Nothing comes back from a bucket: a public folder that was lost is put back from a backup, or made anew from the
+journal.
+
+Pages are rendered anew from public files: what a later version corrects need not stay online. Values, Parquet files
+and audits stay as they are. For each publication, what its pages will be is entered in the ledger, then in
+`pages.json`, and then the pages are replaced one by one; see `publishing.published_release`.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.publishing.manifest import CURRENT, NAME
-from dphist_pipeline.releasing.locations import store_folder
-from dphist_pipeline.releasing.store import Store, StoreMissing
+from jinja2 import UndefinedError
+
+from dphist_pipeline.errors import Halted, Refused
+from dphist_pipeline.files import locked_folder
+from dphist_pipeline.publishing.current_files import is_listed, write_current_files
+from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX, NAME, ManifestDamaged, read_manifest
+from dphist_pipeline.publishing.public_files import publications
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.releasing._approvals import finish_withdrawals, note_if_out
+from dphist_pipeline.releasing._vouching import vouching_reader
+from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.store import Key, Store
+
+if TYPE_CHECKING:
+    from dphist_pipeline.publishing.bucket_copy import Copied
 
 
-def public_folder(named: Path | str | None) -> Path:
-    """The folder whose files answer questions; no ledger is opened.
+def no_address(root: Path) -> Refused:
+    """A store that copies nothing anywhere."""
+    return Refused(
+        f"the store at {root} has no bucket: `dphist store publish --to s3://bucket/prefix` names one. What is "
+        "published lies in its public folder; copy that anywhere.",
+        code="no_address",
+    )
 
-    Args:
-        named: a store, or a folder that `dphist store fetch` filled, or a copy of a store's public folder, which stays
-            as it is; by default as `store_folder` says.
 
-    Raises:
-        StoreMissing, Halted: what is wrong, and the mend.
+class NotCopied(Halted):
+    """What was published here is not in the bucket yet."""
+
+    def __init__(self, problem: str, try_again: bool = False) -> None:
+        self.problem, self.try_again = problem, try_again
+        super().__init__(
+            f"{problem} What is published stays published in the public folder, and nothing is spent again: mend it, "
+            "then run `dphist store publish`, or the same command again."
+        )
+
+
+@dataclass
+class Rendered:
+    """What a run did, by place of the publication, such as `wards/period=all/revision=1`.
+
+    Attributes:
+        anew: pages were replaced.
+        same: this version would write the same pages.
+        left: and why: an old audit lacks what a page needs.
     """
-    root = store_folder(None if named is None else Path(named))
-    if not (root / "store.json").exists() and ((root / NAME).is_file() or any(root.glob(f"*/{CURRENT}"))):
-        return root.absolute()
-    return Store.open(root).public
+
+    anew: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
 
 
-def public_address(named: Path | None) -> str | None:
-    """The bucket that a store's releases are copied to; None without one, or without a store yet.
+@dataclass(frozen=True)
+class PublicFolder:
+    """The public folder of a store, which one process at a time changes."""
 
-    Args:
-        named: folder of the store, as on the command line; None as `store_folder` says.
-    """
-    try:
-        return Store.open(store_folder(named)).public_address
-    except StoreMissing:
-        return None
+    store: Store
+
+    @staticmethod
+    def checked_bucket(address: str) -> str:
+        """The address of a bucket as it is kept; refuses, before a store is made, one that is unreadable or taken.
+
+        Args:
+            address: `s3://bucket/prefix`, as somebody wrote it.
+
+        Raises:
+            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
+        """
+        from dphist_pipeline.publishing.bucket_copy import found_in
+        from dphist_pipeline.publishing.object_store import ObjectStore
+
+        objects = ObjectStore(address)
+        if os.environ.get("DPHIST_LEDGER"):
+            stored = objects.read(NAME)  # the ledger may be one that is there already, and owns it
+            if stored is not None:
+                read_manifest(stored.content, objects.address)
+        else:
+            found_in(objects, "", "")
+        return objects.address
+
+    def refresh(
+        self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
+    ) -> None:
+        """Lists the current files, builds the catalogue and writes the pages of what is published.
+
+        Nothing is done where all hold these folders.
+
+        Then brings the copy in a bucket to the same state, where the store has one.
+
+        Args:
+            folders: of releases that it must hold; with none it is always built.
+            progress: told the name of the step.
+            anew: writes every page of what is published anew, whatever is there.
+
+        Raises:
+            NotCopied: the bucket could not be written; the catalogue is built.
+        """
+        from dphist_pipeline.answering.catalogue import Catalogue
+        from dphist_pipeline.publishing import index_pages
+
+        public = self.store.public
+
+        def is_fresh() -> bool:
+            if not folders or not (public / CROISSANT).is_file():
+                return False
+            return all(
+                is_listed(folder) and Catalogue(public).is_up_to_date(folder) and index_pages.tells(public, folder)
+                for folder in folders
+            )
+
+        self._build_unless(is_fresh, key, progress, anew)
+        if self.store.public_address is not None:
+            self._copy(key, progress)
+
+    def copying_to(self, address: str) -> PublicFolder:
+        """The folder with another bucket to copy to, which its store remembers; nothing is sent yet.
+
+        What was sent to an earlier bucket stays there.
+
+        Args:
+            address: `s3://bucket/prefix`, as somebody wrote it.
+
+        Raises:
+            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
+        """
+        from dphist_pipeline.publishing.bucket_copy import found_in
+        from dphist_pipeline.publishing.object_store import ObjectStore
+
+        objects = ObjectStore(address)
+        found_in(objects, self.store.ledger_id, self.store.publisher())
+        return PublicFolder(self.store.with_address(objects.address))
+
+    def copy(self, progress: Progress = lambda step: None, check: bool = False, drop: bool = False) -> Copied:
+        """Brings the copy in the store's bucket to the state of the folder, whose catalogue is built if need be.
+
+        Withdrawals that a crash cut short are finished first.
+
+        Args:
+            progress: told the name of the step.
+            check: read every object, and send again what is missing or altered.
+            drop: take publications that the folder lacks out of the bucket's manifest.
+
+        Raises:
+            Refused: the store has no bucket.
+            NotCopied: the bucket could not be written.
+        """
+        from dphist_pipeline.answering.catalogue import Catalogue
+
+        store, public, key = self.store, self.store.public, Key("copied", "all", 1)
+        if store.public_address is None:
+            raise no_address(store.root)
+        finish_withdrawals(store, store.ledger())
+        released = {period.parent for period in public.glob("*/period=*")}
+        pages = (folder / name for folder in released for name in (CURRENT, INDEX))
+        made_after = (public / CROISSANT, public / INDEX, *pages)
+        self._build_unless(
+            lambda: Catalogue(public).is_complete() and all(path.is_file() for path in made_after), key, progress
+        )
+        return self._copy(key, progress, check, drop)
+
+    def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
+        """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
+
+        Withdrawals that a crash cut short are finished first. Spends nothing.
+
+        Args:
+            release: its name; all by default.
+            progress: told the name of each step.
+
+        Raises:
+            PublishedFilesDamaged: after all others were rendered.
+            NotCopied: the bucket could not be written; all else is done.
+        """
+        store = self.store
+        finish_withdrawals(store, store.ledger())
+        done, read = Rendered(), vouching_reader(store)
+        for place, folder in publications(store.public):
+            key = store.key_of(folder)
+            if key is not None and release in (None, key.release):
+                progress(place)
+                try:
+                    with store.building(), store.run(key) as scratch:
+                        is_new = _render(store, key, folder, read(folder), scratch)
+                except PublishedFilesDamaged:
+                    continue  # the others come first; building the catalogue raises it again
+                except (KeyError, UndefinedError) as error:
+                    done.left[place] = (
+                        f"its audit, written by an earlier version, does not say what pages need: {error}"
+                    )
+                else:
+                    (done.anew if is_new else done.same).append(place)
+        self.refresh(Key("rendered", "all", 1), progress=progress, anew=True)
+        return done
+
+    def _build_unless(self, is_fresh: Callable[[], bool], key: Key, progress: Progress, anew: bool = False) -> None:
+        if is_fresh():
+            return
+        progress("updating the catalogue")
+        with self.store.run(key) as scratch, self.store.building():
+            if not is_fresh():  # somebody else may just have built it
+                from dphist_pipeline.answering import building, croissant
+
+                public = self.store.public
+                write_current_files(public, scratch, vouching_reader(self.store))
+                croissant.write_croissant(public, scratch)
+                building.build_apart(public, scratch, anew)
+
+    def _copy(self, key: Key, progress: Progress, check: bool = False, drop: bool = False) -> Copied:
+        """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time.
+
+        Raises:
+            NotCopied: with the reason.
+            PublishedFilesDamaged: a file in the folder is missing, altered, a link, or not what the ledger recorded.
+        """
+        from dphist_pipeline.publishing.bucket_copy import Origin, bring_up_to_date
+        from dphist_pipeline.publishing.object_store import ObjectStore, ObjectStoreFailed
+
+        store = self.store
+        assert store.public_address is not None
+        try:
+            objects = ObjectStore(store.public_address)
+            with store.run(key) as scratch, locked_folder(store.confidential):
+                origin = Origin(
+                    store.public,
+                    store.ledger_id,
+                    store.publisher(),
+                    store.building,
+                    lambda: _catalogued(store.public),
+                    vouching_reader(store),
+                )
+                return bring_up_to_date(objects, origin, scratch, progress, check=check, drop=drop)
+        except (ManifestDamaged, ObjectStoreFailed) as error:
+            problem, passes = str(error), error.try_again
+        except OSError as error:
+            passes = False
+            problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
+        raise NotCopied(problem, passes)
+
+
+def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:
+    """Whether pages of a publication were replaced; those that this version would write again stay."""
+    from dphist_pipeline.publishing.published_release import PublishedRelease
+
+    day = datetime.now(UTC).date().isoformat()
+    rendered = PublishedRelease.read(folder, audit).rendered_anew(version("dphist-pipeline"), day)
+    if rendered is None:
+        return False
+    if audit.get("model") != "local":
+        ledger = store.ledger()
+        charge = next(made for made in ledger.charges(key.release, key.period) if made.revision == key.revision)
+        if not charge.lost and note_if_out(store, ledger, charge):
+            ledger.record_rendered(charge, rendered.digest)
+    rendered.write(scratch)
+    return True
+
+
+def _catalogued(public: Path) -> frozenset[str]:
+    import duckdb
+
+    from dphist_pipeline.answering.catalogue import Catalogue
+
+    with duckdb.connect() as connection:
+        return Catalogue(public).attach(connection)

@@ -1,7 +1,7 @@
 """The one way to publish, for releases of the central and of the local model.
 
 All files of a release appear by one rename. Whoever finds them there gives them back, after checking that nobody
-withdrew them and that they say what this call would publish. The catalogue is built afterwards.
+withdrew them and that they say what this call would publish. The catalogue is built afterwards; see `public_folder`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate
-from dphist_pipeline.publishing.current_files import is_listed, write_current_files
-from dphist_pipeline.publishing.manifest import CROISSANT, CURRENT, INDEX
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
@@ -26,10 +23,9 @@ from dphist_pipeline.publishing.values_digests import values_digest
 from dphist_pipeline.releasing._taken_names import refuse_taken_view
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.vouching import vouching_reader
 
 if TYPE_CHECKING:
-    from dphist_pipeline.publishing.bucket_copy import Copied
+    pass
 
 Progress = Callable[[str], None]
 
@@ -162,91 +158,3 @@ def refuse_taken_name(
             taken |= json.loads(audit.read_bytes()).get("collection") != collection
     if taken:
         raise name_taken(release)
-
-
-def refresh_catalogue(
-    store: Store, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
-) -> None:
-    """Lists the current files, builds the catalogue and writes the pages of what is published, one process at a time.
-
-    Nothing is done where all hold these folders.
-
-    Then brings the copy in a bucket to the same state, where the store has one.
-
-    Args:
-        folders: of releases that it must hold; with none it is always built.
-        progress: told the name of the step.
-        anew: writes every page of what is published anew, whatever is there.
-
-    Raises:
-        NotCopied: the bucket could not be written; the catalogue is built.
-    """
-    from dphist_pipeline.answering.catalogue import Catalogue
-    from dphist_pipeline.publishing import index_pages
-
-    def is_fresh() -> bool:
-        if not folders or not (store.public / CROISSANT).is_file():
-            return False
-        return all(
-            is_listed(folder)
-            and Catalogue(store.public).is_up_to_date(folder)
-            and index_pages.tells(store.public, folder)
-            for folder in folders
-        )
-
-    _build_unless(is_fresh, store, key, progress, anew)
-    if store.public_address is not None:
-        _copy(store, key, progress)
-
-
-def publish_copy(
-    store: Store, progress: Progress = lambda step: None, check: bool = False, drop: bool = False
-) -> Copied:
-    """Brings the copy in a store's bucket to the state of its public folder, whose catalogue is built if need be.
-
-    Args:
-        store: with a public address.
-        progress: told the name of the step.
-
-    Raises:
-        NotCopied: the bucket could not be written.
-    """
-    from dphist_pipeline.answering.catalogue import Catalogue
-
-    key = Key("copied", "all", 1)
-    pages = (folder / name for folder in _released(store) for name in (CURRENT, INDEX))
-    made_after = (store.public / CROISSANT, store.public / INDEX, *pages)
-    _build_unless(
-        lambda: Catalogue(store.public).is_complete() and all(path.is_file() for path in made_after),
-        store,
-        key,
-        progress,
-    )
-    return _copy(store, key, progress, check, drop)
-
-
-def _released(store: Store) -> set[Path]:
-    return {period.parent for period in store.public.glob("*/period=*")}
-
-
-def _build_unless(is_fresh: Callable[[], bool], store: Store, key: Key, progress: Progress, anew: bool = False) -> None:
-    if is_fresh():
-        return
-    progress("updating the catalogue")
-    with store.run(key) as scratch, store.building():
-        if not is_fresh():  # somebody else may just have built it
-            _build(store, scratch, anew)
-
-
-def _build(store: Store, scratch: Path, anew: bool = False) -> None:
-    from dphist_pipeline.answering import building, croissant
-
-    write_current_files(store.public, scratch, vouching_reader(store))
-    croissant.write_croissant(store.public, scratch)
-    building.build_apart(store.public, scratch, anew)
-
-
-def _copy(store: Store, key: Key, progress: Progress, check: bool = False, drop: bool = False) -> Copied:
-    from dphist_pipeline.releasing.public_copy import copy_to_bucket
-
-    return copy_to_bucket(store, key, progress, check, drop)

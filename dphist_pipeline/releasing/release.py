@@ -29,30 +29,32 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing import approvals, engines, publisher
-from dphist_pipeline.releasing._attempts import Attempt as Attempt
-from dphist_pipeline.releasing._attempts import Paid
-from dphist_pipeline.releasing._period_lengths import refuse_other_length
-from dphist_pipeline.releasing._plausibility import facts_if_approved
-from dphist_pipeline.releasing._races import Race, refuse_overtaken
-from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
-from dphist_pipeline.releasing.approvals import (
-    AwaitsApproval,
+from dphist_pipeline.releasing import _approvals as approvals
+from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing._approvals import AwaitsApproval as AwaitsApproval
+from dphist_pipeline.releasing._approvals import (
     PublicationRule,
     finish_rejections,
     finish_withdrawals,
     note_if_out,
     nothing_to_decide,
 )
-from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing._approvals import reject as reject
+from dphist_pipeline.releasing._attempts import Attempt as Attempt
+from dphist_pipeline.releasing._attempts import Paid
+from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing._plausibility import facts_if_approved
+from dphist_pipeline.releasing._races import Race, refuse_overtaken
+from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
+from dphist_pipeline.releasing._taken_names import refuse_other_length
 from dphist_pipeline.releasing.frames import Frame, as_file
-from dphist_pipeline.releasing.plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.row_quality import buy_quality
-from dphist_pipeline.releasing.store import Key, Store, own_folder
-from dphist_pipeline.releasing.vouching import vouched_audit
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period
 
 Counts = NDArray[np.int64]
@@ -240,7 +242,7 @@ def begin(
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
     key = Key(spec.release, period.key, request.revision)
-    rule = PublicationRule(spec.publish, charge is not None and is_doubted(store, charge))
+    rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
     attempt = Attempt(spec, store, ledger, period, key, charge, request, run_of(spec), rule, progress)
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
@@ -295,7 +297,7 @@ def _charge_or_request(
     )
     if charge is None:
         days = (period.end - period.start).days if period.start and period.end else None
-        request = replace(request, folder=own_folder(store), days=days)
+        request = replace(request, folder=store.own_folder(), days=days)
     # An early refusal: a changed spec, an account that disagrees, too little left. Charges nothing.
     try:
         ledger.check(request)
@@ -315,7 +317,7 @@ def replayed(attempt: Attempt) -> Release | None:
     refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
-        vouched_audit(attempt.path, attempt.charge, recorded, attempt.ledger)
+        attempt.store.vouched_audit(attempt.ledger, attempt.charge, recorded)
     made = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
     if made is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
@@ -344,7 +346,7 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     """
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
-    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading), frame, folder) as plan:
+    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading, attempt.run), frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 
 
@@ -444,7 +446,7 @@ def _vouch(attempt: Attempt, witness: Witness) -> None:
     store.refuse_cut(ledger, witness)
     witness.vouch(store.id, ledger.standing)
     witness.note_head(store.id, *ledger.head())
-    before = witness.note_place(store.id, place_of(store.root), own_folder(store).id)
+    before = witness.note_place(store.id, place_of(store.root), store.own_folder().id)
     if before is not None:
         attempt.progress(f"note: this store was used at another place before, {before}")
 
@@ -486,7 +488,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
 
 def refresh_catalogue(attempt: Attempt) -> None:
     """Builds the catalogue anew unless it holds this release."""
-    publisher.refresh_catalogue(attempt.store, attempt.key, [attempt.path], attempt.progress)
+    PublicFolder(attempt.store).refresh(attempt.key, [attempt.path], attempt.progress)
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
@@ -649,7 +651,7 @@ def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> 
     """
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
-    publisher.refresh_catalogue(store, Key(name, period, 1))
+    PublicFolder(store).refresh(Key(name, period, 1))
     return folders
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.spec.model import DeclaredRelease, Registry
-from dphist_pipeline.spec.sources import EVERY_ROW
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, as_glob
 
 
 class ReleaseSpec(DeclaredRelease):
@@ -20,6 +24,11 @@ class ReleaseSpec(DeclaredRelease):
     def build_mechanism(self) -> mechanisms.Mechanism:
         """The mechanism with its settings."""
         return mechanisms.build(self.mechanism, self.plain_settings)
+
+    @property
+    def reading(self) -> SourceReading:
+        """What would be read and how, as an operator allows it; see `reading_of`."""
+        return reading_of(self)
 
     @property
     def declared_types(self) -> dict[str, str]:
@@ -45,3 +54,39 @@ class ReleaseSpec(DeclaredRelease):
             "no period. If they are written otherwise, every number is noise around 0. Write `period_format: "
             '"%d.%m.%Y"` where they are written 14.09.2026, or `period_format: iso`.'
         )
+
+
+def reading_of(records: RecordSource) -> SourceReading:
+    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command.
+
+    Args:
+        records: resolved; the reading keeps the address as written.
+    """
+    return SourceReading(
+        address=str(records.source),
+        folder=folder_of(records),
+        format=records.source_format,
+        table=records.source_table,
+        csv_delimiter=records.csv_delimiter,
+        csv_quote=records.csv_quote,
+        csv_encoding=records.csv_encoding,
+        hive=records.hive,
+        decimal_comma=records.decimal_comma,
+        unit=records.privacy_unit.columns,
+        unit_normalise=records.unit_normalise,
+    )
+
+
+def folder_of(records: RecordSource) -> str | None:
+    """The folder that an address of files lies in, links followed; None for servers and object stores.
+
+    Args:
+        records: a relative address starts at its `base`.
+    """
+    if not records.has_files:
+        return None
+    base = records.base
+    plain = Path(base, as_glob(records.source.resolved)).parent
+    # The base's own name may hold signs of a glob; only the address's count.
+    folders = [folder for folder in (plain, *plain.parents) if not glob.has_magic(str(folder).removeprefix(str(base)))]
+    return os.path.realpath(folders[0])

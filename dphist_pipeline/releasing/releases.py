@@ -67,9 +67,9 @@ class Release:
         """
         from dphist_pipeline.answering.published import latest_revision
         from dphist_pipeline.publishing.published_files import read_audit
-        from dphist_pipeline.releasing.public_folder import public_folder
+        from dphist_pipeline.releasing.store import Store
 
-        public = public_folder(store) if isinstance(store, Path | str) else store.public
+        public = Store.public_folder(store) if isinstance(store, Path | str) else store.public
         folder = latest_revision(public, name, period, family=True)
         return cls(folder, read_audit(folder), replayed=True)
 

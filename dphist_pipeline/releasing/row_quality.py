@@ -23,7 +23,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
 from dphist_pipeline.publishing.picture_sums import range_in_words
-from dphist_pipeline.releasing.plans import rows_seen
+from dphist_pipeline.releasing._plans import rows_seen
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
 

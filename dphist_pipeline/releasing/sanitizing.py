@@ -39,6 +39,7 @@ class MechanismRun:
         sensitivity: the most that one privacy unit moves the sum of the counts.
         grids: of the counts: one, or one for each marginal that the mechanism measures for a family, in its order.
         family: the tables that are released together, if any.
+        measured: the axes of each marginal, in the order of the grids; empty without a family.
     """
 
     mechanism: Mechanism
@@ -46,6 +47,7 @@ class MechanismRun:
     sensitivity: int
     grids: tuple[Domain, ...]
     family: Family | None = None
+    measured: tuple[frozenset[int], ...] = ()
 
     def private_counts(self, load: Callable[[], NDArray[np.int64]], journal: Journal) -> list[PrivateCounts]:
         """The counts behind doors, for each grid.

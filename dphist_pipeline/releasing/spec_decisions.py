@@ -18,10 +18,16 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing import allowing
 from dphist_pipeline.releasing._spec_changes import keep_signed
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import (
+    StoreDecisions,
+    decision_refused,
+    files_of,
+    is_confidential,
+    reading_of_spec,
+)
 from dphist_pipeline.spec.loading import folder_of_spec
 from dphist_pipeline.spec.sources import CodeListFolders
 
@@ -92,10 +98,10 @@ class SpecDecisions:
             problem = (
                 f"is open already; for what this spec may read: dphist ledger allow --for {shlex.quote(str(path))}"
             )
-            raise allowing.decision_refused(f"account {spec.account}", problem)
+            raise decision_refused(f"account {spec.account}", problem)
         terms = (str(spec.privacy_unit), spec.neighbours, total, "yearly" if renews else None, store.id, signatures)
         account = Account(spec.account, *terms)  # type: ignore[arg-type]
-        return cls(spec, store.id, account, _reading(spec, ledger, also_of), tuple(also_of), folders)
+        return cls(spec, store.id, account, _reading(spec, store, ledger, also_of), tuple(also_of), folders)
 
     @classmethod
     def to_allow(
@@ -115,10 +121,10 @@ class SpecDecisions:
         account = ledger.account(spec.account)
         if (account.privacy_unit, account.neighbours) != (str(spec.privacy_unit), spec.neighbours):
             protects = f"protects {account.privacy_unit} ({account.neighbours})"
-            raise allowing.decision_refused(
+            raise decision_refused(
                 f"account {spec.account}", f"{protects}, and the spec says {_protected(spec)}; change the spec"
             )
-        reading: SourceReading | None = _reading(spec, ledger, also_of)
+        reading: SourceReading | None = _reading(spec, store, ledger, also_of)
         if any(made.reading == reading and set(also_of) <= {*made.also_of} for made in ledger.decisions(spec.account)):
             reading = None
         return cls(spec, store.id, None, reading, tuple(also_of), folders)
@@ -238,12 +244,12 @@ def _protected(spec: ReleaseSpec) -> str:
 
 def _refuse_other_name(spec: ReleaseSpec, named: str | None) -> None:
     if named not in (None, spec.account):
-        raise allowing.decision_refused(f"account {named}", f"the spec charges {spec.account}; name that, or none")
+        raise decision_refused(f"account {named}", f"the spec charges {spec.account}; name that, or none")
 
 
-def _reading(spec: ReleaseSpec, ledger: Ledger, also_of: Sequence[str]) -> SourceReading:
-    reading = allowing.reading_of_spec(spec)
-    allowing.refuse_overlap(ledger, spec.account, reading, also_of)
+def _reading(spec: ReleaseSpec, store: Store, ledger: Ledger, also_of: Sequence[str]) -> SourceReading:
+    reading = reading_of_spec(spec)
+    StoreDecisions(store, ledger).refuse_overlap(spec.account, reading, also_of)
     return reading
 
 
@@ -253,11 +259,11 @@ def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSp
     A code list is looked at where it lies in the spec's project; the store and sources are none.
     """
     declared = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
-    is_confidential = allowing.is_confidential(store, ledger.sources())
+    of_office = is_confidential(store, ledger.sources())
     asked: set[Path] = set()
 
     def forbidden(file: Path) -> bool:
-        if is_confidential(file):
+        if of_office(file):
             return True
         asked.add(file)
         return False
@@ -266,9 +272,9 @@ def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSp
     spec = ReleaseSpec.load(path, lambda: CodeListFolders((project, *declared), forbidden))
     folders = sorted({file.parent for file in asked if not any(file.is_relative_to(folder) for folder in declared)})
     outer = [folder for folder in folders if not any(folder != other and other in folder.parents for other in folders)]
-    records = {Path(file) for file in allowing.files_of(allowing.reading_of_spec(spec))}
+    records = {Path(file) for file in files_of(reading_of_spec(spec))}
     for folder in outer:
         if any(file.is_relative_to(folder) for file in records):
             problem = "holds files of the spec's source; keep code lists in one of their own"
-            raise allowing.decision_refused(f"folder {folder}", problem)
-    return spec, tuple(allowing.code_list_folder(store, ledger, folder) for folder in outer)
+            raise decision_refused(f"folder {folder}", problem)
+    return spec, tuple(StoreDecisions(store, ledger).code_lists(folder) for folder in outer)

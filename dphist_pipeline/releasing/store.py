@@ -3,13 +3,17 @@
     <store>/store.json      a random id, and the id of the ledger that pays for it
             public/         what was released
             confidential/   staged rows and cubes of runs under way (0700), and the journal of answers; its own
-                            random id (see `hosts`)
+                            random id
             ledger.sqlite   unless $DPHIST_LEDGER names another
             specs/          the normalised specs that were charged, by digest, and in signed/ those
                             that an operator signed for (see `_spec_changes`)
 
 A run's folder lives as long as its process: each holds the lock beside it, and whoever comes later deletes the
 folders whose lock nobody holds, so a killed run leaves nothing behind.
+
+Several hosts may have one store: each has a confidential folder of its own, and draws for its own charges alone. Every
+charge names the id of the folder that may draw for it. Hosts share a ledger, a witness and the store's id; they need
+not share any folder.
 """
 
 from __future__ import annotations
@@ -23,25 +27,33 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL
 
 from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.files import (
     locked_folder,
     make_folder,
     may,
+    named_store,
     network_disk,
+    project_folder,
+    replace_durably,
     sync_folder,
     write_durably,
 )
-from dphist_pipeline.ledger.entries import Folder
+from dphist_pipeline.ledger.entries import Charge, Folder
+from dphist_pipeline.ledger.errors import WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.publishing.manifest import CURRENT, publisher_id
+from dphist_pipeline.publishing.manifest import NAME as MANIFEST
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.locations import ledger_url
-from dphist_pipeline.releasing.run_folders import KEPT, LOCK, beside, forget, locked, made_and_locked
+from dphist_pipeline.releasing._run_folders import KEPT, LOCK, beside, forget, left_runs, locked, made_and_locked
 
 SCHEMA_VERSION = 1
 DESCRIBED, FOLDER = "store.json", "folder.json"
@@ -64,6 +76,15 @@ def store_unusable(root: Path, problem: str) -> Halted:
     return Halted(f"the store at {root} {problem}", code="store_unusable", root=root, problem=problem)
 
 
+def verified_alone(entries: int, publications: int, missing: DphistError) -> Refused:
+    """A ledger that holds together, and no witness to say whether it is the newest."""
+    return Refused(
+        f"{entries} entries were read, every hash and every sum holds, and {publications} of the publications are "
+        f"whole; but nobody can say whether entries are missing at the ledger's end. {missing}",
+        code="verified_alone",
+    )
+
+
 @dataclass(frozen=True)
 class Key:
     """What is charged once: a release, the first day of its period (or `all`), a revision from 1."""
@@ -71,6 +92,11 @@ class Key:
     release: str
     period: str
     revision: int
+
+    @classmethod
+    def of(cls, charge: Charge) -> Key:
+        """What a charge paid for."""
+        return cls(charge.release, charge.period, charge.revision)
 
     @property
     def place(self) -> Path:
@@ -112,7 +138,7 @@ class Store:
         root = make_folders(root, witness)
         store_id, made = uuid.uuid4().hex, None
         try:
-            made = ledger = Ledger.create(ledger_url(root), Operator.load_or_make())
+            made = ledger = Ledger.create(_ledger_address(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.place)
             witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
@@ -124,8 +150,74 @@ class Store:
                 root.rmdir()
             raise
         store = cls(root, store_id, ledger.id, public_address=public_address)
-        describe(store)
+        store._describe()
         return store
+
+    @classmethod
+    def join(cls, root: Path, public_address: str | None = None) -> Store:
+        """Makes a store of this host for a ledger and a witness that other hosts use, which the environment names.
+
+        Args:
+            public_address: of a copy of its public folder, which hosts of one store share.
+
+        Raises:
+            Halted: the environment names no ledger, or a store cannot be made there.
+            LedgerError: there is no such ledger, or its witness is another one.
+        """
+        if not os.environ.get("DPHIST_LEDGER"):
+            raise store_unusable(root, "cannot be made: set DPHIST_LEDGER and DPHIST_WITNESS as on its other hosts")
+        ledger, witness = Ledger.open(_ledger_address(root)), Witness.at()
+        witness.refuse_ledger(ledger.place)
+        store_id = witness.store_started_by(ledger.standing().started_by)
+        if store_id is None:
+            raise WitnessMissing(witness.where, f"the ledger at {ledger.place}")
+        store = cls(make_folders(root, witness), store_id, ledger.id, joined=True, public_address=public_address)
+        store._describe()
+        return store
+
+    @staticmethod
+    def folder(named: Path | None = None) -> Path:
+        """The folder of the store to use: as named, else $DPHIST_STORE, else `store/` in the working folder's project.
+
+        Never at a spec's place: who writes specs would bring a ledger of their own.
+
+        Args:
+            named: with `--store`; None where it was left out.
+        """
+        if (named := named or named_store.get()) is not None:
+            return named
+        asked = os.environ.get("DPHIST_STORE")
+        return Path(asked) if asked else project_folder(Path.cwd()) / "store"
+
+    @staticmethod
+    def cannot_open(root: Path, error: OSError) -> Halted:
+        """Why this user cannot open a store."""
+        return store_unusable(root, f"cannot be opened: {error.strerror}. Run this as the user who releases.")
+
+    @classmethod
+    def named(cls, named: Path | None = None) -> Store:
+        """Opens the store to use; see `folder`.
+
+        Raises:
+            StoreMissing, Halted: what is wrong, and the mend.
+        """
+        return cls.open(cls.folder(named))
+
+    @classmethod
+    def public_folder(cls, named: Path | str | None) -> Path:
+        """The folder whose files answer questions; no ledger is opened.
+
+        Args:
+            named: a store, or a folder that `dphist store fetch` filled, or a copy of a store's public folder, which
+                stays as it is; by default as `folder` says.
+
+        Raises:
+            StoreMissing, Halted: what is wrong, and the mend.
+        """
+        root = cls.folder(None if named is None else Path(named))
+        if not (root / DESCRIBED).exists() and ((root / MANIFEST).is_file() or any(root.glob(f"*/{CURRENT}"))):
+            return root.absolute()
+        return cls.open(root).public
 
     @classmethod
     def open(cls, root: Path | str, ledger: str | None = None, witness: str | Path | None = None) -> Store:
@@ -159,9 +251,14 @@ class Store:
             raise store_unusable(root, "has a store.json that this version cannot read; put back the original")
         return store
 
+    @property
+    def ledger_url(self) -> str | URL:
+        """Where the ledger is: as named when the store was opened, else $DPHIST_LEDGER, else a file in the store."""
+        return self.ledger_address or _ledger_address(self.root)
+
     def ledger(self) -> Ledger:
         """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
-        ledger = Ledger.open(self.ledger_address or ledger_url(self.root), self.ledger_id)
+        ledger = Ledger.open(self.ledger_url, self.ledger_id)
         kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
         if kind is not None:
             problem = f"has its confidential files on a network file system ({kind}), where several machines reach them"
@@ -195,7 +292,6 @@ class Store:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
         from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
-        from dphist_pipeline.releasing.vouching import vouched_audit
 
         ledger = self.ledger()
         witness = self.witness(ledger)
@@ -203,21 +299,22 @@ class Store:
         # A user who only decides sees no confidential folder. If the witness does not know it either, every host's
         # files are told.
         sees = may(self.confidential, os.R_OK | os.X_OK)
-        own = {own_folder(self).id} if sees else witness.folders_at(place_of(self.root))
+        own = {self.own_folder().id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
             for charge in (made for made in Statement.of(ledger, account.name).charges if not made.lost):
-                key = Key(charge.release, charge.period, charge.revision)
+                key = Key.of(charge)
                 there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
                 if recorded is None and there:
                     raise PublishedFilesDamaged(
-                        self.published(key), "is there, and the ledger does not say so; release it again, for nothing"
+                        self.published(key),
+                        "is there, and the ledger has no entry that it was published; release it again, at no cost",
                     )
                 if recorded is not None and not there:
                     here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if here else []
                 elif recorded is not None:
-                    vouched_audit(self.published(key), charge, recorded, ledger)
+                    self.vouched_audit(ledger, charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
                         "withdrawn" in ledger.notes(charge)
                     ):
@@ -227,6 +324,75 @@ class Store:
             if folder.name.removeprefix("revision=").isdecimal():
                 whole += read_audit(folder).get("model") == "local"
         return entries, whole, missing
+
+    def confirm_witness(self, entries: int, publications: int) -> bool:
+        """Compares the ledger with its witness; changes nothing in either.
+
+        Args:
+            entries: as `verify` gave them, for the message.
+            publications: that are whole, for the message.
+
+        Returns:
+            False for a ledger of version 0.1, which has no witness until its first decision brings one.
+
+        Raises:
+            Refused: there is no witness, or it does not know the store.
+            LedgerError: the two disagree, or the witness cannot be used.
+        """
+        ledger = self.ledger()
+        witness, problem = self.witness(ledger), None
+        try:
+            witness.confirm(self.id, ledger.standing)
+        except WitnessMissing as error:
+            problem = error
+        if problem is None:
+            return True
+        if not ledger.operators():
+            return False
+        raise verified_alone(entries, publications, problem)
+
+    def unrecorded(self, ledger: Ledger) -> list[Charge]:
+        """Charges whose files are published though the ledger does not say so: its end was cut off."""
+        charges = [charge for account in ledger.accounts() for charge in Statement.of(ledger, account.name).charges]
+        # The files first, the ledger second: a run enters its publication before anybody sees a file.
+        there = [charge for charge in charges if not charge.lost and self.published(Key.of(charge)).exists()]
+        return [charge for charge in there if ledger.published_digest(charge) is None]
+
+    def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
+        """Reads the audit of what a charge paid for, and compares what it says with the ledger.
+
+        Args:
+            recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is
+                published.
+
+        Raises:
+            PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
+        """
+        from dphist_pipeline.releasing._vouching import vouched_audit
+
+        return vouched_audit(self.published(Key.of(charge)), charge, recorded, ledger)
+
+    def cadence(self, release: str) -> Path:
+        """The file that says how a release cuts time; see `due`."""
+        return self.root / "specs" / "periods" / f"{release}.json"
+
+    def keep_doubted(self, charge: Charge) -> None:
+        """Keeps that what a charge paid for waits for a person: its numbers are in doubt (`publish: if_plausible`).
+
+        The charge cannot say so: it is made before anything is drawn. So a file beside the store's specs says it, named
+        by the hash of the charge and empty. That a period waits rests on noisy numbers that were paid for.
+        """
+        place = self._doubted(charge)
+        if not place.exists():
+            make_folder(place.parent)
+            write_durably(place, b"")
+
+    def is_doubted(self, charge: Charge) -> bool:
+        """Whether a charge that is not published waits for a person, not for another run."""
+        return self._doubted(charge).exists()
+
+    def _doubted(self, charge: Charge) -> Path:
+        return self.root / "specs" / "waiting" / charge.hash
 
     @property
     def public(self) -> Path:
@@ -296,6 +462,10 @@ class Store:
                     if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
                         forget(kept.with_suffix(""))
 
+    def left_runs(self) -> list[str]:
+        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once."""
+        return left_runs(self.confidential / "runs")
+
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
         known = {entry.hash for entry in ledger.entries()}
@@ -321,7 +491,7 @@ class Store:
                 raise store_unusable(
                     self.root,
                     f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
-                    "away and release that period again, for nothing",
+                    "away and release that period again, at no cost",
                 )
             yield witness
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
@@ -333,6 +503,74 @@ class Store:
                     self.root, f"has a damaged {rejection.relative_to(self.root)}: restore it"
                 ) from None
             yield witness
+
+    def own_folder(self) -> Folder:
+        """The confidential folder of this host, with its random id; gives it one if it is an earlier version's.
+
+        Raises:
+            Halted: the id is damaged, or cannot be written.
+        """
+        path = self.confidential / FOLDER
+        mend = f"{path.relative_to(self.root)}: put it back from a backup"
+        problem = f"a damaged {mend}"
+        try:
+            if not path.exists():
+                draft = path.with_name(f".{uuid.uuid4().hex}")
+                write_durably(draft, folder_content())
+                with suppress(FileExistsError):  # another process was first
+                    os.link(draft, path)
+                draft.unlink()
+                sync_folder(path.parent)
+            found = json.loads(path.read_bytes())["id"]
+            if isinstance(found, str) and len(found) == 32 and found.isalnum():
+                return Folder(found, host_name())
+        except PermissionError:
+            problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
+        except OSError as error:
+            problem = f"({error.strerror}) an unusable {mend}"
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise store_unusable(self.root, f"has {problem}")
+
+    def publisher(self) -> str:
+        """The id under which this host publishes to a bucket; hosts that share a confidential folder publish as one."""
+        return publisher_id(self.own_folder().id)
+
+    @property
+    def has_published(self) -> bool:
+        """Whether this host has an id yet; without one it has published nothing."""
+        return (self.confidential / FOLDER).exists()
+
+    def with_address(self, public_address: str) -> Store:
+        """The store with another bucket to copy to, which it remembers; nothing is sent yet.
+
+        Args:
+            public_address: `s3://bucket/prefix`, checked.
+
+        Raises:
+            Halted: this user may not write that down.
+        """
+        store, described = replace(self, public_address=public_address), self.root / DESCRIBED
+        try:
+            with locked_folder(self.root):
+                mode = described.stat().st_mode & 0o777  # whoever could read it still can
+                replace_durably(described, self.root / f".{DESCRIBED}.new", store._description(), mode)
+            return store
+        except OSError as error:
+            problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
+        raise store_unusable(self.root, f"{problem}. Run this as the user who releases.")
+
+    def _describe(self) -> None:
+        """Writes down which store a folder holds, and makes it one thereby."""
+        write_durably(self.root / DESCRIBED, self._description())
+        sync_folder(self.root)
+
+    def _description(self) -> bytes:
+        """The content of `store.json`."""
+        content = {"schema_version": SCHEMA_VERSION, "id": self.id, "ledger_id": self.ledger_id}
+        content |= {"joined": True} if self.joined else {}
+        content |= {"public_address": self.public_address} if self.public_address else {}
+        return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def make_folders(root: Path, witness: Witness) -> Path:
@@ -365,23 +603,15 @@ def make_folders(root: Path, witness: Witness) -> Path:
     raise store_unusable(root, f"cannot be made: {problem}. Choose a folder that you may write to.")
 
 
+def _ledger_address(root: Path) -> str | URL:
+    """Where the ledger of a store is: $DPHIST_LEDGER, else a file in its folder, which is absolute."""
+    # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
+    return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))
+
+
 def folder_content() -> bytes:
     """What lies in a confidential folder to be known by: a random id."""
     return json.dumps({"schema_version": 1, "id": uuid.uuid4().hex}).encode() + b"\n"
-
-
-def describe(store: Store) -> None:
-    """Writes down which store a folder holds, and makes it one thereby."""
-    write_durably(store.root / DESCRIBED, description(store))
-    sync_folder(store.root)
-
-
-def description(store: Store) -> bytes:
-    """The content of `store.json`."""
-    content = {"schema_version": SCHEMA_VERSION, "id": store.id, "ledger_id": store.ledger_id}
-    content |= {"joined": True} if store.joined else {}
-    content |= {"public_address": store.public_address} if store.public_address else {}
-    return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def _refuse_address(root: Path) -> None:
@@ -391,38 +621,6 @@ def _refuse_address(root: Path) -> None:
         raise store_unusable(
             root, f"cannot be made or opened: `{first}//` begins an address, and a store is a folder of this machine."
         )
-
-
-def own_folder(store: Store) -> Folder:
-    """The confidential folder of this host; gives it an id if it is an earlier version's and has none.
-
-    Args:
-        store: as this host sees it; its confidential folder is written to where it has no id.
-
-    Raises:
-        Halted: the id is damaged, or cannot be written.
-    """
-    path = store.confidential / FOLDER
-    mend = f"{path.relative_to(store.root)}: put it back from a backup"
-    problem = f"a damaged {mend}"
-    try:
-        if not path.exists():
-            draft = path.with_name(f".{uuid.uuid4().hex}")
-            write_durably(draft, folder_content())
-            with suppress(FileExistsError):  # another process was first
-                os.link(draft, path)
-            draft.unlink()
-            sync_folder(path.parent)
-        found = json.loads(path.read_bytes())["id"]
-        if isinstance(found, str) and len(found) == 32 and found.isalnum():
-            return Folder(found, host_name())
-    except PermissionError:
-        problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
-    except OSError as error:
-        problem = f"({error.strerror}) an unusable {mend}"
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise store_unusable(store.root, f"has {problem}")
 
 
 def host_name() -> str:

@@ -310,7 +310,7 @@ def _visible(value: str) -> str:
     if value and not value.strip():
         raise ValueError("is empty; give some text")
     if any(map(_is_hidden, value)):
-        raise ValueError("holds a control character or half a character; remove it")
+        raise ValueError("holds a control character, or a piece of a broken one; remove it")
     return value
 
 

@@ -164,7 +164,7 @@ NO_FIELDS = {
 _MESSAGES = {
     "missing": "is required: {description}",
     "string_type": "must be text, but arrived as {given}: quote it",
-    "string_unicode": "holds half a character; remove it",
+    "string_unicode": "holds a piece of a broken character; remove it",
     "string_too_short": "is empty; give some text",
     "string_too_long": "is longer than {max_length} characters; shorten it",
     "string_pattern_mismatch": "must be {description}, not {given}",

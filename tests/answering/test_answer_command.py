@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import reported
 from answering_scenario import AXES, made
 from office import ran
+from quick_catalogue import build_catalogue
 from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.asking import Publication
@@ -40,11 +42,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     for kind in ("cells", "tree", "smoothed", "none"):
         by_hand.publish(opened.public, made(kind), AXES, kind)
     reported.publish(opened.public, reported.estimate([reported.AGE]), [reported.AGE])
+    build_catalogue(opened.public, tmp_path_factory.mktemp("scratch"))
     return opened
 
 
 def answered(store: Store, *words: str) -> Result:
-    return CliRunner().invoke(app, ["answer", *words, "--store", str(store.root)])
+    return _answered(store.root, out.width, *words)
+
+
+@cache  # what is published stays as it is, and many tests ask the same
+def _answered(store: Path, width: int, *words: str) -> Result:
+    return CliRunner().invoke(app, ["answer", *words, "--store", str(store)])
 
 
 def facts(store: Store, *words: str) -> dict[str, Any]:
@@ -401,6 +409,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
         weekly(opened, name, "2026-01-19", "2026-01-26", kind)
     age = [axis for axis in AXES if axis["column"] == "age"]
     by_hand.publish(opened.public, by_hand.estimate(age), age, "ages", "2026-01-19")
+    build_catalogue(opened.public, tmp_path_factory.mktemp("scratch"))
     return opened
 
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.boxes import answer_box
 from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.notes import NO_INTERVAL

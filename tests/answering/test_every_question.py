@@ -90,18 +90,22 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
     for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
         told = store.releases[row["period"]].answer(**box) if row["period"] in TOLD else None
         assert_told(row, store.oracles[row["period"]].answer(**box), told)
-    for part in BOXES[1:]:
+    for part in BOXES[1:] if SOAKING else BOXES[2:3]:
         for row in ask(store, "dph_share('r.weekly', ?, ?)", as_json(part), as_json(box)):
             told = store.releases[row["period"]].share(part, box) if row["period"] in TOLD else None
             assert_told(row, store.oracles[row["period"]].share(part, box), told)
             if row["estimate"] is not None:
                 assert row["part_estimate"] / row["whole_estimate"] == pytest.approx(row["estimate"])
-    for first, second in pairwise(PERIODS):
-        (row,) = ask(store, f"dph_compare('r.weekly', '{first}', '{second}', ?)", as_json(box))
+    changes = ask(store, "dph_changes('r.weekly', ?)", as_json(box))
+    for row, (first, second) in zip(changes, pairwise(PERIODS), strict=True):
         told = store.releases[second].change_since(store.releases[first], box) if second in TOLD else None
         assert_told(row, store.oracles[second].change_since(store.oracles[first], box), told)
         assert (row["first_period"], row["second_period"]) == (first, second)
         assert row["second_estimate"] - row["first_estimate"] == pytest.approx(row["estimate"])
+    # Two periods that are named, of two kinds of noise, the later one first.
+    first, second = list(PERIODS)[3], list(PERIODS)[2]
+    (row,) = ask(store, f"dph_compare('r.weekly', '{first}', '{second}', ?)", as_json(box))
+    assert_told(row, store.oracles[second].change_since(store.oracles[first], box))
 
 
 def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> None:
@@ -232,7 +236,7 @@ def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_pat
 
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [3]), ids=str)
 def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
-    for level in (0.5, 0.95, 0.999):
+    for level in (0.5, 0.95, 0.999) if SOAKING else (0.5, 0.95):
         rows = ask(store, "dph_band('r.weekly', ?, ?)", level, as_json(box))
         for period, release in store.releases.items():
             mine = [row for row in rows if row["period"] == period]

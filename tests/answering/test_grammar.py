@@ -167,7 +167,7 @@ def test_a_refusal_says_where_it_stopped() -> None:
 )
 def test_an_end_that_ranges_do_not_hold_is_refused_with_the_one_to_ask_for(where: str, mend: str) -> None:
     with pytest.raises(
-        Refused, check=coded("where_refused"), match=r"use >= and <.*a range, as in `\w+ in \[low, high\)`"
+        Refused, check=coded("where_refused"), match=r"Use >= and <.*a range, as in `\w+ in \[low, high\)`"
     ) as refused:
         parse_where(where)
     assert mend in str(refused.value)

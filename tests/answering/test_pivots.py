@@ -11,6 +11,7 @@ import pytest
 from answering_scenario import AXES, attached, published_once
 from by_hand import AGE
 from office import Ran, ran
+from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.pivots import NUMBERS, TOTAL, Pivot
@@ -29,6 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     opened = Store.create(tmp_path_factory.mktemp("project") / "store")
     by_hand.publish(opened.public, by_hand.estimate(AXES), AXES)
     by_hand.publish(opened.public, by_hand.estimate(AXES, scale=None), AXES, "unmeasured")
+    build_catalogue(opened.public, tmp_path_factory.mktemp("scratch"))
     return opened
 
 

@@ -100,8 +100,11 @@ def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axi
         assert row["period"] not in TOLD or releases[row["period"]].answer(**{axis: ends}) == estimate
     if ends == (None, None):
         assert repr(ask(town, f"dph_total('r.town_{axis}')")) == repr(rows)
-    for first, second in [*zip(PERIODS, list(PERIODS)[1:], strict=False), ("2026-04-06", "2026-03-02")]:
-        (row,) = ask(town, f"dph_compare('r.town_{axis}', '{first}', '{second}', ?)", as_json({axis: ends}))
+    (back,) = ask(town, f"dph_compare('r.town_{axis}', '2026-04-06', '2026-03-02', ?)", as_json({axis: ends}))
+    changes = ask(town, f"dph_changes('r.town_{axis}', ?)", as_json({axis: ends}))
+    assert [row["second_period"] for row in changes] == list(PERIODS)[1:]
+    for row in [*changes, back]:
+        first, second = row["first_period"], row["second_period"]
         told = releases[second].change_since(releases[first], {axis: ends}) if second in TOLD else None
         assert_told(row, town.oracles[axis][second].change_since(town.oracles[axis][first], {axis: ends}), told)
 
@@ -140,7 +143,7 @@ def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
             assert_told(row, town.oracles[axis][row["period"]].share({axis: ends}, {axis: whole}), told)
 
 
-@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [0, 2]), ids=str)
+@pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2]), ids=str)
 def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     box = {axis: ends}
     for by in ([axis], []):
@@ -150,7 +153,7 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
             told = release.marginal(by, box) if period in TOLD else None
             assert_rows_told(mine, release, town.oracles[axis][period].marginal(by, box), told)
             assert {row["basis"] for row in mine} == {"linear"}
-    for level in (0.5, 0.95, 0.999):
+    for level in (0.5, 0.95, 0.999) if SOAKING else (0.5, 0.95):
         rows = ask(town, f"dph_band('r.town_{axis}', ?, ?)", level, as_json(box))
         for period, release in town.releases[axis].items():
             mine = [row for row in rows if row["period"] == period]
@@ -234,7 +237,7 @@ def test_what_an_office_published_answers_beside_it_as_it_does_alone(town: Town,
     (tmp_path / "scratch").mkdir()
     alone = build_catalogue(tmp_path, tmp_path / "scratch")
     questions = [
-        *["dph_total('r.wards')", "dph_box('r.wards', {'ward': 'surgery'})", "dph_range('r.wards', 'age', 10, 70)"],
+        *["dph_box('r.wards', {'ward': 'surgery'})", "dph_range('r.wards', 'age', 10, 70)"],
         *["dph_marginal('r.wards', ['age'])", "dph_share('r.wards', {'ward': 'surgery'})"],
         *["dph_quantile('r.wards', 'age', 0.3)", "dph_band('r.wards')", "dph_whole('r.wards')"],
     ]
@@ -322,7 +325,7 @@ def test_quantiles_over_many_bins_are_the_same_in_sql_and_python(
     oracle = Oracle.of(release)
     (tmp_path / "scratch").mkdir()
     with attached(build_catalogue(tmp_path, tmp_path / "scratch")) as connection:
-        for q in np.arange(1, 20, 3) / 20:
+        for q in np.arange(1, 20, 3 if SOAKING else 9) / 20:
             (row,) = rows_of(connection, "FROM r.dph_quantile('r.town_age', 'income', ?)", float(q))
             assert row["ci_upper"] - row["ci_lower"] > 5
             told = release.quantile("income", float(q)) if q == 0.5 else None

@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist_pipeline.answering._changes_in_words import changes_in_words, ringing
 from dphist_pipeline.answering._period_sums import TOTAL, AxisSums, PeriodSums
-from dphist_pipeline.answering._sudden_changes import LAST, AxisChanges, Season, level_for, sudden_changes
+from dphist_pipeline.answering._sudden_changes import (
+    LAST,
+    AxisChanges,
+    Season,
+    changes_in_words,
+    level_for,
+    ringing,
+    sudden_changes,
+)
 from dphist_pipeline.estimates.laws import noise_law
 from examples import SOAKING
 

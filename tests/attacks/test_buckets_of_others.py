@@ -26,7 +26,7 @@ from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest,
 from dphist_pipeline.publishing.object_store import ObjectStore
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, digest_of
 from dphist_pipeline.publishing.values_digests import digest_of_files
-from dphist_pipeline.releasing import publisher
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -134,7 +134,7 @@ def test_nothing_comes_back_from_a_bucket(copied: Office, bucket: ObjectServer):
     refused = copied.run("store", "publish", "--store", copied.store)
     assert refused.code == 1 and f"that the public folder does not have: {PLACE}" in refused.err
     assert objects(bucket) == before and not copied.published().exists()
-    again = copied.released()  # from the journal, for nothing
+    again = copied.released()  # from the journal, at no cost
     assert "spent" not in again.err and {path.name for path in copied.published().iterdir()} == set(offices.FILES)
     for path, content in objects(bucket).items():
         assert not path.startswith(PLACE) or path == f"{PLACE}/audit.json" or content == published[path]
@@ -195,7 +195,7 @@ def test_altered_numbers_are_found_by_everybody_who_reads_them(released: Office)
     (released.store / "public" / "catalog.duckdb").unlink()
     (released.store / "public" / "wards" / "current.json").unlink()
     with pytest.raises(PublishedFilesDamaged, match=says):
-        publisher.refresh_catalogue(Store.open(released.store), Key("wards", "all", 1))
+        PublicFolder(Store.open(released.store)).refresh(Key("wards", "all", 1))
     found = found_by_doctor(released)
     assert found["state"] == "fault" and PLACE in found["seen"]
 
@@ -207,7 +207,7 @@ def test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded(rele
         check_refused(released.run(*words, "--store", released.store), says)
     (released.store / "public" / "wards" / "current.json").unlink()
     with pytest.raises(PublishedFilesDamaged, match=says):
-        publisher.refresh_catalogue(Store.open(released.store), Key("wards", "all", 1))
+        PublicFolder(Store.open(released.store)).refresh(Key("wards", "all", 1))
     found = found_by_doctor(released)
     assert found["state"] == "fault" and says in found["mend"]
 

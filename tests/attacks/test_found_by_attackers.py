@@ -23,8 +23,9 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.allowing import files_of, load_spec
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import files_of
 from tests.office import Office
 
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")

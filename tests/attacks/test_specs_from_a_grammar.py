@@ -28,7 +28,8 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
-from dphist_pipeline.releasing import plans, release
+from dphist_pipeline.releasing import _plans as plans
+from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, model, sources
 from dphist_pipeline.spec.mistakes import MistakesError

@@ -68,7 +68,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/boxes.py",
+        "dphist_pipeline/estimates/estimate.py",
         ("answering/test_boxes.py", "answering/test_cut_boxes.py"),
         (
             Mutation("middle, inner.lower, outer", "middle, max(0.0, inner.lower), outer", "a lower end cut off at 0"),
@@ -264,7 +264,7 @@ ANSWERS = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/boxes.py",
+        "dphist_pipeline/estimates/estimate.py",
         ("answering/test_group_sums.py",),
         (
             Mutation(

@@ -198,8 +198,8 @@ ARITHMETIC = (
         (Mutation("np.minimum(values, between)", "values - thresholds", "a shift, which large parts pay"),),
     ),
     Part(
-        "dphist_pipeline/solvers/whole_counts/population_moves.py",
-        ("solvers/test_population_moves.py",),
+        "dphist_pipeline/solvers/whole_counts/population.py",
+        ("solvers/test_population.py",),
         (Mutation("of.nested[axis] and one % 4 != 0", "False", "moves that leave their region"),),
     ),
     Part(

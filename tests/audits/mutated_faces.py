@@ -87,7 +87,7 @@ FACES = (
         ),
     ),
     Part(
-        "dphist_pipeline/integrations/dagster/_compared.py",
+        "dphist_pipeline/integrations/dagster/_checks.py",
         (SHOWN,),
         (Mutation("if found.tell or not found.cells:", "if True:", "nothing but noise passes"),),
     ),
@@ -210,9 +210,7 @@ FACES = (
         "dphist_pipeline/cli/prepare/check.py",
         (CLI, "unit/test_explaining.py", "system/test_refusals.py"),
         (
-            Mutation(
-                "    refuse_taken_view(checked, store)\n", "", "a name that a release will be refused for is valid"
-            ),
+            Mutation("    beside.refuse_taken_view()\n", "", "a name that a release will be refused for is valid"),
             Mutation('"sensitivity": checked.sensitivity,', '"sensitivity": checked.max_rows_per_unit,', "half of it"),
         ),
     ),

@@ -62,7 +62,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/waiving.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (DUE, SCHEDULED),
         (
             Mutation("    if period in charged:\n", "    if False:\n", "what is charged is waived"),
@@ -98,7 +98,7 @@ PERIODS = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/period_rules.py",
+        "dphist_pipeline/releasing/due.py",
         (SCHEDULED, DUE),
         (
             Mutation("spec.freshness if spec.freshness is not None", "spec.freshness if spec.freshness", "a week late"),
@@ -122,17 +122,19 @@ PERIODS = (
         (Mutation('in ("published", "withdrawn")}', 'in ("published",)}', "a withdrawn week is missing"),),
     ),
     Part(
-        "dphist_pipeline/releasing/doubted.py",
+        "dphist_pipeline/releasing/store.py",
         ("system/test_plausible.py",),
         (
             Mutation(
-                '        write_durably(place, b"")\n', "        pass\n", "what waits for a person is due, for a machine"
+                '            write_durably(place, b"")\n',
+                "            pass\n",
+                "what waits for a person is due, for a machine",
             ),
-            Mutation('"waiting" / charge.hash).exists()', '"waiting").exists()', "one that waits has all others wait"),
+            Mutation('"waiting" / charge.hash\n', '"waiting"\n', "one that waits has all others wait"),
         ),
     ),
     Part(
-        "dphist_pipeline/health/_doubtful.py",
+        "dphist_pipeline/health/_publications.py",
         (COMPARED, "system/test_plausible.py", "system/test_doctor.py"),
         (
             Mutation('    if "approved" in audit:\n', "    if False:\n", "what a person approved is doubted for ever"),
@@ -142,7 +144,7 @@ PERIODS = (
             Mutation(
                 'return empty or str((audit.get("compared") or {}).get("says") or "")', "return empty", "and a code"
             ),
-            Mutation('["periods"][-MOST:]', '["periods"][:1]', "the first period is looked at, not the last ones"),
+            Mutation('["periods"][-LATEST:]', '["periods"][:1]', "the first period is looked at, not the last ones"),
         ),
     ),
     Part(

@@ -123,9 +123,9 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_charges_of_release.py",
+        "dphist_pipeline/releasing/due.py",
         ("unit/test_ledger_notes.py", "system/test_rejections.py", APPROVALS),
-        (Mutation("if books.state(charge) in OPEN_STATES]", "if True]", "what was published waits"),),
+        (Mutation("if state in OPEN_STATES]", "if True]", "what was published waits"),),
     ),
     Part(
         "dphist_pipeline/publishing/statements.py",
@@ -295,12 +295,12 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/page_rendering.py",
+        "dphist_pipeline/releasing/public_folder.py",
         (RENDERED,),
         (Mutation("            ledger.record_rendered(", "            str(", "the ledger knows no pages"),),
     ),
     Part(
-        "dphist_pipeline/releasing/vouching.py",
+        "dphist_pipeline/releasing/_vouching.py",
         (RENDERED,),
         (Mutation("if pages is not None and pages not in", "if False and pages not in", "pages that nobody entered"),),
     ),

@@ -57,16 +57,24 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/_csv_files.py",
+        "dphist_pipeline/confidential/reading/_source_files.py",
         ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
         (
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
             Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
-            Mutation("hive_types_autocast = false", "hive_types_autocast = true", "folders' types depend on others"),
+            Mutation(
+                "{str(hive).lower()}, hive_types_autocast = false",
+                "{str(hive).lower()}, hive_types_autocast = true",
+                "folders' types depend on others",
+            ),
             Mutation("not all(map(_is_utf8, files))", "False", "a byte of another encoding costs a whole line"),
             Mutation("replaced=csv_text.LOST", 'replaced=""', "names that differ in broken bytes are one person"),
-            Mutation("if part.find", "if not part.find", "copies lose the columns of their folders"),
+            Mutation(
+                'if part.find("=") > 0), "rows.csv"',
+                'if not part.find("=") > 0), "rows.csv"',
+                "copies lose the columns of their folders",
+            ),
         ),
     ),
     Part(
@@ -109,7 +117,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/engine_versions.py",
+        "dphist_pipeline/engine_versions.py",
         (ENGINES, "house/test_house.py"),
         (
             Mutation('return None if minor == SUITE["duckdb"] else', "return None if minor else", "any engine reads"),

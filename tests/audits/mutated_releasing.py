@@ -160,11 +160,11 @@ RELEASING = (
                 "if False:",
                 "two hosts draw for one charge",
             ),
-            Mutation("folder=own_folder(store), days=days", "days=days", "a charge belongs to no host"),
+            Mutation("folder=store.own_folder(), days=days", "days=days", "a charge belongs to no host"),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/approvals.py",
+        "dphist_pipeline/releasing/_approvals.py",
         (REJECTIONS, APPROVALS),
         (
             Mutation(
@@ -206,19 +206,21 @@ RELEASING = (
         (APPROVALS,),
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
-            Mutation(
-                "    publisher.refresh_catalogue(store, Key(name, period, 1))\n", "", "SQL answers what was withdrawn"
-            ),
+            Mutation("    PublicFolder(store).refresh(Key(name, period, 1))\n", "", "SQL answers what was withdrawn"),
             Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/hosts.py",
+        "dphist_pipeline/releasing/store.py",
+        (HOSTS,),
+        (Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_races.py",
         (HOSTS,),
         (
             Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),
             Mutation("(_FIRST if store.joined else folder)", "folder", "a joined host draws for an old charge"),
-            Mutation("ledger.id, joined=True,", "ledger.id, joined=False,", "a joined host takes itself for the first"),
             Mutation("if there.id != folder.id and published:", "if False:", "missing files are told as a charge"),
         ),
     ),
@@ -250,7 +252,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/plans.py",
+        "dphist_pipeline/releasing/_plans.py",
         (APPROVALS, "unit/test_source_sql.py", "attacks/test_queries_that_reach.py", "unit/test_placeholders.py"),
         (
             Mutation('held=spec.publish == "manual",', "held=False,", "a charge forgets that it waits"),
@@ -262,7 +264,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/allowing.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (
             "unit/test_decisions.py",
             "system/test_upstream.py",
@@ -271,7 +273,6 @@ RELEASING = (
             "unit/test_spec_decisions.py",
         ),
         (
-            Mutation("charge.release == spec.release for", "False for", "a change is told after the charge, too"),
             Mutation("if files & set(files_of(other)):", "if False:", "two accounts spend on the same people"),
             Mutation("or _lies_in(root, real):", "or False:", "the store lies in a public folder"),
             Mutation("if _lies_in(os.path.realpath(path), root):", "if False:", "a file of the store is a code list"),
@@ -281,11 +282,16 @@ RELEASING = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/spec_check.py",
+        ("unit/test_spec_decisions.py",),
+        (Mutation("charge.release == spec.release for", "False for", "a change is told after the charge, too"),),
+    ),
+    Part(
         "dphist_pipeline/releasing/spec_decisions.py",
         ("unit/test_spec_decisions.py",),
         (
             Mutation("if given != self.digest:", "if False:", "another decision is signed than was shown"),
-            Mutation("        if is_confidential(file):\n", "        if False:\n", "the store is declared public"),
+            Mutation("        if of_office(file):\n", "        if False:\n", "the store is declared public"),
             Mutation(
                 "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
             ),
@@ -310,7 +316,7 @@ RELEASING = (
             ),
             Mutation("        witness.refuse_inside(self.root)\n", "", "the witness is copied with the store"),
             Mutation(
-                "                    vouched_audit(self.published(key), charge, recorded, ledger)\n",
+                "                    self.vouched_audit(ledger, charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),
@@ -318,7 +324,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/deciding.py",
+        "dphist_pipeline/releasing/store_decisions.py",
         (RESTORED, REJECTIONS),
         (
             Mutation("    if missing or unknown:\n", "    if unknown:\n", "adopted, and what was spent is forgotten"),
@@ -366,7 +372,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_expected_files.py",
+        "dphist_pipeline/releasing/_plans.py",
         ("system/test_upstream.py",),
         (Mutation('("files" in spec.requires or not there)', "(not there)", "a period is charged with a day missing"),),
     ),
@@ -377,10 +383,10 @@ RELEASING = (
             Mutation(
                 'state == "unpublished" and not', 'state == "published" and not', "what was charged is never finished"
             ),
-            Mutation("if period.key not in charged and", "if", "what is charged is due again"),
+            Mutation("if made.key not in charged and", "if", "what is charged is due again"),
             Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),
             Mutation("if key > before_upgrade", "if True", "an upgrade charges what was left out"),
-            Mutation("and period.key not in waived]", "]", "a waived week is due"),
+            Mutation("and made.key not in waived]", "]", "a waived week is due"),
             Mutation("first = charges[0][0].period", "first = min(charged)", "history by command makes more due"),
             Mutation("+ timedelta(slack_days) < today", "< today", "a page in every period"),
         ),
@@ -396,7 +402,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/vouching.py",
+        "dphist_pipeline/releasing/_vouching.py",
         (BUCKETS, REPLAYS),
         (
             Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),
@@ -436,7 +442,7 @@ RELEASING = (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
             Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
             Mutation(
-                "            keep_doubted(attempt.store, paid.charge)\n",
+                "            attempt.store.keep_doubted(paid.charge)\n",
                 "            pass\n",
                 "an edit of the spec publishes what was in doubt",
             ),
@@ -452,7 +458,7 @@ RELEASING = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_period_lengths.py",
+        "dphist_pipeline/releasing/_taken_names.py",
         ("system/test_period_lengths.py",),
         (Mutation("if published != spec.period:", "if False:", "weeks beside months, and rows that count twice"),),
     ),

@@ -237,7 +237,7 @@ ROOM = (
                 'scratch.write_bytes(json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
                 "an answer is not durable, and others may read it",
             ),
-            Mutation("if not final.exists():", "if True:", "exact counts are loaded for nothing"),
+            Mutation("if not final.exists():", "if True:", "exact counts are loaded in vain"),
         ),
     ),
     Part(

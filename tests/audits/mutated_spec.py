@@ -90,7 +90,7 @@ SPEC = (
                 "            if False:\n",
                 "noise without end",
             ),
-            Mutation("self.epsilon * (1 - self.quality.share)", "self.epsilon", "quality is bought for nothing"),
+            Mutation("self.epsilon * (1 - self.quality.share)", "self.epsilon", "quality is bought in vain"),
             Mutation(
                 "                mechanism.check(self.domain, self.sensitivity, self.mechanism_epsilon)\n",
                 "                pass\n",

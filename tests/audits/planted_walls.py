@@ -35,7 +35,8 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import engines, sanitizing
+from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import _row_queries, model, sources
 
@@ -273,7 +274,7 @@ def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) 
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
 
-def of_one_account(permissions: Permissions, reading: SourceReading) -> set[str]:
+def of_one_account(permissions: Permissions, reading: SourceReading, waiting: bool = False) -> set[str]:
     return set()
 
 

@@ -33,7 +33,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.reading import _units as units
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _row_queries
 from examples import mostly_audited

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from office import Office
@@ -55,3 +57,21 @@ def test_a_test_of_the_suite_fails_where_the_wall_is_down(wall: Wall) -> None:
 def test_every_wall_names_a_test_that_is_there(wall: Wall) -> None:
     file, _, name = wall.test.partition("::")
     assert f"def {name}(" in (TESTS / file).read_text()
+
+
+@each_wall
+def test_a_fault_takes_all_that_its_wall_takes(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its attack is stopped by a TypeError, and seems to be stopped by another wall."""
+    planted = patch.object
+
+    def compared(target: object, name: str, fault: object) -> object:
+        there = getattr(target, name)
+        if callable(there) and callable(fault):
+            taken = inspect.signature(there).parameters.values()
+            inspect.signature(fault).bind(*[part.name for part in taken if part.kind is not part.KEYWORD_ONLY])
+            inspect.signature(fault).bind_partial(**{part.name: 0 for part in taken if part.kind is part.KEYWORD_ONLY})
+        return planted(target, name, fault)
+
+    monkeypatch.setattr(patch, "object", compared)
+    with wall.planted():
+        pass

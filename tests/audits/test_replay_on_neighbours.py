@@ -88,7 +88,8 @@ def replayed_enough(way: Way, examples: int, choosing: int) -> Verdict:
     """As `replayed`, and more where doors choose: few neighbours move a score as far as it may."""
     verdict = replayed(way, examples)
     more = replayed(way, choosing) if {"choose", "choose_buckets"} & verdict.tightness.keys() else Verdict([])
-    return Verdict(verdict.findings + more.findings, verdict.tightness)
+    tightness = {door: max(part, more.tightness.get(door, 0.0)) for door, part in verdict.tightness.items()}
+    return Verdict(verdict.findings + more.findings, tightness)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)

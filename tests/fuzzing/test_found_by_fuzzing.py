@@ -19,7 +19,7 @@ from spec_seeds import COMMON, ENVIRONMENT, HEAD, written
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import ColumnRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.fields import digits
 from dphist_pipeline.spec.mistakes import SpecError

@@ -36,7 +36,7 @@ from spec_seeds import PROJECT
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import ingest as reading_room
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 WATCHED = [PROJECT / "dphist_pipeline" / "confidential" / "reading"]

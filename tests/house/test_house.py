@@ -11,9 +11,9 @@ from pathlib import Path
 from office import Office
 
 import dphist_pipeline as dph
+from dphist_pipeline.engine_versions import SUITE
 from dphist_pipeline.ledger.clock import BUILT
 from dphist_pipeline.releasing._races import Race
-from dphist_pipeline.releasing.engine_versions import SUITE
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}

@@ -24,7 +24,8 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import count_reports, estimate_of, publish_collection
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.releasing import approvals, publisher
+from dphist_pipeline.releasing import _approvals as approvals
+from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release

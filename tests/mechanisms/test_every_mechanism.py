@@ -121,7 +121,7 @@ def test_every_noise_grows_with_what_one_unit_can_change(way):
         }
         scales.append(paid)
         for step, question in journal.questions:
-            if question["door"] == "weights":  # kept for nothing: they are public
+            if question["door"] == "weights":  # kept at no cost: they are public
                 continue
             assert Fraction(question["scale"]) >= sensitivity / Fraction(question["epsilon"]), step
     # A step that nothing was left for is not asked.

@@ -12,8 +12,7 @@ from office import DERIVED, FILES, OPEN_HEALTH, Office
 from planned import BY_MONTH, CODES, KINDS, QUERY
 from refusing import check_changes_nothing
 
-from dphist_pipeline.planning._invented_records import invent
-from dphist_pipeline.planning.rehearsal import NOTE
+from dphist_pipeline.planning.rehearsal import NOTE, invent
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2.ext import extract_from_ast
 
 import dphist_pipeline
-from dphist_pipeline.languages._po_files import Texts, on_one_line, read
+from dphist_pipeline.languages.texts import Texts, on_one_line, read_texts
 from dphist_pipeline.publishing._card import mechanism_card
 from dphist_pipeline.publishing.pages import _environment
 
@@ -110,7 +110,7 @@ def path_of(code: str) -> Path:
 def main() -> None:
     for code in PLURALS:
         path = path_of(code)
-        path.write_text(written(code, read(path) if path.exists() else {}), encoding="utf-8")
+        path.write_text(written(code, read_texts(path) if path.exists() else {}), encoding="utf-8")
 
 
 if __name__ == "__main__":

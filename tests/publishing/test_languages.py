@@ -21,8 +21,16 @@ from test_ledger_page import report
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages import texts
-from dphist_pipeline.languages._po_files import read
-from dphist_pipeline.languages.texts import LANGUAGES, days_text, gettext, in_language, ngettext, number_text, whole
+from dphist_pipeline.languages.texts import (
+    LANGUAGES,
+    days_text,
+    gettext,
+    in_language,
+    ngettext,
+    number_text,
+    read_texts,
+    whole,
+)
 from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
@@ -62,7 +70,7 @@ DATA = {
 
 def test_the_files_of_languages_hold_all_texts_and_no_others() -> None:
     for code in OTHERS:
-        known = read(path_of(code))
+        known = read_texts(path_of(code))
         assert path_of(code).read_text(encoding="utf-8") == written(code, known), (
             "run tests/publishing/collected_texts.py"
         )
@@ -71,7 +79,7 @@ def test_the_files_of_languages_hold_all_texts_and_no_others() -> None:
 
 def test_a_translation_has_the_values_and_elements_of_its_text() -> None:
     for code in OTHERS:
-        known = read(path_of(code))
+        known = read_texts(path_of(code))
         for context, forms in collected():
             told = known[context, forms[0]]
             assert len(told) == len(forms)
@@ -356,7 +364,7 @@ def test_a_broken_file_of_translations_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "xx.po"
     path.write_text('msgid "a"\nmsgstr "b"\n\nnonsense\n')
     with pytest.raises(ValueError, match="no line of a file of translations: nonsense"):
-        read(path)
+        read_texts(path)
     assert {made.code for made in LANGUAGES.values()} == {"en", *OTHERS}
 
 

@@ -20,8 +20,7 @@ from by_hand import AGE, HEIGHT, SCALE, WARD
 from quick_pictures import really_drawn
 
 from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.estimates.boxes import answer_box
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise
 from dphist_pipeline.estimates.reliability import RELIABILITY

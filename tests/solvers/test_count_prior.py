@@ -7,16 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.cells._count_kernels import add_atoms, back_to_atoms, bin_sums, crowds
 from dphist_pipeline.solvers.cells._count_prior import (
     CountPrior,
     Sight,
+    add_atoms,
+    back_to_atoms,
     bin_edges,
+    bin_sums,
     crowded_prior,
+    crowds,
     reweighted_prior,
     sparse_prior,
 )
-from dphist_pipeline.solvers.cells._relative_centres import relative_centres
+from dphist_pipeline.solvers.cells.expert_rules import relative_centres
 from examples import examples
 
 PLACES = st.lists(st.integers(-60, 200), min_size=1, max_size=12, unique=True).map(sorted)

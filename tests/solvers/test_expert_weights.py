@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dphist_pipeline.solvers.cells._expert_weights import (
+from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, distinct, estimates, fitted_rules
+from dphist_pipeline.solvers.cells.judged_experts import (
     averaging_weights,
     estimated_errors,
     likelihood_weights,
@@ -15,7 +16,6 @@ from dphist_pipeline.solvers.cells._expert_weights import (
     sure_share,
     surely_likelier,
 )
-from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, distinct, estimates, fitted_rules
 
 SPREAD = np.repeat([0, 0, 0, 3, 20, 80], 500)
 

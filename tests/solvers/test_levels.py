@@ -14,8 +14,8 @@ from told_noise import noisy_marginals, told_covariance
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.laws import Scales, noise_law
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
-from dphist_pipeline.solvers.tables._level_bounds import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
+from dphist_pipeline.solvers.tables.level_shares import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.marginal_shares import best_squares, choose_shares
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, opened, wanted_tables
 

@@ -17,7 +17,7 @@ from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowsCut, RowsCutBy
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 
 KEYS, DRAWS, KEPT, SEEN, EPSILON = 50, 8, 3, 10, Fraction(1, 4)
 RUNS = KEYS * DRAWS

@@ -19,7 +19,7 @@ from dphist_pipeline.publishing import object_store
 from dphist_pipeline.publishing.bucket_copy import Copied
 from dphist_pipeline.publishing.fetching import fetch
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest, read_manifest
-from dphist_pipeline.releasing import public_copy
+from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
 BUCKET = "office-public"
@@ -123,7 +123,7 @@ def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copy(store: Store, address: str) -> Copied:
-    return public_copy.copy_to_bucket(replace(store, public_address=address), Key("copied", "all", 1))
+    return PublicFolder(replace(store, public_address=address))._copy(Key("copied", "all", 1), lambda step: None)
 
 
 def content_of(store: Store) -> dict[str, bytes]:

@@ -38,9 +38,9 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import index_pages, pages
 from dphist_pipeline.publishing.manifest import DOWNLOADS
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import approvals, hosts, release
-from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing import _approvals as approvals
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -166,7 +166,7 @@ class Project:
         for file in (self.spec, self.source):
             shutil.copy(file, folder)
         with made.witnessed():
-            quick_catalogue.place(hosts.join(made.root).public)
+            quick_catalogue.place(Store.join(made.root).public)
         made.allow()
         return made
 

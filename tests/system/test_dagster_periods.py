@@ -17,7 +17,7 @@ from system.orchestrated import defined, key, materialized
 from dphist_pipeline.integrations.dagster import _periods as periods
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.period_rules import cadence_of
+from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
@@ -250,7 +250,7 @@ def test_freshness_is_the_days_that_a_period_may_be_late(office: Office, monkeyp
 )
 def test_a_period_may_be_due_until_its_schedule_ticks(office: Office, schedule: str | None, days: int) -> None:
     fields = {} if schedule is None else {"schedule": schedule}
-    assert cadence_of(spec_of(office, **WEEKLY, **fields)).slack_days == days
+    assert Cadence.of(spec_of(office, **WEEKLY, **fields)).slack_days == days
 
 
 def scheduled(office: Office, monkeypatch: pytest.MonkeyPatch) -> dg.Definitions:

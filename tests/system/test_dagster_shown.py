@@ -20,7 +20,7 @@ from system.orchestrated import defined, events, key, said, shown
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
 from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
-from dphist_pipeline.integrations.dagster import _compared as compared
+from dphist_pipeline.integrations.dagster import _checks as checks_module
 from dphist_pipeline.integrations.dagster._checks import Found
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
@@ -182,9 +182,9 @@ def test_a_check_that_fails_is_a_warning_unless_it_says_otherwise() -> None:
 
 
 def test_cells_that_noise_alone_makes_fail_their_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "cells_above_zero", lambda tables: CellsAboveZero(20, 1, 0.5, tell=False))
+    monkeypatch.setattr(checks_module, "cells_above_zero", lambda tables: CellsAboveZero(20, 1, 0.5, tell=False))
     made: Any = SimpleNamespace(tables={}, audit={"cells": 20})
-    passed, numbers, told = compared.cells_tell_something(made)
+    passed, numbers, told = checks_module.cells_tell_something(made)
     assert not passed and numbers["cells_above_zero"] == 1 and told.endswith("are there any records?")
 
 

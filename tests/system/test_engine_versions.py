@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from office import Office
 
+from dphist_pipeline import engine_versions
 from dphist_pipeline.health import _versions as told
-from dphist_pipeline.releasing import engine_versions
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_an_operator_allows_another_version_and_audit_card_and_reports_repeat_it
     report = office.run("ledger", "report", "--store", office.store, "--json").json["general"]
     assert ("allowed an engine's version", "duckdb=2.7") in [(one["did"], one["what"]) for one in report]
     assert office.run("ledger", "verify", "--store", office.store).code == 0
-    # Taken back, nothing more is read by it; what was released replays for nothing.
+    # Taken back, nothing more is read by it; what was released replays at no cost.
     back = ("ledger", "disallow", str(made["entry"]), "--reason", "a wrong number", "--store", office.store)
     assert office.run(*back).code == 0
     assert office.released("--json").json["replayed"] is True

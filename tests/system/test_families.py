@@ -31,7 +31,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store

@@ -23,11 +23,11 @@ from dphist_pipeline.ledger.entries import ChargeRequest, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import deciding, hosts
 from dphist_pipeline.releasing import store as store_module
-from dphist_pipeline.releasing.plans import request_of
+from dphist_pipeline.releasing._plans import request_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.store import FOLDER, Store, host_name, own_folder
+from dphist_pipeline.releasing.store import FOLDER, Store, host_name
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="hosts and their charges")
 
@@ -46,7 +46,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Hosts:
 
 def adopt(project: Project) -> None:
     with project.witnessed():
-        deciding.adopt(project.store(), "its host is lost", {})
+        StoreDecisions.adopt(project.store(), "its host is lost", {})
 
 
 def charged_only(project: Project) -> Project:
@@ -96,7 +96,7 @@ def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypa
 def asked(project: Project, week: str) -> ChargeRequest:
     """What a release of that week asks of the ledger."""
     store = project.store()
-    return replace(request_of(ReleaseSpec.load(project.spec), store.id, week), folder=own_folder(store))
+    return replace(request_of(ReleaseSpec.load(project.spec), store.id, week), folder=store.own_folder())
 
 
 def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:
@@ -150,7 +150,8 @@ def test_a_charge_of_an_earlier_version_belongs_to_the_host_that_did_not_join(tw
     assert not second.files("confidential/journal")
     (first.root / "confidential" / FOLDER).unlink()  # nor has the folder of an earlier version an id
     assert first.release().audit["revision"] == 1 and first.release().replayed
-    assert own_folder(first.store()) == hosts.own_folder(first.store())
+    here = first.store().own_folder()
+    assert first.store().own_folder() == here
     with pytest.raises(AfterCharge, check=coded("published_elsewhere")):
         second.release()
 
@@ -172,7 +173,7 @@ def test_who_sees_no_confidential_folder_is_told_of_this_hosts_missing_files_alo
     for host, week in zip(two, WEEKS, strict=False):
         host.release(week)
     monkeypatch.setattr(store_module, "may", lambda path, mode: path.name != "confidential")
-    monkeypatch.setattr(store_module, "own_folder", refuse_reading)
+    monkeypatch.setattr(Store, "own_folder", refuse_reading)
     for host in two:
         with host.witnessed():
             assert host.store().verify()[1:] == (1, [])
@@ -200,11 +201,11 @@ def test_joining_needs_the_ledger_and_the_witness_of_the_other_hosts(
     assert made.code == 0 and made.json["id"] == Store.open(office.store).id
     assert office.run("ledger", "show", "--store", there).code == 0
     with pytest.raises(Halted, check=coded("store_unusable"), match="something is there already"):
-        hosts.join(there)
+        Store.join(there)
     monkeypatch.setenv("DPHIST_WITNESS", str(tmp_path / "other.sqlite"))
     Witness.at().enrol("another store", "another entry")
     with pytest.raises(WitnessMissing, match="does not know the ledger"):
-        hosts.join(tmp_path / "third")
+        Store.join(tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
 
@@ -278,7 +279,7 @@ def check(two: Hosts, weeks: list[str]) -> None:
         assert [host.published(week).exists() for host in two].count(True) == 1, week
         assert [(host.root / "confidential/journal" / NAME / week).exists() for host in two].count(True) == 1, week
     for host in two:
-        own = Folder(own_folder(host.store()).id, host_name())
+        own = Folder(host.store().own_folder().id, host_name())
         assert len(host.files("confidential/journal")) == [folder for _, _, folder in charged].count(own)
         assert host.store().verify()[1] == [folder for _, _, folder in charged].count(own)
     witness = two[0].store().witness(ledger)._file

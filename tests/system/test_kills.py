@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_whole, charges, start
 
-from dphist_pipeline.releasing import approvals
+from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing.store import FOLDER
 from examples import SOAKING
 

@@ -21,7 +21,6 @@ from system.copied import ADDRESS, bucket, content_of, copy, fetched, object_ser
 from dphist_pipeline.publishing import bucket_copy, object_store
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged, read_manifest
 from dphist_pipeline.publishing.object_store import ObjectStore
-from dphist_pipeline.releasing.hosts import publisher_of
 from dphist_pipeline.releasing.store import Store
 
 
@@ -124,7 +123,7 @@ def test_what_was_replaced_is_kept_for_a_day(states: list[Store], bucket: Object
     for state in states[:2]:
         copy(state, ADDRESS)
     store = ObjectStore(ADDRESS)
-    found = bucket_copy.found_in(store, states[0].ledger_id, publisher_of(states[0]))
+    found = bucket_copy.found_in(store, states[0].ledger_id, states[0].publisher())
     old = set(found.manifest.retired)
     assert old and old < set(objects(bucket))
     for hours, kept in ((23, old), (25, set[str]())):

@@ -29,8 +29,7 @@ from system.copied import (
 from system.orchestrated import defined, materialized, said
 
 from dphist_pipeline.publishing.manifest import NAME
-from dphist_pipeline.releasing import publisher
-from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.public_folder import NotCopied, PublicFolder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import FOLDER, Store, folder_content
 
@@ -146,10 +145,10 @@ def test_another_host_of_the_ledger_publishes_to_a_prefix_of_its_own(copied: Off
     (other / "confidential" / FOLDER).write_bytes(folder_content())
     ledger = f"sqlite:///{copied.store}/ledger.sqlite"
     with pytest.raises(NotCopied, match="the releases of another host of this ledger"):
-        publisher.publish_copy(Store.open(other, ledger, copied.witness))
+        PublicFolder(Store.open(other, ledger, copied.witness)).copy()
     assert objects(bucket) == before
     elsewhere = f"s3://{BUCKET}/elsewhere"
-    made = publisher.publish_copy(replace(Store.open(other, ledger, copied.witness), public_address=elsewhere))
+    made = PublicFolder(replace(Store.open(other, ledger, copied.witness), public_address=elsewhere)).copy()
     assert made.sent == tuple(sorted(public_files(copied)))
 
 
@@ -159,7 +158,7 @@ def test_two_processes_of_one_host_leave_one_whole_state(copied: Office, bucket:
     assert copied.release().code == 1
     bucket.rule = lambda method, path: ""
     with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(publisher.publish_copy, [Store.open(copied.store)] * 2))
+        made = list(pool.map(PublicFolder.copy, [PublicFolder(Store.open(copied.store))] * 2))
     assert sorted(bool(one.sent) for one in made) == [False, True]
     assert_same(bucket, copied)
 

@@ -21,7 +21,7 @@ from system.copied import bucket, copied, object_server  # noqa: F401
 from system.orchestrated import defined, said
 
 from dphist_pipeline.integrations.dagster import _base as base
-from dphist_pipeline.releasing.due import due_periods
+from dphist_pipeline.releasing.due import Due
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
@@ -235,7 +235,7 @@ def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     store, later_on = Store.open(fed.store), datetime(2026, 4, 15, tzinfo=UTC)
     spec = ReleaseSpec.load(fed.folder / "spec.yaml")
     with fed.witnessed():
-        assert due_periods(spec, store, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
+        assert Due.to_run(spec, store, store.ledger(), later_on, WEEKS[0]) == [THIS, "2026-03-30", "2026-04-06"]
     told = fed.run("doctor", "--due", "--store", fed.store)
     found = re.search(rf"(\d+) periods due since 2026-03-30: wards {THIS}", told.out)
     assert told.code == 1 and found and int(found[1]) >= 3, told.out

@@ -16,9 +16,8 @@ from system.orchestrated import defined, said
 from system.test_compared import RENAMED, USUAL, WEEKLY, WEEKS, check_of, records
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero, cells_above_zero
-from dphist_pipeline.releasing._charges_of_release import charges_of
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.due import charges_of
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 WITHOUT = {"surgery": 0}
@@ -134,7 +133,7 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office:
     assert f"wards {WEEKS[week]}" not in doctor["due"]["seen"] + doctor["runs"]["seen"]
     with office.witnessed():
         store = Store.open(office.store)
-        assert [is_doubted(store, charge) for charge, _ in charges_of(store.ledger(), "wards")] == [False, True]
+        assert [store.is_doubted(charge) for charge, _ in charges_of(store.ledger(), "wards")] == [False, True]
     spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
     done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")

@@ -18,7 +18,7 @@ from dphist_pipeline.ledger.errors import LedgerBusy, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.object_store import ObjectStoreFailed
 from dphist_pipeline.releasing import publisher, release
-from dphist_pipeline.releasing.public_copy import NotCopied
+from dphist_pipeline.releasing.public_folder import NotCopied
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what errors say")
 

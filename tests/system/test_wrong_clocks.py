@@ -86,7 +86,7 @@ def test_after_an_adoption_a_charge_dated_ahead_counts_now_and_releases_go_on(
         assert done.code == 0, done.err
     assert left(office, "spent") == "0"
     check_refused(release(office, "third", "spent"), "has 0 left of 1")
-    assert release(office, "ahead", "spent").code == 0, "what was published is there for nothing"
+    assert release(office, "ahead", "spent").code == 0, "what was published is there at no cost"
     assert office.run("ledger", "verify", "--store", office.store).code == 0
     # A second adoption counts nothing a second time, and the year in which it is dated does not renew either.
     adopt(office)
@@ -178,7 +178,7 @@ def test_a_clock_a_year_ahead_releases_no_week_until_an_operator_says_it_is_righ
             "may be charged 99 days after",
         )
         check_refused(office.release("--period", week), *says, "Nothing was read or charged")
-    assert office.release("--period", "2026-03-02").code == 0, "what was published is there for nothing"
+    assert office.release("--period", "2026-03-02").code == 0, "what was published is there at no cost"
     assert entries(office) == before
     # The way out that the message names: a person who knows the day, and says why.
     allow = ("ledger", "allow", "--store", office.store, "--clock")

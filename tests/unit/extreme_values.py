@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing._frame_files import open_frame
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 

@@ -15,7 +15,7 @@ import pytest
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 SECRET = "Zacharias"

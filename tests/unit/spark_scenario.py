@@ -14,7 +14,7 @@ from source_scenario import Files, spec, written
 
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.engines import spark
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 
 KEY = bytes(range(100, 132))
 

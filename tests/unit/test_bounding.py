@@ -26,7 +26,7 @@ from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, cou
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import engine_settings
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spec_scenario import spec
 
 from dphist_pipeline.confidential.cube import read_and_count
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
 

@@ -15,7 +15,7 @@ from source_scenario import AGE, SECRET, WARD, counted, refused, spec
 from dphist_pipeline.confidential.reading._databases import EXTENSION
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 
@@ -64,8 +64,8 @@ def test_a_query_and_declared_forms_work_over_a_table(database: bytes):
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ("admission", "has no table 'admission'; views do not serve. Did you mean 'admissions'?"),
-        ("seen", "has no table 'seen'; views do not serve"),
+        ("admission", "has no table 'admission' (views are not read). Did you mean 'admissions'?"),
+        ("seen", "has no table 'seen' (views are not read)"),
         ("other.admissions", "has no table 'other.admissions'"),
         ("computed", "has computed columns in 'computed', which may fail on a row; copy the table"),
     ],
@@ -249,7 +249,7 @@ def test_a_table_of_a_server_is_read_whatever_it_holds(server: str, tmp_path: Pa
     [
         ({"source_table": "clinic.nothing"}, SourceRefused, "has no table 'clinic.nothing'"),
         ({"source_table": "nothing'; DROP"}, SourceRefused, "has no table"),
-        ({"source_table": "clinic.seen"}, SourceRefused, "as a view or the like"),
+        ({"source_table": "clinic.seen"}, SourceRefused, "which is no table"),
         ({"axes": [{**WARD, "column": "note", "name": "ward"}]}, ColumnRefused, "column 'note' has type JSON"),
         ({"axes": [{**WARD, "column": "notes"}]}, ColumnRefused, "'notes' is not in the source. Did you mean 'note'"),
     ],

@@ -360,7 +360,7 @@ def test_a_ledger_of_an_earlier_version_allows_nothing_until_somebody_decides(pa
     charged = old.charge(WEEKLY)
     with ledger_refuses("not_allowed", match="nothing is allowed yet"):
         old.charge(replace(week(9), source=ADMISSIONS))
-    assert old.charge(ASKED) == charged, "what was charged before is joined, and replays for nothing"
+    assert old.charge(ASKED) == charged, "what was charged before is joined, and replays at no cost"
     old.allow("health", {"source": ADMISSIONS.facts()}, ANN)
     assert old.charge(replace(week(9), source=ADMISSIONS)).allowed
     with ledger_refuses("key_foreign"):

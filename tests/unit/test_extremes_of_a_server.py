@@ -21,7 +21,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import ColumnRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import FromEnvironment
 from dphist_pipeline.sql_files import literal

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.domain import CategoricalAxis, Domain
-from dphist_pipeline.estimates import _failed_rows
-from dphist_pipeline.estimates._failed_rows import most_failed
+from dphist_pipeline.estimates import row_quality
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.estimates.row_quality import QualityTable, Row, standing_out
+from dphist_pipeline.estimates.row_quality import QualityTable, Row, most_failed, standing_out
 
 DOMAIN = Domain(
     (
@@ -68,7 +67,7 @@ def test_what_is_seen_stays_below_the_bound_as_often_as_is_stated(
     observe: Callable[[np.random.Generator], tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Units have eight rows or five, of which three are kept; noise moves the counts and the 40 rows dropped."""
-    monkeypatch.setattr(_failed_rows, "MISSED", Fraction(1, 5))
+    monkeypatch.setattr(row_quality, "MISSED", Fraction(1, 5))
     source, missed, tops = np.random.default_rng(3), 0, list[float]()
     for _ in range(400):
         kept, seen = observe(source)

@@ -24,7 +24,7 @@ import dphist_pipeline.integrations.polars
 from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from examples import mostly_soaked
 
 ROWS = 600

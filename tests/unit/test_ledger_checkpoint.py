@@ -26,7 +26,7 @@ from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.publishing.statements import Statement, noted
-from dphist_pipeline.releasing._charges_of_release import unpublished
+from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
 

@@ -13,7 +13,7 @@ from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.publishing.statements import Statement, noted
-from dphist_pipeline.releasing._charges_of_release import unpublished
+from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
 

@@ -26,7 +26,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading._object_stores import EXTENSION, find_objects
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.spec.mistakes import FromEnvironment, SpecError
 from dphist_pipeline.spec.sources import Source
 

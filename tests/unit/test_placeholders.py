@@ -10,8 +10,7 @@ import pytest
 from office import SPEC
 
 from dphist_pipeline.ledger.decisions import SourceReading
-from dphist_pipeline.releasing.plans import reading_of
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.periods import PeriodRule
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 TENTHS = {"start": 0, "stop": "0.7", "width": "0.1"}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 DECLARED, UNPARSED, UNDECLARED = 0, 1, 2

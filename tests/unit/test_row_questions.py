@@ -32,7 +32,7 @@ from dphist_pipeline.confidential.row_questions import (
     RowsCutBy,
     UnitsByRows,
 )
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from examples import SOAKING, mostly_soaked
 
 KEY = bytes(range(KEY_BYTES))

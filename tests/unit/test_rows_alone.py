@@ -20,7 +20,7 @@ from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
 from dphist_pipeline.confidential.reading import _source_files as source_files
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 IN_PERIOD = 20_459 * 86_400_000_000

@@ -288,7 +288,7 @@ def test_declared_quotes_hold_delimiters_quotes_and_line_breaks(tmp_path: Path):
 
 
 def test_an_overlong_line_of_csv_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dphist_pipeline.confidential.reading._csv_files.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("dphist_pipeline.confidential.reading._source_files.LONGEST_LINE", 1 << 16)
     content = HEADER + b"A,1\n" + b"x" * (1 << 22) + b",2\nB,3\n"
     assert [row for row in rows(csv(tmp_path / "a.csv", content)) if row[1] != "2"] == [("A", "1"), ("B", "3")]
 

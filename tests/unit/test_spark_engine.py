@@ -23,7 +23,7 @@ from spark_servers import sail
 from dphist_pipeline.confidential.engines import spark
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 
 pytestmark = pytest.mark.outside
 

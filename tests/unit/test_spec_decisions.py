@@ -126,7 +126,7 @@ def test_a_terminal_is_asked_and_only_yes_signs(
     office: Office, monkeypatch: pytest.MonkeyPatch, answer: bool, accounts: int
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("dphist_pipeline.cli.operate._signing.at_a_terminal", lambda: True)
+    monkeypatch.setattr("dphist_pipeline.cli.operate.ledger.at_a_terminal", lambda: True)
     monkeypatch.setattr(typer, "confirm", lambda what, default: asked.append(what) or (answer and not default))
     assert office.run(*OPEN).code == (0 if answer else 1) and asked == ["Sign this?"]
     assert len(decided(office)[0]) == accounts
@@ -164,7 +164,7 @@ def test_a_spec_that_protects_others_than_the_account_is_not_allowed(office: Off
         ([*OPEN, "--csv-quote", "'", "--hive"], "says it all; leave out --csv-quote, --hive"),
         ([*ALLOW, "--code-lists", "codes"], "says it all; leave out --code-lists"),
         ([*ALLOW], "holds no account 'library'"),
-        (["ledger", "open", "x", "--total", "1", "--yes", "a"], "has a use with --for SPEC alone"),
+        (["ledger", "open", "x", "--total", "1", "--yes", "a"], "goes together with --for SPEC only"),
         (["ledger", "open", "x", "--total", "1", "--privacy-unit", "p"], "--neighbours: must be given, or --for SPEC"),
         (["ledger", "open", "--for", "none.yaml", "--total", "1"], "none.yaml"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dphist_pipeline.cli.table_layout import table_lines
+from dphist_pipeline.cli.terminal import table_lines
 
 HEADER = ["release", "rows", "95 %", "reason"]
 ROWS = [

@@ -17,7 +17,7 @@ from spec_scenario import VALID
 
 from dphist_pipeline.confidential.engines._spark_columns import columns_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused
-from dphist_pipeline.releasing.plans import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import SpecError

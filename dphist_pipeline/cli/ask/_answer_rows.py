@@ -248,7 +248,7 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
 
 def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
     """A table of counts, of rates, or of standardised rates."""
-    from dphist_pipeline.answering.population import read_population
+    from dphist_pipeline.answering.asking import read_population
 
     by = names_of(asked.by) if asked.by else []
     if asked.population is None:

@@ -11,8 +11,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
-from dphist_pipeline.releasing.locations import store_folder
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 
 
 def block(
@@ -60,9 +59,9 @@ def block(
         raise application_refused(f"{output} is there already; name another file, or add --overwrite")
     if released_groups == bool(by):
         raise application_refused("give either --by, which cuts blocks from both releases, or --released-groups")
-    mine = store_folder(store)
+    mine = Store.folder(store)
     asked = ((mine, release, period), (other_store or mine, other, other_period))
-    folders = [latest_revision(public_folder(at), name, wanted) for at, name, wanted in asked]
+    folders = [latest_revision(Store.public_folder(at), name, wanted) for at, name, wanted in asked]
     one, two = map(WholeRelease.read, folders)
     if by:
         found = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 
 
 def export(
@@ -42,7 +42,7 @@ def export(
     from dphist_pipeline.answering.exported_rows import Exported
     from dphist_pipeline.answering.exports import ENDINGS, write_export
 
-    exported = Exported.read(public_folder(store), release, period, revision, decimals)
+    exported = Exported.read(Store.public_folder(store), release, period, revision, decimals)
     file = output or Path(f"{release}_published{ENDINGS[to]}")
     files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))
     periods = len(exported.publications)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 
 
 def plot(
@@ -46,7 +46,7 @@ def plot(
 
     file = output or Path(f"{release}.svg")
     check_output(file, overwrite)
-    public = public_folder(store)
+    public = Store.public_folder(store)
     box = parse_where(where) if where.strip() else {}
     folder = latest_revision(public, release, period)
     if over is not None and period is not None:

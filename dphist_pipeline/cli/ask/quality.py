@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_table
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def quality(
     from dphist_pipeline.domain import with_words
     from dphist_pipeline.spec.axes import domain_of
 
-    folder = latest_revision(public_folder(store), release, period, family=True)
+    folder = latest_revision(Store.public_folder(store), release, period, family=True)
     quality = PublishedQuality.read(folder)
     audit, rows, found, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
     says = quality.table.sentences(audit, found)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_tables, progress_bar
-from dphist_pipeline.releasing.public_folder import public_folder
+from dphist_pipeline.releasing.store import Store
 
 END = "AXIS=VALUE"
 
@@ -66,8 +66,7 @@ def synthesize(
     synthetic, and names the release, its epsilon and its audit.
     """
     from dphist_pipeline.answering.published import is_family, latest_revision
-    from dphist_pipeline.applications.synthetic_files import check_output, write_synthetic
-    from dphist_pipeline.applications.synthetic_records import SyntheticRecords
+    from dphist_pipeline.applications.synthetic_records import SyntheticRecords, check_output, write_synthetic
     from dphist_pipeline.applications.synthetic_report import (
         PublicTest,
         report_on,
@@ -79,7 +78,7 @@ def synthesize(
     if (test_on is None) != (not target):
         raise typer.BadParameter("--test-on FILE and --target AXIS go together")
     check_output(output, overwrite)
-    folder = latest_revision(public_folder(store), release, period, family=True)
+    folder = latest_revision(Store.public_folder(store), release, period, family=True)
     whole = WholeFamily.read(folder) if is_family(folder) else WholeRelease.read(folder)
     names = [name.strip() for name in whole_numbers.split(",") if name.strip()]
     spread = Spread(_ends("--low", low), _ends("--high", high), names, interpolate)

@@ -14,7 +14,6 @@ from dphist_pipeline.health.doctor import as_json as findings_as_json
 from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.health.due import overdue
 from dphist_pipeline.health.finding import worst
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
 
 SIGNS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "fault": "[bold red]✗[/]"}
@@ -39,7 +38,7 @@ def doctor(
     Each finding is ok, a warning, or a fault, with a line on how to mend it.
     Changes nothing and opens no record. The exit code is 1 if there is a fault.
     """
-    root = store_folder(store)
+    root = Store.folder(store)
     if due:
         _tell_due(Store.open(root), as_json)
         return

@@ -15,9 +15,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import hosts, publisher
-from dphist_pipeline.releasing.locations import store_folder
-from dphist_pipeline.releasing.store import Key, Store, own_folder
+from dphist_pipeline.releasing.public_folder import PublicFolder
+from dphist_pipeline.releasing.store import Key, Store
 
 
 def init(
@@ -48,23 +47,21 @@ def init(
     public folder has an empty catalogue for SQL from the start.
     """
     if public is not None:
-        from dphist_pipeline.releasing.public_copy import refuse_taken
-
-        public = refuse_taken(public)
-    root = store_folder(store)
-    made = hosts.join(root, public) if join else Store.create(root, public)
+        public = PublicFolder.checked_bucket(public)
+    root = Store.folder(store)
+    made = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
         allow_code_lists(made, folder)
     with suppress(CatalogueNotBuilt):
         # Its macros take half a second; so the first release adds to it. Where it fails, that release builds it.
-        publisher.refresh_catalogue(made, Key("empty", "all", 1))
+        PublicFolder(made).refresh(Key("empty", "all", 1))
     if as_json:
         facts = {"store": str(made.root), "id": made.id, "ledger": made.ledger_id}
         print_json(facts | ({"public": public} if public else {}))
         return
     if join:
         out.print(f"[green]Made a store[/] at {escape(str(made.root))}, of one that other hosts have, too")
-        out.print(f"  charges of this host are drawn in its own confidential folder alone, {own_folder(made).id:.12}")
+        out.print(f"  charges of this host are drawn in its own confidential folder alone, {made.own_folder().id:.12}")
         return
     out.print(f"[green]Made a store[/] at {escape(str(made.root))}")
     if public:

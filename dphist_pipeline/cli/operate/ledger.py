@@ -1,7 +1,11 @@
-"""The commands `dphist ledger …` and `dphist store …`: what an operator decides, and what became of it."""
+"""The commands `dphist ledger …`: what an operator decides, and what became of it.
+
+What a spec asks for is shown, and signed after a question in a terminal, or by its digest.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -15,21 +19,26 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import (
+    at_a_terminal,
+    err,
+    next_of_period,
     out,
     print_allowed,
     print_facts,
     print_json,
+    print_lines,
     print_statement,
     statement_facts,
+    told_before_release,
 )
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
 from dphist_pipeline.spec import fields as spec_fields
 from dphist_pipeline.spec.fields import exact
 
@@ -70,14 +79,14 @@ class ReadingOptions:
         typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well."),
     ] = None
 
-    def reading(self, ledger: Ledger, account: str, unit: str) -> SourceReading | None:
+    def reading(self, decisions: StoreDecisions, account: str, unit: str) -> SourceReading | None:
         """What an operator would allow for an account; None without a source."""
-        from dphist_pipeline.releasing import allowing
-
         if self.source is None:
             return None
-        reading = allowing.reading_of_options(
+        return decisions.reading(
             project_folder(Path.cwd()),
+            account,
+            self.also_of or [],
             self.source,
             privacy_unit=unit.split(","),
             source_table=self.source_table,
@@ -88,8 +97,6 @@ class ReadingOptions:
             decimal_comma=self.decimal_comma,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
         )
-        allowing.refuse_overlap(ledger, account, reading, self.also_of or [])
-        return reading
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -156,12 +163,13 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
+    opened = Store.named(store)
+    decisions = StoreDecisions.of(opened)
+    ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened.id)
     made = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
-    reading = read.reading(ledger, account, privacy_unit)
-    with deciding(opened, ledger) as operator:
+    reading = read.reading(decisions, account, privacy_unit)
+    with decisions.signing() as operator:
         ledger.open_account(made, operator, reading, read.also_of or [])
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
@@ -241,22 +249,15 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     if for_all:
         print_allowed(_allow_for_all(opened, code_lists, clock, engine, reason), as_json)
         return
-    from dphist_pipeline.releasing import allowing, engines
-
-    ledger, name = opened.ledger(), str(account)
-    reading = read.reading(ledger, name, ledger.account(name).privacy_unit)
+    decisions, name = StoreDecisions.of(opened), str(account)
+    reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
     asked = [{"source": reading.facts()}] if reading is not None else []
-    asked += [allowing.query_of_file(query)] if query is not None else []
-    asked += [allowing.check_of_option(check)] if check is not None else []
-    asked += [engines.engine_of_option(spark)] if spark is not None else []
-    for what in asked:
-        with deciding(opened, ledger) as operator:
-            made = ledger.allow(name, what, operator, reason, (read.also_of or []) if "source" in what else [])
-        print_allowed(made, as_json)
+    for what in [*asked, *asked_by_options(query=query, check=check, spark=spark)]:
+        print_allowed(decisions.allow(name, what, reason, (read.also_of or []) if "source" in what else []), as_json)
 
 
 @ledger_app.command()
@@ -269,9 +270,9 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         decision = ledger.disallow(number, reason, operator)
     if decision in ledger.decisions(decision.account):
         out.print("Entered, and not in force yet: another operator must sign it. Until then releases read by it.")
@@ -288,9 +289,9 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         ledger.raise_total(account, _total(total), reason, operator)
     print_statement(Statement.of(ledger, account), as_json)
 
@@ -302,7 +303,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Shows what accounts hold and may read, and what was spent on which release."""
-    ledger = Store.open(store_folder(store)).ledger()
+    ledger = Store.named(store).ledger()
     statements = [
         Statement.of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
     ]
@@ -336,11 +337,9 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     something is wrong, or where the witness is missing: without it nobody can say
     whether the ledger's end was cut off.
     """
-    from dphist_pipeline.releasing.verifying import confirm_witness
-
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     entries, whole, missing = opened.verify()
-    witnessed = confirm_witness(opened, entries, whole)
+    witnessed = opened.confirm_witness(entries, whole)
     if as_json:
         facts = {"entries": entries, "publications": whole, "missing": missing, "witnessed": witnessed}
         print_json({**facts, "ledger": opened.ledger_id})
@@ -362,31 +361,23 @@ def allow_code_lists(store: Store, folder: Path) -> Decision | None:
     Returns:
         The decision; None where it waits for a second signature.
     """
-    from dphist_pipeline.releasing import allowing
-
-    ledger = store.ledger()
-    what = allowing.code_list_folder(store, ledger, folder)
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator)
+    decisions = StoreDecisions.of(store)
+    return decisions.allow(EVERYWHERE, decisions.code_lists(folder))
 
 
 def _allow_for_all(
     store: Store, code_lists: Path | None, clock: str | None, engine: str | None, reason: str
 ) -> Decision | None:
-    from dphist_pipeline.releasing import allowing
-
     if code_lists is not None:
         return allow_code_lists(store, code_lists)
-    what = allowing.clock_of_option(clock) if clock is not None else allowing.version_of_option(str(engine))
-    ledger = store.ledger()
-    with deciding(store, ledger) as operator:
-        return ledger.allow(EVERYWHERE, what, operator, reason)
+    (what,) = asked_by_options(clock=clock, engine=engine)
+    return StoreDecisions.of(store).allow(EVERYWHERE, what, reason)
 
 
 def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, others: Mapping[str, object]) -> None:
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
-        raise typer.BadParameter("has a use with --for SPEC alone", param_hint="--yes")
+        raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
     told = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
     told = {**told, "--also-of": False, **{name: value is not None for name, value in others.items()}}
     if for_spec is not None and (mixed := [name for name, given in told.items() if given]):
@@ -402,10 +393,9 @@ def _open_for(
     as_json: bool,
 ) -> None:
     """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
-    from dphist_pipeline.cli.operate._signing import show_and_sign
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger, (total, renews, signatures, also_of) = opened.ledger(), terms
     decisions = SpecDecisions.to_open(spec, opened, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
@@ -416,10 +406,9 @@ def _open_for(
 def _allow_for(
     spec: Path, yes: str | None, account: str | None, also_of: list[str], store: Path | None, as_json: bool
 ) -> None:
-    from dphist_pipeline.cli.operate._signing import show_and_sign
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     ledger = opened.ledger()
     decisions = SpecDecisions.to_allow(spec, opened, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
@@ -468,3 +457,70 @@ def exact_option(text: str, option: str) -> Fraction:
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint=option)
+
+
+def show_and_sign(
+    decisions: SpecDecisions,
+    path: Path,
+    store: Store,
+    ledger: Ledger,
+    yes: str | None,
+    command: list[str],
+    as_json: bool,
+) -> None:
+    """Shows the decisions of a spec, and enters them once an operator said yes to exactly these.
+
+    Args:
+        path: the spec as the operator named it.
+        yes: the digest that was shown before; None asks here.
+        command: that would sign them, without `--yes`.
+    """
+    if decisions.nothing:
+        if as_json:
+            print_json({"signed": False, **decisions.facts})
+        else:
+            out.print(f"[green]✓[/] All that {escape(str(path))} asks for was decided before; nothing was entered")
+            _print_left_out(decisions)
+        return
+    digest = decisions.digest
+    if yes is not None:
+        decisions.refuse_another(yes)
+    if not as_json:
+        out.print(f"For {escape(str(path))} you sign:")
+        print_facts({**decisions.words, "digest": digest})
+    if yes is None:
+        if as_json:
+            print_json({"signed": False, "digest": digest, **decisions.facts})
+            raise typer.Exit(1)
+        if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
+            raise decisions.unsigned(shlex.join(command))
+    with StoreDecisions(store, ledger).signing() as operator:
+        made = decisions.sign(ledger, operator)
+    _keep(decisions, store)
+    if as_json:
+        print_json({"signed": True, "digest": digest, **decisions.facts})
+        return
+    for decision in made:
+        print_allowed(decision, as_json)
+    print_statement(Statement.of(ledger, decisions.spec.account), as_json)
+    _print_left_out(decisions)
+    named = shlex.quote(str(path))
+    print_lines(["Next:", *(f"  {one}" for one in (f"dphist check {named}", *next_of_period(decisions.spec, named)))])
+    print_lines([told_before_release(decisions.spec)])
+
+
+def _keep(decisions: SpecDecisions, store: Store) -> None:
+    """Keeps the spec that was signed; the decision stands all the same where this user may not write to the store."""
+    try:
+        decisions.keep(store)
+    except OSError as error:
+        err.print(
+            f"[yellow]![/] The decision stands. The spec was not kept in the store ({escape(str(error.strerror))}): "
+            "its first release will not be able to say what changed since"
+        )
+
+
+def _print_left_out(decisions: SpecDecisions) -> None:
+    if commands := decisions.left_out:
+        out.print("The spec needs more, which is decided alone, with its reason:")
+        print_lines(f"  {command}" for command in commands)

@@ -17,9 +17,8 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, ledger_database
 from dphist_pipeline.ledger.witness_file import WitnessServer
-from dphist_pipeline.releasing.deciding import move_ledger
-from dphist_pipeline.releasing.locations import ledger_url, store_folder
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -62,7 +61,7 @@ def move(
     The old ledger takes no entry any more and says where the new one is.
     Where the command was cut short, the same one finishes it.
     """
-    ledger = move_ledger(Store.open(store_folder(store)), address)
+    ledger = StoreDecisions.move_ledger(Store.named(store), address)
     _, entries, _ = ledger.head()
     if as_json:
         print_json({"ledger": ledger.id, "address": str(ledger.place), "entries": entries})
@@ -78,9 +77,9 @@ def upgrade(store: StoreOption = None) -> None:
     Run it once, as the owner of its tables, where `dphist doctor` says so.
     Entries stay as they are; a ledger in a file has its rules from its making.
     """
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     # Its entries are not read: rules can be upgraded before a malformed row is taken away, and after.
-    database = ledger_database(opened.ledger_address or ledger_url(opened.root))
+    database = ledger_database(opened.ledger_url)
     if not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")
     elif database.has_former_rules():

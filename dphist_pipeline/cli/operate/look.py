@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from dphist_pipeline.cli.options import SpecArgument, StoreOption
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 
@@ -31,7 +30,7 @@ def look(
     """
     from dphist_pipeline.releasing.looking import look as look_at
 
-    look_at(load_spec(spec, store), Store.open(store_folder(store)), _descriptor(), period, reason)
+    look_at(load_spec(spec, store), Store.named(store), _descriptor(), period, reason)
 
 
 def _descriptor() -> int:

@@ -13,9 +13,8 @@ from dphist_pipeline.cli.operate.ledger import ReasonOption, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import Operator, key_path
-from dphist_pipeline.releasing.deciding import deciding
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 
 @ledger_app.command()
@@ -39,9 +38,9 @@ def add_key(
 
     Where an account asks for two signatures, so does the third key.
     """
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         waiting = ledger.add_key(name, public, operator)
     if waiting is not None:
         out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {waiting}")
@@ -71,11 +70,12 @@ def rotate_key(
     """
     if (to is None) == (key is None) or (key is None) != (name is None):
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
+    opened = Store.named(store)
+    decisions = StoreDecisions.of(opened)
+    ledger = decisions.ledger
     known, new = ledger.operators(), None if to is None else _new_key(to, opened.root)
     if new is None or new.public not in known:
-        with deciding(opened, ledger) as operator:
+        with decisions.signing() as operator:
             known = known or {operator.public: operator.name}
             taker = str(name) if new is None else known.get(operator.public, operator.name)
             ledger.rotate_key(taker, str(key) if new is None else new.public, reason, operator)
@@ -105,8 +105,8 @@ def sign(
     store: StoreOption = None,
 ) -> None:
     """Gives a decision its second signature, where an account asks for two."""
-    opened = Store.open(store_folder(store))
-    ledger = opened.ledger()
-    with deciding(opened, ledger) as operator:
+    decisions = StoreDecisions.of(Store.named(store))
+    ledger = decisions.ledger
+    with decisions.signing() as operator:
         ledger.countersign(number, operator)
     out.print(f"[green]✓[/] Entry {number} is signed, and in force")

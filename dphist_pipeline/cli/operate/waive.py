@@ -10,9 +10,8 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import ReasonOption, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import decision_facts, out, print_json
-from dphist_pipeline.releasing import waiving
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 
 @ledger_app.command()
@@ -31,7 +30,7 @@ def waive(
     No schedule asks for it, and `dphist doctor --due` does not count it. It
     can still be released by command, at its price.
     """
-    decision = waiving.waive(Store.open(store_folder(store)), release, period, reason, and_later)
+    decision = StoreDecisions.of(Store.named(store)).waive(release, period, reason, and_later)
     if as_json:
         print_json(decision_facts(decision))
         return

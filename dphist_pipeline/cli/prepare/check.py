@@ -1,25 +1,46 @@
-"""The command `dphist check`: checks a spec without reading any record."""
+"""The command `dphist check`: checks a spec without reading any record.
+
+With `--explain` it prints the grid, the columns, the sensitivity and the account, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from dphist_pipeline.about_publisher import faults
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.cli.terminal import out, per_period, print_facts, print_json, print_lines, print_warning, promise
+from dphist_pipeline.cli.terminal import (
+    out,
+    per_period,
+    print_facts,
+    print_json,
+    print_lines,
+    print_table,
+    print_warning,
+    promise,
+)
+from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError, first_of
+from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing import allowing
-from dphist_pipeline.releasing.allowing import compare_columns, load_spec, refuse_taken_view
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for_quality, say_quality, small_share
+from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
+from dphist_pipeline.planning.family_forecast import errors_of_tables
+from dphist_pipeline.published_columns import KINDS_OF_VALUES
+from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.row_quality import half_widths
+from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 
@@ -54,10 +75,11 @@ def check(
             raise
         _print_several(spec, several.names, as_json)
         return
-    refuse_taken_view(checked, store)
+    beside = SpecCheck(checked, store)
+    beside.refuse_taken_view()
     if period is not None:
         checked.period_named(period)  # refused by name, before anything is opened
-    compared = compare_columns(checked, store, datetime.now(UTC), period)
+    compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
     from dphist_pipeline.planning.unit_names import unit_doubt
@@ -68,10 +90,8 @@ def check(
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt, _changed(checked, store)]), *faults(store_folder(store) / "public")]
+    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
-        from dphist_pipeline.cli.prepare._explaining import explain_spec, print_explanation
-
         explanation = explain_spec(checked, store)
         if as_json:
             print_json(explanation)
@@ -80,18 +100,8 @@ def check(
             for one in warnings:
                 print_warning(one)
         return
-    from dphist_pipeline.cli.prepare._explaining import (
-        quality_in_words,
-        quality_of,
-        reliability_in_words,
-        reliability_of,
-        remarks_of,
-        tables_in_words,
-        tables_of,
-    )
-    from dphist_pipeline.releasing.public_folder import public_address
 
-    bucket = public_address(store)
+    bucket = beside.public_address
     facts = {
         "release": checked.release,
         "mechanism": checked.mechanism,
@@ -144,10 +154,10 @@ def check(
     print_lines(remarks)
 
 
-def _changed(spec: ReleaseSpec, store: Path | None) -> str:
+def _changed(beside: SpecCheck) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
-        return allowing.changed_since_signed(spec, Store.open(store_folder(store)))
+        return beside.changed_since_signed()
     return ""
 
 
@@ -160,3 +170,217 @@ def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:
         f"[green]✓[/] {escape(str(spec))} makes {len(names):,} valid specs: {escape(first_of(names, MOST_NAMED))}"
     )
     print_lines([f"For one of them, and its source: dphist check '{spec}#{names[0]}'"])
+
+
+MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
+# What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.
+QUALITY_NUMBERS = {
+    "cut": "rows cut",
+    "rows": "rows outside declared cells",
+    "unparsed": "values that failed",
+    "units": "units by rows",
+}
+
+
+def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
+    """The facts of a release before it is made, as JSON values."""
+    return {
+        "release": spec.release,
+        "axes": [_axis(axis) for axis in spec.domain.axes],
+        "cells": spec.cells,
+        **tables_of(spec),
+        **reliability_of(spec),
+        **quality_of(spec),
+        "columns": [*(column for axis in spec.axes for column in axis.columns), *KINDS_OF_VALUES],
+        "privacy_unit": spec.privacy_unit,
+        "sensitivity": spec.sensitivity,
+        "sensitivity_because": _reason_of_sensitivity(spec),
+        "mechanism": spec.mechanism,
+        "settings": spec.normalised()["settings"],
+        "epsilon": str(spec.epsilon),
+        "period": spec.period,
+        "digest": spec.digest,
+        **({"remarks": remarks} if (remarks := remarks_of(spec)) else {}),
+        "account": _account(spec, store),
+    }
+
+
+def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """For a family its tables with their cells, and what is measured for them with which shares; as JSON values.
+
+    Args:
+        spec: checked; one that is of no family has none of these facts.
+
+    Returns:
+        With them the standard error of a cell of each table, in rows, and the mean of these; every table counts alike.
+    """
+    if spec.family is None:
+        return {}
+    family, shares = spec.family, shares_for(spec.family)
+    axes = [axis.name for axis in family.domain.axes]
+    measured = [[axes[number] for number in sorted(marginal)] for marginal in shares.marginals]
+    errors = errors_of_tables(spec)
+    return {
+        "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
+        "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
+        "error_of_a_cell": round(math.fsum(errors.values()) / len(errors), 3),
+        "errors_of_cells": {name: round(error, 3) for name, error in errors.items()},
+        "variance_over_lower_bound": None if shares.bound is None else round(shares.mean_variance / shares.bound, 3),
+    }
+
+
+def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """The tables of a family for a terminal."""
+    told = tables_of(spec)
+    named = first_of([f"{name} ({cells:,})" for name, cells in told["tables"].items()], MOST_TABLES)
+    errors: Mapping[str, float] = told["errors_of_cells"]
+    worst = max(errors, key=errors.__getitem__)
+    return {
+        "tables": f"{len(told['tables']):,} with {spec.cells:,} cells: {named}",
+        "measured": _measured(told["measured"]),
+        "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
+        f"in the mean of all tables {told['error_of_a_cell']:,.1f}",
+    }
+
+
+def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """From how many rows on cells are not poor, as JSON values; of one grid under plain noise."""
+    if spec.family is not None:
+        sizes = {
+            name: spec.family.grid(of).cells for name, of in zip(spec.family.names, spec.family.tables, strict=True)
+        }
+        return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
+    error = math.sqrt(noise_law(spec.sensitivity / spec.mechanism_epsilon).variance)
+    return {"reliability": rows_for_reliability({spec.release: spec.domain.cells}, {spec.release: error})}
+
+
+def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """When the average cell is poor, for a terminal."""
+    plain = "" if spec.family is not None or spec.mechanism == "geometric" else " (by plain noise)"
+    return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
+
+
+def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
+    """How many marginals are measured; few of them with their shares of epsilon, the largest first."""
+    if len(marginals) > MOST_MEASURED:
+        return f"{len(marginals):,} marginals"
+    ordered = sorted(marginals, key=lambda one: -Fraction(one["share"]))
+    named = [
+        f"{' × '.join(one['axes']) or 'the total'} with {100 * float(Fraction(one['share'])):.1f} %" for one in ordered
+    ]
+    return f"{', '.join(named)} of the mechanism's epsilon"
+
+
+def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """How far off the numbers of the quality table will be, by what they count; as JSON values.
+
+    Args:
+        spec: checked; without a quality table there are no such facts.
+
+    Returns:
+        Half widths of 95 % intervals, and the rows of a period below which the table tells nothing.
+    """
+    widths = half_widths(spec)
+    return {"quality_half_widths": widths, "quality_tells_from": rows_for_quality(spec)} if widths else {}
+
+
+def remarks_of(spec: ReleaseSpec) -> list[str]:
+    """What to know of a spec before it is released, its quality table included."""
+    rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
+    return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
+
+
+def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """The quality table for a terminal: what it costs, and how far off its numbers will be.
+
+    Args:
+        spec: checked; without a quality table nothing is told.
+    """
+    if spec.quality is None:
+        return {}
+    widths = half_widths(spec)
+    told = [f"{called} ± {widths[statistic]:,}" for statistic, called in QUALITY_NUMBERS.items() if statistic in widths]
+    tells = say_quality(spec, per_period(spec))
+    return {"quality": f"{spec.quality.share} of epsilon; {tells}. 95 % intervals: {', '.join(told)}"}
+
+
+def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
+    """Prints a table of the axes, and what a release costs and publishes."""
+    rows = [
+        (str(axis["name"]), str(axis["column"]), f"{axis['cells']:,}", _bins_and_levels(axis)) for axis in facts["axes"]
+    ]
+    print_table(["axis", "column", "cells", "declared"], rows)
+    account, each = facts["account"], per_period(spec)
+    left = account["lasts"] if account["known"] else account["because"]
+    out.print()
+    print_facts(
+        {
+            "cells": f"{facts['cells']:,}, every one of them published for each {each}",
+            **({} if spec.family is None else tables_in_words(spec)),
+            "columns": ", ".join(facts["columns"]),
+            "sensitivity": f"{facts['sensitivity']}: {facts['sensitivity_because']}",
+            "mechanism": ", ".join(
+                [facts["mechanism"], *(f"{name} {value}" for name, value in facts["settings"].items())]
+            ),
+            "epsilon": f"{as_text(spec.epsilon)} for each {each}",
+            **reliability_in_words(spec),
+            **quality_in_words(spec),
+            "account": f"{account['name']}: {left}",
+            "digest": facts["digest"],
+        }
+    )
+    print_lines(remarks_of(spec))
+
+
+def _bins_and_levels(axis: dict[str, Any]) -> str:
+    levels = ", ".join(f"{name} ({groups:,})" for name, groups in axis.get("levels", {}).items())
+    return f"{axis['bins']}; levels {levels}" if levels else str(axis["bins"])
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": axis.name, "column": axis.column, "cells": axis.size, "bins": _bins(axis)}
+    if not isinstance(axis, BinnedAxis) and axis.levels:
+        facts["levels"] = {name: len(set(groups)) for name, groups in axis.levels.items()}
+    return facts
+
+
+def _bins(axis: Axis) -> str:
+    """The cells of an axis in words, with the first and the last bin or category."""
+    if isinstance(axis, CalendarAxis):
+        days = axis.first_days
+        named = [f"from {days[0]} up to {days[-1]}"]
+    elif isinstance(axis, BinnedAxis):
+        ends = ("[", ")") if axis.closed == "left" else ("(", "]")
+        pairs = list(zip(axis.edges, axis.edges[1:], strict=False))
+        spelled = [f"{ends[0]}{low:g}, {high:g}{ends[1]}" for low, high in (pairs[0], pairs[-1])]
+        named = [" … ".join(dict.fromkeys(spelled))]
+        named += ["everything below"] * axis.below + ["everything above"] * axis.above
+    else:
+        shown = ", ".join(axis.values[:MOST_EXAMPLES])
+        named = [shown if len(axis.values) <= MOST_EXAMPLES else f"{shown}, … {axis.values[-1]}"]
+    return "; ".join([*named, *(["other: null, unreadable and undeclared values"] if axis.other else [])])
+
+
+def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
+    unit = "each row is a different unit" if spec.privacy_unit == "row" else f"one {spec.privacy_unit}"
+    rows = f"{unit}: 1 row" if spec.max_rows_per_unit == 1 else f"{unit}: at most {spec.max_rows_per_unit} rows"
+    per = "" if spec.period == "none" else f" a {spec.period}"
+    if spec.neighbours == "add_remove":
+        return f"{rows}{per} come or go together (add_remove)"
+    return f"{rows}{per} leave their cells and as many others take their place (substitute)"
+
+
+def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
+    """The rest of the spec's account, or why the spec cannot use it. Charges nothing."""
+    statement = AccountRunway.statement(spec, store)
+    if isinstance(statement, str):
+        return {"name": spec.account, "known": False, "because": statement}
+    return {
+        "name": spec.account,
+        "known": True,
+        "total": str(statement.total),
+        "left": str(statement.left),
+        "left_in_words": statement.rest,
+        "releases_left": int(statement.left / spec.epsilon),
+        "lasts": AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
+    }

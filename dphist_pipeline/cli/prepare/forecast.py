@@ -20,8 +20,8 @@ from dphist_pipeline.cli.options import (
 from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
-from dphist_pipeline.releasing.allowing import load_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.spec.fields import parse_epsilon
 
 MOST_RECORDS = 10**12

@@ -66,7 +66,7 @@ def new(
     from dphist_pipeline.planning.drafting import draft, drafted_readings, refuse_taken, undecided_fields, write_draft
     from dphist_pipeline.planning.interview import interview
     from dphist_pipeline.planning.serving import mechanism_for
-    from dphist_pipeline.releasing.locations import store_folder
+    from dphist_pipeline.releasing.store import Store
 
     if serves is not None and mechanism is not None:
         raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
@@ -78,7 +78,7 @@ def new(
         told = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
         decided = answered(told)
         write_draft(decided.text, file)
-        print_next(decided, file, store_folder(None))
+        print_next(decided, file, Store.folder())
         return
     chosen, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
     text = draft(name, file, source, layout, chosen, settings, serving)
@@ -108,7 +108,7 @@ def new(
             f"  dphist release {named}",
         ]
     )
-    if not (store_folder(None) / "public").is_dir():
+    if not (Store.folder() / "public").is_dir():
         out.print("There is no store yet: dphist init makes one, before the second.")
 
 

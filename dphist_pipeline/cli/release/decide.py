@@ -11,12 +11,11 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_release, progress
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.allowing import load_spec
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
+    from dphist_pipeline.releasing.release import AwaitsApproval
 
 
 def publish(
@@ -35,12 +34,12 @@ def publish(
     refusal lists what waits.
     """
     from dphist_pipeline.answering.past_periods import Compared
-    from dphist_pipeline.releasing.release import publish_approved
+    from dphist_pipeline.releasing import release as verbs
 
     checked = load_spec(spec, store)
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     with progress(as_json) as step:
-        made = publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
+        made = verbs.publish_approved(checked, opened, approved_by, period, revision=revision, progress=step)
     if as_json:
         kept = ("release", "period", "revision", "approved")
         print_json({**{name: made.audit.get(name) for name in kept}, "path": str(made.path)})
@@ -63,10 +62,10 @@ def reject(
     It waits no more, and nobody can approve it. What it spent stays spent;
     the period can be released anew, at its price, with --revise.
     """
-    from dphist_pipeline.releasing import approvals
+    from dphist_pipeline.releasing import release as verbs
 
-    opened = Store.open(store_folder(store))
-    key = approvals.reject(opened, release, period, reason, revision)
+    opened = Store.named(store)
+    key = verbs.reject(opened, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
         return
@@ -88,7 +87,7 @@ def withdraw(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened = Store.open(store_folder(store))
+    opened = Store.named(store)
     folders = verbs.withdraw(opened, release, period, reason)
     if as_json:
         print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})
@@ -100,7 +99,7 @@ def withdraw(
         out.print(f"  marked in {escape(opened.public_address)}, too")
     out.print("  The catalogue has it no more. What it spent stays spent.")
     if period != "all":
-        anew = f"`dphist store pages {escape(release)}` renders that one anew, for nothing."
+        anew = f"`dphist store pages {escape(release)}` renders that one anew, at no cost."
         out.print(f"  The card of the period after it may compare with it: {anew}")
 
 

@@ -1,27 +1,40 @@
-"""The commands `dphist local check` and `plan`: a collection under local privacy before anybody is asked."""
+"""The commands `dphist local …`: a collection under local privacy.
+
+`check` and `plan` come before anybody is asked, `encode` is the contributors' side, `publish` the curator's.
+"""
 
 from __future__ import annotations
 
+import sys
 import textwrap
+import uuid
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.markup import escape
 
-from dphist_pipeline.cli.options import JsonOption
-from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table
+from dphist_pipeline.cli.options import JsonOption, StoreOption
+from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table, progress
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.question import Question
+from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.collection import CollectionSpec, load_collection
-from dphist_pipeline.spec.fields import digits
+from dphist_pipeline.spec.fields import digits, exact
+
+if TYPE_CHECKING:
+    from dphist_pipeline.local.publication import Counted
+    from dphist_pipeline.releasing.releases import Release
+
 
 WIDTH = 80
+STANDARD_INPUT = Path("-")
 MOST_INTERVALS_SHOWN = 10
 MOST_CONSUMERS_IN_FULL = 5
 
@@ -159,3 +172,173 @@ def _error(value: float) -> str:
 def _print_sentences(sentences: list[str]) -> None:
     for sentence in sentences:
         out.print(escape(textwrap.fill(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ")))
+
+
+def output_refused(path: Path, problem: str) -> Refused:
+    """No file of reports can be made at the output's path."""
+    return Refused(f"{path} {problem}: name another --output. Nothing was answered.", code="output_refused")
+
+
+@local_app.command()
+def encode(
+    question: Annotated[
+        Path, typer.Argument(metavar="QUESTION", help="What is asked: the JSON file of a curator, or the spec itself.")
+    ],
+    values: Annotated[Path, typer.Argument(metavar="VALUES", help="Parquet or CSV with the contributors' values.")],
+    column: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the values.")],
+    contributor: Annotated[
+        str,
+        typer.Option(metavar="COLUMN", help="Whose they are; `row`: each row is somebody else, known by its place."),
+    ],
+    record: Annotated[Path, typer.Option(metavar="DIR", help="Who answered what, kept on the contributors' side.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="A new Parquet file with the reports to send.")],
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="EPSILON", help="The most that a contributor ever spends; fixed by the first answer."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turns values into reports that can be sent to anybody.
+
+    Contributors who answered this question before get the same reports
+    again, never fresh ones. Values that lie in no interval, or are no
+    numbers, are reported as well, and their number is shown nowhere.
+    """
+    from dphist_pipeline.local.record_folder import RecordFolder
+    from dphist_pipeline.local.reports import report_file
+    from dphist_pipeline.local.value_files import read_values
+
+    _refuse_output(output, record)
+    asked = _read_question(question)
+    names, found = read_values(values, column, contributor)
+    records = RecordFolder.open(record, _limit(limit))
+    if contributor == "row":
+        records.refuse_changed_rows(values.name, len(names))
+    answers = records.answer(asked, names, found)
+    draft = output.with_name(f".{uuid.uuid4().hex}.draft")
+    try:
+        with report_file(asked, draft) as add:
+            add(answers.ids, answers.bodies)
+        draft.replace(output)
+    finally:
+        draft.unlink(missing_ok=True)
+    if as_json:
+        sizes = {"reports": len(answers.ids), "bytes_per_report": asked.report_bytes, "epsilon": str(asked.epsilon)}
+        people = {"contributors": answers.contributors, "exhausted": answers.exhausted}
+        print_json({"question": asked.digest, **sizes, **people, "path": str(output)})
+        return
+    out.print(
+        f"[green]✓[/] {answers.contributors:,} contributors answer with {len(answers.ids):,} reports, "
+        f"{asked.report_bytes:,} bytes each: {escape(str(output))}"
+    )
+    out.print(f"Each has spent epsilon {as_text(asked.epsilon)} on this question, once and for all.")
+    if answers.exhausted:
+        out.print(f"{answers.exhausted:,} had too little left of their limit, and did not answer.")
+
+
+def _refuse_output(output: Path, record: Path) -> None:
+    """Refuses, before anybody answers, to overwrite a file or to write reports among the records."""
+    problems = {
+        "is there already, and is left as it is": output.exists(),
+        "lies in no folder that is there": not output.parent.is_dir(),
+        "lies among the records of contributors, which are theirs alone": output.resolve().parent == record.resolve(),
+    }
+    for problem, applies in problems.items():
+        if applies:
+            raise output_refused(output, problem)
+
+
+def _read_question(path: Path) -> Question:
+    """The question in a curator's file; a spec asks one, too."""
+    if path.suffix.casefold() in (".csv", ".parquet"):
+        raise question_invalid(f"{path} is a table of values; QUESTION comes first, then VALUES")
+    if path.suffix.casefold() != ".json":
+        return question_of(load_collection(path))
+    try:
+        with path.open("rb") as file:
+            content = file.read(LONGEST_QUESTION + 1)
+    except OSError as error:
+        raise question_invalid(f"{path} cannot be read: {error.strerror}") from None
+    return Question.from_json(content)
+
+
+def _limit(text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        limit = exact(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--limit") from None
+    if limit <= 0:
+        raise typer.BadParameter("must be above 0", param_hint="--limit")
+    return limit
+
+
+@local_app.command()
+def publish(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The collection's YAML file.")],
+    reports: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="REPORTS", help="Parquet files of reports; - for lines on standard input."),
+    ] = None,
+    store: StoreOption = None,
+    revise: Annotated[bool, typer.Option("--revise", help="Publish anew, at no cost; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, such as: late reports.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Counts reports and publishes every consumer's histogram.
+
+    Reports that are malformed, of another question or there twice are
+    refused and counted. Run it again: it gives back what was published.
+    """
+    from dphist_pipeline.local.publication import publish_collection
+
+    if revise != bool(reason.strip()):
+        raise typer.BadParameter("give --revise and --reason TEXT together")
+    checked = load_collection(spec)
+    opened = Store.named(store)
+    with progress(as_json) as step:
+        step("counting reports")
+        counted = _counted(checked, opened, reports or [])
+        made = publish_collection(checked, opened, counted, reason=reason.strip(), progress=step)
+    if as_json:
+        print_json(_as_json(counted, made))
+    else:
+        _print(counted, made)
+
+
+def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
+    """Counts the reports in the files that are named, else in those that the spec names."""
+    from dphist_pipeline.local.publication import count_reports, report_files
+    from dphist_pipeline.local.reports import keep_lines
+
+    named = named or report_files(spec)
+    if STANDARD_INPUT not in named:
+        return count_reports(spec, named)
+    with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
+        kept = scratch / "reports.parquet"
+        left_out = keep_lines(question_of(spec), sys.stdin.buffer, kept)
+        return count_reports(spec, [kept, *(path for path in named if path != STANDARD_INPUT)], left_out)
+
+
+def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:
+    releases = [
+        {name: release.audit[name] for name in ("release", "period", "revision")}
+        | {"replayed": release.replayed, "path": str(release.path)}
+        for release in made
+    ]
+    epsilon = str(counted.tally.question.epsilon)
+    return {"accepted": counted.tally.reports, "refused": counted.refused, "epsilon": epsilon, "releases": releases}
+
+
+def _print(counted: Counted, made: list[Release]) -> None:
+    refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
+    out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
+    rows: list[tuple[str, ...]] = []
+    for release in made:
+        names = (str(release.audit[name]) for name in ("release", "period", "revision"))
+        rows.append(("already published" if release.replayed else "published", *names, f"{release.audit['cells']:,}"))
+    print_table(["", "release", "period", "revision", "cells"], rows)
+    spent = as_text(counted.tally.question.epsilon)
+    out.print(f"Each contributor has spent epsilon {spent} by answering; publishing spends nothing more.")
+    out.print(f"\nAsk it:  dphist answer {escape(str(made[0].audit['release']))}")

@@ -57,14 +57,14 @@ def _release(
     from dphist_pipeline.answering.past_periods import Compared
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
-    from dphist_pipeline.releasing import allowing, release
-    from dphist_pipeline.releasing.approvals import AwaitsApproval
-    from dphist_pipeline.releasing.locations import store_folder
+    from dphist_pipeline.releasing import release
+    from dphist_pipeline.releasing.release import AwaitsApproval
+    from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
     from dphist_pipeline.releasing.store import Store
 
-    checked = allowing.load_spec(spec, store)
-    opened = Store.open(store_folder(store))
-    changed = allowing.changed_since_signed(checked, opened)
+    checked = load_spec(spec, store)
+    opened = Store.named(store)
+    changed = SpecCheck(checked, opened).changed_since_signed()
     if changed and not as_json:
         err.print(f"[yellow]![/] {escape(changed)}")
     try:
@@ -75,7 +75,7 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = allowing.unsaid_dates(checked, store, made.audit["period"], opens=not made.replayed)
+    warning = SpecCheck(checked, store).unsaid_dates(made.audit["period"], opens=not made.replayed)
     older = "" if made.replayed else _older_card(made.path, made.audit)
     statement, compared = Statement.of(opened.ledger(), checked.account), Compared.of_publication(made.path)
     if as_json:
@@ -102,5 +102,5 @@ def _older_card(path: Path, audit: dict[str, Any]) -> str:
         return ""
     return (
         "The card of the period after it may tell the figure of the revision before: "
-        f"`dphist store pages {audit['release']}` renders that card anew, for nothing."
+        f"`dphist store pages {audit['release']}` renders that card anew, at no cost."
     )

@@ -177,7 +177,7 @@ def _traits(session: Any) -> tuple[bool, bool]:
 def _refuse_other(traits: tuple[bool, bool], columns: Columns, where: str) -> None:
     exact, as_it_stands = traits
     if not exact:
-        raise SourceRefused(where, "is not counted by this engine, whose arithmetic would keep other rows than DuckDB")
+        raise SourceRefused(where, "is computed by Spark in another way than by DuckDB, so other rows would be kept")
     if columns.text and not as_it_stands:
         problem = "is text, and this engine fails on text that is not UTF-8: one row could make a release fail. Write"
         raise ColumnRefused(

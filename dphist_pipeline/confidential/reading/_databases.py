@@ -69,7 +69,7 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
     places = {"office": OFFICE, "schema": schema}
     made = dict(asked(connection, written, "has no readable list of tables", listed, places))
     if name not in made:
-        raise SourceRefused(written, f"has no table {table!r}; views do not serve. {did_you_mean(name, made)}")
+        raise SourceRefused(written, f"has no table {table!r} (views are not read). {did_you_mean(name, made)}")
     if "GENERATED ALWAYS" in str(made[name]).upper():
         raise SourceRefused(written, f"has computed columns in {table!r}, which may fail on a row; copy the table")
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
@@ -93,7 +93,7 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
         raise SourceRefused(written, f"has no table {table!r}, or none that its user may see. Check `source_table`.")
     kind, encoding = columns[0][0], columns[0][1]
     if kind not in _HOLD_ROWS:
-        raise SourceRefused(written, f"has {table!r} as a view or the like; name a table, or make the view a table")
+        raise SourceRefused(written, f"has {table!r}, which is no table; name one, or copy the view into a table")
     if encoding != "UTF8":
         raise SourceRefused(written, "is not encoded in UTF-8, so that a row may fail; copy the table elsewhere")
     types = {column: _kind(type_name, generated) for _, _, column, type_name, generated in columns}

@@ -258,7 +258,7 @@ def files_of(source: SourcePlan) -> tuple[Path, ...]:
     written = str(source.written) if str(source.written) != source.written.resolved else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
-        raise SourceRefused(source.written, "leads out of the folder that it was allowed in; copy the files there")
+        raise SourceRefused(source.written, "is a link out of the folder that was allowed; copy the files into it")
     return files
 
 
@@ -270,7 +270,7 @@ def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.Duck
         databases.attach_server(connection, source.address, source.written)
     elif source.format == "duckdb":
         if len(files) > 1:
-            raise SourceRefused(source.written, "finds several databases; name one")
+            raise SourceRefused(source.written, "finds several databases, and a release reads one; name its file")
         databases.attach_file(connection, str(files[0]), source.written)
 
 

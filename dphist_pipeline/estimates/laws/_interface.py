@@ -188,9 +188,9 @@ class NoiseLaw(ABC):
             variance: of the sums, in records squared, shape (sums,).
             missed: probability that a sum lies farther away, for each sum; above 0, at most 1.
         """
-        reach = np.full(variance.shape, math.inf)
+        reach, draws, least = np.full(variance.shape, math.inf), variance / self.variance, math.log(2 / missed)
         for rate, grows in zip(*self.moments, strict=True):
-            np.minimum(reach, (math.log(2 / missed) + variance / self.variance * grows) / rate, out=reach)
+            np.minimum(reach, (least + draws * grows) / rate, out=reach)
         return np.where(variance > 0, reach, 0.0)
 
 

@@ -16,7 +16,6 @@ import dagster as dg
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster._shown import published_metadata, table_schema
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.model import Translation
@@ -201,8 +200,8 @@ class Storage:
 
 
 def open_store() -> Store:
-    """The store of the project that Dagster runs in; see `store_folder`."""
-    return Store.open(store_folder(None))
+    """The store of the project that Dagster runs in; see `Store.folder`."""
+    return Store.named()
 
 
 def rounded_epsilon(epsilon: Fraction) -> str:

@@ -7,8 +7,7 @@ import dagster as dg
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster import _base as base
-from dphist_pipeline.releasing.due import due_of
-from dphist_pipeline.releasing.period_rules import cadence_of
+from dphist_pipeline.releasing.due import Cadence, Due
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 NAME = "nothing_due"
@@ -23,7 +22,7 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
         spec: checked; with periods.
         published: key of the asset that shows publications.
     """
-    slack = cadence_of(spec).slack_days
+    slack = Cadence.of(spec).slack_days
 
     @dg.asset_check(
         asset=published,
@@ -38,7 +37,7 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
         now = datetime.now(UTC)
         due = base.withheld(
             "looking at what is due",
-            lambda: due_of(
+            lambda: Due.of(
                 spec.release, spec.period_rule, store := storage.open(context.resources), store.ledger(), now
             ),
             HELD,

@@ -7,7 +7,7 @@ import dagster as dg
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.health.finding import Finding
-from dphist_pipeline.releasing.locations import store_folder
+from dphist_pipeline.releasing.store import Store
 
 NAMING_PERIODS = ("doubtful", "due")
 
@@ -32,7 +32,7 @@ def health_sensor(
         description="Checks store, ledger, witness, key, disk, clock and versions, as `dphist doctor` does.",
     )
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        wrong = [finding for finding in examine(store_folder(None), releases_only) if finding.state != "ok"]
+        wrong = [finding for finding in examine(Store.folder(), releases_only) if finding.state != "ok"]
         # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
         # may be wrong, or is due, is news.
         told = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]

@@ -11,7 +11,7 @@ import dagster as dg
 
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.integrations.dagster import _base as base
-from dphist_pipeline.releasing.due import due_periods
+from dphist_pipeline.releasing.due import Due
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 FIRST_PERIOD = "2020-01-01"
@@ -113,7 +113,7 @@ def _due_keys(
     first = spec.first_period or FIRST_PERIOD
     try:
         store = storage.open(context.resources)
-        return due_periods(spec, store, store.ledger(), now, first)
+        return Due.to_run(spec, store, store.ledger(), now, first)
     except DphistError:  # the run will say why, where people look for it
         return [key] if (key := spec.latest_period(now).key) >= first else []
 

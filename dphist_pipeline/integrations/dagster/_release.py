@@ -37,10 +37,10 @@ from dphist_pipeline.integrations.dagster._shown import described, drawn_metadat
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import allowing, release
-from dphist_pipeline.releasing.public_copy import NotCopied
-from dphist_pipeline.releasing.release import nothing_charged
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.sources import Decided
@@ -93,7 +93,7 @@ class HistogramRelease(components.SpecComponent):
 
         def code_lists_of(given: Mapping[str, object]) -> Decided:
             resource = given.get("store_resource")
-            return allowing.declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
+            return declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
 
         return ReleaseSpec.all_of_fields(attributes, folder, problems, code_lists_of, variables)
 
@@ -233,7 +233,7 @@ def _drawn(
     attempt = _attempt(spec, storage, context, key)
 
     def before() -> None:
-        if changed := allowing.changed_since_signed(spec, attempt.store):
+        if changed := SpecCheck(spec, attempt.store).changed_since_signed():
             context.log.warning(changed)
         if "partitions" in spec.requires:
             refuse_missing(context, spec.release, spec.deps, attempt.period)
@@ -285,7 +285,7 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     if made is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
-    warning = allowing.unsaid_dates(spec, store.root, made.audit["period"], opens=not made.replayed)
+    warning = SpecCheck(spec, store.root).unsaid_dates(made.audit["period"], opens=not made.replayed)
     shown = published_metadata(made, totals.of(made), statement, spec.deps, warning)
     shown["checks"] = checks_table(checks)
     return replace(outcome, shown=shown, checks=checks)
@@ -302,7 +302,7 @@ def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecuti
 def _attempt(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
 ) -> release.Attempt:
-    with nothing_charged():
+    with release.nothing_charged():
         return release.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 

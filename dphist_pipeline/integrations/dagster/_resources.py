@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from dphist_pipeline.releasing.locations import store_folder
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
@@ -29,7 +28,7 @@ class DphistStore(dg.ConfigurableResource[Any]):
 
     def store(self) -> Store:
         """The store, opened."""
-        root = Path(self.folder) if self.folder else store_folder(None)
+        root = Path(self.folder) if self.folder else Store.folder()
         return Store.open(root, self.ledger or None, self.witness or None)
 
 

@@ -90,7 +90,7 @@ def described(spec: ReleaseSpec) -> str:
         f"**{spec.title or spec.release}**\n\n"
         f"How many rows are there by {axes}{when}? Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
         f"epsilon {spec.epsilon} protects {who}.{price} What the command line publishes is not told to Dagster: "
-        "materialize it here, for nothing, and it shows.\n\n"
+        "materialize it here, at no cost, and it shows.\n\n"
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
         f"SELECT * FROM {asked};\n{tables}\n```"

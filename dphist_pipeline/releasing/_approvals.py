@@ -23,11 +23,9 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.manifest import CROISSANT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.publishing.statements import noted
-from dphist_pipeline.releasing._charges_of_release import unpublished
-from dphist_pipeline.releasing.doubted import is_doubted
+from dphist_pipeline.releasing.due import unpublished
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
-from dphist_pipeline.releasing.vouching import vouched_audit
 
 
 class AwaitsApproval(AfterCharge):
@@ -42,7 +40,7 @@ class AwaitsApproval(AfterCharge):
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
-            f"for approval: {why} Publish it, for nothing more: dphist publish SPEC{period}{revision} --approved-by "
+            f"for approval: {why} Publish it, at no further cost: dphist publish SPEC{period}{revision} --approved-by "
             f"NAME; or say that it will not be: dphist reject {key.release} {key.period}{revision} --reason TEXT"
         )
 
@@ -144,7 +142,7 @@ def meant(
     waiting = [
         charge
         for charge in unpublished(ledger, spec.release)
-        if PublicationRule(spec.publish, is_doubted(store, charge)).may_wait(charge)
+        if PublicationRule(spec.publish, store.is_doubted(charge)).may_wait(charge)
         and period in (None, charge.period)
         and revision in (None, charge.revision)
     ]
@@ -205,7 +203,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     charges = [charge for charge in made if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
         raise nothing_to_decide(
-            Key(release, period, 1), "nothing is published; `dphist reject` says of what waits that it never will be"
+            Key(release, period, 1), "nothing is published yet; what waits is refused by `dphist reject`"
         )
     if not charges:
         return _withdraw_uncharged(store, Key(release, period, 1), reason)
@@ -323,8 +321,8 @@ def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
         PublishedFilesDamaged: files are there that another charge paid for, or that are altered.
     """
     recorded = ledger.published_digest(charge)
-    folder = store.published(Key(charge.release, charge.period, charge.revision))
+    folder = store.published(Key.of(charge))
     if recorded is None and folder.exists():
-        recorded = str(vouched_audit(folder, charge, None, ledger)["values_digest"])
+        recorded = str(store.vouched_audit(ledger, charge, None)["values_digest"])
         ledger.record_published(charge, recorded)
     return recorded

@@ -19,7 +19,7 @@ def engine_refused(written: str, problem: str) -> Halted:
     return Halted(f"engine spark at {written}: {problem}. Nothing was read or spent.", code="engine_refused")
 
 
-def engine_of_option(written: str) -> dict[str, Any]:
+def allowed_server(written: str) -> dict[str, Any]:
     """What allows a server of Spark: its address as written, and the server that this is now.
 
     Args:

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.whole_counts.population_moves import Layout, improve
-from dphist_pipeline.solvers.whole_counts.population_start import drawn_records, weighted
+from dphist_pipeline.solvers.whole_counts.population import Layout, drawn_records, improve, weighted
 
 SIZES = (4, 3, 60)
 TABLES = ((0, 1), (1, 2), (2,))

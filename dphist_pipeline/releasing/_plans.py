@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import glob
-import os
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
+from dphist_pipeline.engine_versions import untested
+from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.releasing._expected_files import expected_patterns
-from dphist_pipeline.releasing.engine_versions import untested
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile, as_glob
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
+
+MOST_NAMED = 10
 
 
-def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None) -> CountingPlan:
+class FilesMissing(Halted):
+    """Files that a period needs and that are not there. Their names are public: the spec and the calendar give them."""
+
+    def __init__(self, release: str, period: str, missing: Sequence[str], others: bool) -> None:
+        self.release, self.period, self.missing = release, period, tuple(missing)
+        counts = "`require: none` in the spec counts the others, and " if others else ""
+        named = first_of(missing, MOST_NAMED)
+        super().__init__(
+            f"release '{release}', period {period}: needs files that are not there: {named}. Nothing was read or "
+            f"spent. Put them there and run again; if they never come, {counts}dphist ledger waive {release} {period} "
+            "--reason TEXT says so"
+        )
+
+
+def plan_of(
+    spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None, run: MechanismRun | None = None
+) -> CountingPlan:
     """What reading and counting need of a spec, for one period.
 
     Args:
         period: whose rows to take.
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
+        run: of the mechanism, as a release froze it; what reads without a release has none.
+
+    Raises:
+        FilesMissing: with each file that the period needs and that is not there.
     """
     opened = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
     return CountingPlan(
@@ -41,19 +62,19 @@ def plan_of(spec: ReleaseSpec, period: Period, allowed: SourceReading | None = N
         period_format=spec.text_format,
         time_zone=spec.time_zone,
         rows_seen=rows_seen(spec),
-        marginals=() if spec.family is None else marginals_of(spec.family, spec.domain),
+        marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
 
 
-def marginals_of(family: Family, declared: Domain) -> tuple[Marginal, ...]:
-    """What is counted for a family of tables: the marginals that its mechanism measures."""
+def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[int]]) -> tuple[Marginal, ...]:
+    """What is counted for a family of tables: the marginals that its mechanism measures, each by its axes."""
     return tuple(
         Marginal(
             tuple(family.sources[axis] for axis in sorted(chosen)),
             tuple(groups_of(declared.axes[family.sources[axis]], family.domain.axes[axis]) for axis in sorted(chosen)),
             family.grid(chosen).shape,
         )
-        for chosen in shares_for(family).marginals
+        for chosen in measured
     )
 
 
@@ -80,8 +101,9 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
 def run_of(spec: ReleaseSpec) -> MechanismRun:
     """The mechanism of a spec, with what its doors count."""
     family = spec.family
-    grids = [spec.domain] if family is None else [family.grid(axes) for axes in shares_for(family).marginals]
-    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, tuple(grids), family)
+    measured = () if family is None else tuple(shares_for(family).marginals)
+    grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)
+    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
 
 
 def request_of(
@@ -106,7 +128,7 @@ def request_of(
         neighbours=spec.neighbours,
         store_id=store_id,
         held=spec.publish == "manual",
-        source=reading_of(spec),
+        source=spec.reading,
         engine=engine or spec.engine,
         version=untested(),
         checks=spec.required_checks if "checks" in spec.requires else (),
@@ -144,37 +166,22 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
     )
 
 
-def reading_of(records: RecordSource) -> SourceReading:
-    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command.
+def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
+    """Absolute globs, or addresses of an object store, of what a period needs; empty without placeholders.
+
+    Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket.
 
     Args:
-        records: resolved; the reading keeps the address as written.
+        spec: checked; its `require` says whether all files must be there, or one is enough.
+
+    Raises:
+        FilesMissing: with each that is not there.
     """
-    return SourceReading(
-        address=str(records.source),
-        folder=folder_of(records),
-        format=records.source_format,
-        table=records.source_table,
-        csv_delimiter=records.csv_delimiter,
-        csv_quote=records.csv_quote,
-        csv_encoding=records.csv_encoding,
-        hive=records.hive,
-        decimal_comma=records.decimal_comma,
-        unit=records.privacy_unit.columns,
-        unit_normalise=records.unit_normalise,
-    )
-
-
-def folder_of(records: RecordSource) -> str | None:
-    """The folder that an address of files lies in, links followed; None for servers and object stores.
-
-    Args:
-        records: a relative address starts at its `base`.
-    """
-    if not records.has_files:
-        return None
-    base = records.base
-    plain = Path(base, as_glob(records.source.resolved)).parent
-    # The base's own name may hold signs of a glob; only the address's count.
-    folders = [folder for folder in (plain, *plain.parents) if not glob.has_magic(str(folder).removeprefix(str(base)))]
-    return os.path.realpath(folders[0])
+    expected = spec.expected_files(period)
+    if not spec.has_files:
+        return tuple(pattern for _, pattern in expected)
+    there = [pattern for _, pattern in expected if glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
+    missing = [called for called, pattern in expected if pattern not in there]
+    if missing and ("files" in spec.requires or not there):
+        raise FilesMissing(spec.release, period.key, missing, others=bool(there))
+    return tuple(there)

@@ -1,16 +1,22 @@
-"""Moves of whole records, one value at a time, that bring the tables of a population nearer to given ones.
+"""A population of whole records whose tables are near to given ones: drawn, weighted, and moved one value at a time.
 
-A population is a list of records with whole weights. Taking weight d from a record and giving it another value on one
-axis changes two cells of each table that has the axis; the weighted sum of squared misfits is a parabola in d, so the
-best whole d is known. Records are visited in turn, each axis with all its values, and the best move is made at once. Of
-long axes some values are tried; of those with levels most of these lie near by, in the same region of one level or
-another, since what leaves a region that has its sum is lost however much its place would gain. The sum never grows, and
-the number of steps is bounded.
+*Start.* Records are drawn along a tree of tables, then weighted until their tables have the wanted sums. The first
+table gives the values of its axes; then, again and again, the table that tells most about axes without values, given
+those that have some, gives these. Records with the same values so far get their shares of the new ones, in an order
+that looks like chance and follows from the numbers alone.
+
+*Moves.* A population is a list of records with whole weights. Taking weight d from a record and giving it another value
+on one axis changes two cells of each table that has the axis; the weighted sum of squared misfits is a parabola in d,
+so the best whole d is known. Records are visited in turn, each axis with all its values, and the best move is made at
+once. Of long axes some values are tried; of those with levels most of these lie near by, in the same region of one
+level or another, since what leaves a region that has its sum is lost however much its place would gain. The sum never
+grows, and the number of steps is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Places = NDArray[np.int32]
+Axes = tuple[int, ...]
 
+# Of the start.
+_MOST_PASSES, _FEWEST_PASSES, _MOST_LOOKS = 60, 4, 3e8
+_NEAR_ENOUGH = 0.02
+_LEAST_WEIGHT = 1e-6
+# Of the moves.
 MOST_TRIED = 48  # values of an axis that one visit looks at
 _ENOUGH = 0.002
 _MOST_VISITS = 60
@@ -304,3 +317,128 @@ def _best(held: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) ->
             if gain > best:
                 best, chosen, most = gain, int(tried[one]), moved
     return chosen, most
+
+
+def drawn_records(
+    shape: Sequence[int], tables: Mapping[Axes, tuple[Reals, float]], given: Mapping[int, Wholes], many: int
+) -> Places:
+    """Records whose tables are near to given ones along a tree of them.
+
+    Args:
+        shape: positions along each axis.
+        tables: by rising axes: estimates, and one over the variance of each; every axis alone is among them.
+        given: positions of all records on some axes, shape (many,) each.
+        many: records.
+
+    Returns:
+        Positions, shape (many, axes).
+    """
+    places = np.zeros((many, len(shape)), dtype=np.int32)
+    for axis, along in given.items():
+        places[:, axis] = along
+    known, told = set(given), {}
+    while len(known) < len(shape):
+        best: tuple[float, Axes] = (-math.inf, ())
+        for axes in tables:
+            old = tuple(axis for axis in axes if axis in known)
+            if len(old) == len(axes):
+                continue
+            if (axes, old) not in told:
+                told[axes, old] = _told(*tables[axes], [axes.index(axis) for axis in old])
+            # A table that hangs on to nothing known comes only where no other can.
+            best = max(best, (told[axes, old] if old or not known else -1e300 + told[axes, old], axes))
+        axes = best[1]
+        _draw(places, axes, [axis for axis in axes if axis in known], np.maximum(tables[axes][0], 0.0), shape)
+        known |= set(axes)
+    return places
+
+
+def _told(table: Reals, precision: float, old: Sequence[int]) -> float:
+    """What a table tells about its other axes given the old ones: misfit of independence beyond that of noise."""
+    split = _split(np.maximum(table, 0.0), old)
+    total = max(split.sum(), _LEAST_WEIGHT)
+    apart = split - split.sum(axis=1, keepdims=True) * split.sum(axis=0, keepdims=True) / total
+    return float((apart**2).sum() * precision - split.size)
+
+
+def _split(table: Reals, old: Sequence[int]) -> Reals:
+    """A table by its old axes and by its others, shape (old cells, other cells)."""
+    others = [axis for axis in range(table.ndim) if axis not in old]
+    return table.transpose([*old, *others]).reshape(math.prod(table.shape[axis] for axis in old), -1)
+
+
+def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: Sequence[int]) -> None:
+    """Values on the other axes of a table, in quotas for each combination of old values."""
+    new = [axis for axis in axes if axis not in old]
+    split = _split(table, [axes.index(axis) for axis in old])
+    empty = split.sum(axis=1) <= 0
+    split[empty] = split.sum(axis=0) if split.sum() > 0 else 1.0
+    ends = np.cumsum(split, axis=1)
+    ends = ends / ends[:, -1:] + np.arange(len(split))[:, None]
+    before = np.zeros(len(places), dtype=np.int64)
+    for axis in old:
+        before = before * shape[axis] + places[:, axis]
+    order = np.lexsort((mixed(len(places), new[0]), before))
+    sorted_before = before[order]
+    starts = np.searchsorted(sorted_before, np.arange(len(split) + 1))
+    held = np.diff(starts)[sorted_before]
+    rank = np.arange(len(places)) - starts[sorted_before]
+    cells = np.searchsorted(ends.ravel(), sorted_before + (rank + 0.5) / held, side="right")
+    cells = np.minimum(cells - sorted_before * split.shape[1], split.shape[1] - 1)
+    for axis in reversed(new):
+        places[order, axis] = cells % shape[axis]
+        cells = cells // shape[axis]
+
+
+def mixed(many: int, number: int) -> NDArray[np.uint64]:
+    """Words whose order looks like chance, another one for each number; shape (many,).
+
+    Args:
+        many: words.
+        number: of the order.
+    """
+    words = np.arange(many, dtype=np.uint64) + np.uint64(((number + 1) * 0x9E3779B97F4A7C15) % (1 << 64))
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def weighted(
+    layout: Layout, records: Places, rows: Wholes, targets: Reals, importance: Reals, groups: Wholes
+) -> Wholes:
+    """Whole rows of records, whose tables are near to given ones: proportional fitting, the surest tables last.
+
+    Args:
+        layout: of the tables.
+        records: positions, shape (records, axes).
+        rows: of each record, positive.
+        targets: wanted cells of all tables.
+        importance: of each table.
+        groups: label of every record, from 0; the rows of each label stay as many.
+
+    Returns:
+        Rows, of which some may be 0, shape (records,). O(records · tables) for each of a few dozen passes.
+    """
+    held, total, before = rows.astype(np.float64), float(rows.sum()), np.inf
+    cells = [layout.cells(table, records) - layout.starts[table] for table in range(len(layout.tables))]
+    wanted = [
+        np.maximum(on_simplex(targets[start:end], total), _LEAST_WEIGHT * total / (end - start))
+        for start, end in zip(layout.starts[:-1], layout.starts[1:], strict=True)
+    ]
+    passes = int(min(_MOST_PASSES, max(_FEWEST_PASSES, _MOST_LOOKS / (len(rows) * len(cells)))))
+    for _ in range(passes):
+        missed = 0.0
+        for table in np.argsort(importance, kind="stable").tolist():
+            found = np.bincount(cells[table], weights=held, minlength=wanted[table].size)
+            missed += importance[table] * float(((found - wanted[table]) ** 2).sum())
+            held *= (wanted[table] / np.maximum(found, _LEAST_WEIGHT))[cells[table]]
+        if missed > before * (1 - _NEAR_ENOUGH):
+            break
+        before = missed
+    wholes = np.zeros(len(rows), dtype=np.int64)
+    for label in range(int(groups.max()) + 1):
+        mine = np.flatnonzero(groups == label)
+        ends = np.cumsum(held[mine])
+        if mine.size:
+            wholes[mine] = np.diff(np.round(ends * (rows[mine].sum() / ends[-1])).astype(np.int64), prepend=0)
+    return wholes

@@ -1,0 +1,172 @@
+"""Reads a spec, and compares it with the store that it would be released in, before anything is charged.
+
+No record is read: of a source only names and types of columns.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.errors import LedgerError
+from dphist_pipeline.releasing._plans import FilesMissing, plan_of, request_of
+from dphist_pipeline.releasing._spec_changes import changes_since_signed
+from dphist_pipeline.releasing._taken_names import refuse_other_length, refuse_taken_view
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.store import Store, StoreMissing
+from dphist_pipeline.releasing.store_decisions import is_confidential
+from dphist_pipeline.spec.mistakes import PeriodError
+from dphist_pipeline.spec.sources import CodeListFolders, Decided
+
+MOST_CHANGES = 8  # told of a spec since it was signed for
+
+
+def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpec:
+    """The release spec in a YAML file, checked whole; no record is opened.
+
+    Args:
+        store: whose ledger declares folders of code lists public; the one of the working folder when left out. Without
+            a store no code list is read.
+
+    Raises:
+        SpecError: with every mistake that was found, its place in the file and its mend.
+    """
+    return ReleaseSpec.load(path, declared_code_lists(store))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What became of a comparison of columns.
+
+    Attributes:
+        problem: why nothing could be compared; empty after a comparison.
+        types: of the columns that the spec names, as the source declares them; empty without a comparison.
+    """
+
+    problem: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SpecCheck:
+    """A spec beside the store that it would be released in.
+
+    Attributes:
+        spec: checked by itself.
+        store: open, or its folder as on the command line; there may be none yet.
+    """
+
+    spec: ReleaseSpec
+    store: Store | Path | None
+
+    def refuse_taken_view(self) -> None:
+        """Refuses the name of a release that the catalogue of the store would need twice; there may be no store yet.
+
+        Raises:
+            Halted: with the other release.
+        """
+        with suppress(StoreMissing):
+            tables = self.spec.family.names if self.spec.family is not None else ()
+            opened = self._opened()
+            refuse_taken_view(opened, self.spec.release, tables)
+            refuse_other_length(opened, self.spec)
+
+    def columns(self, now: datetime, named: str | None = None) -> Compared:
+        """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
+
+        Args:
+            named: key of the period whose source is opened; the latest finished one when left out.
+
+        Raises:
+            ColumnRefused: a column is missing, or of a type that cannot serve.
+        """
+        from dphist_pipeline.confidential.reading.source import SourceRefused
+        from dphist_pipeline.releasing import _engines as engines
+        from dphist_pipeline.releasing.frames import FrameMissing, as_file
+
+        spec = self.spec
+        try:
+            opened = self._opened()
+            period = spec.latest_period(now) if named is None else spec.period_named(named)
+            ledger = opened.ledger()
+            if spec.account not in [account.name for account in ledger.accounts()]:
+                how = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
+                return Compared(f"account {spec.account} is not open yet: {how}")
+            decisions = ledger.allowed(request_of(spec, opened.id, period.key))
+            plan = plan_of(spec, period, decisions[0].reading)
+            with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
+                return Compared(types=engines.check(plan, decisions, Path(scratch)))
+        except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
+            return Compared(str(error))
+
+    def changed_since_signed(self) -> str:
+        """A warning where the spec changed since an operator signed for it, before its first charge; else empty."""
+        spec, store = self.spec, self._opened()
+        changes = changes_since_signed(store, spec)
+        if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
+            return ""
+        told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
+        told += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
+        return (
+            f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a "
+            "change costs nothing, and after it a revision. First show an operator the spec "
+            "as it is: dphist check --explain SPEC. What of it is not allowed yet is shown and signed by: dphist "
+            "ledger allow --for SPEC."
+        )
+
+    def unsaid_dates(self, period: str, opens: bool = True) -> str:
+        """A warning where the period's column is text and the spec does not say how dates are written; else empty.
+
+        Args:
+            period: key of the period whose source is opened, where the file's kind does not say that all is text.
+            opens: whether a source may be opened: a replay opens none. Only names and types of columns are read.
+        """
+        spec = self.spec
+        if spec.period_column is None or spec.period_format is not None:
+            return ""
+        types: Mapping[str, str] = spec.declared_types
+        if not types and opens:
+            with suppress(DphistError):  # what was published stays, whatever became of the source since
+                types = self.columns(datetime.now(UTC), period).types
+        return spec.unsaid_dates(types)
+
+    @property
+    def public_address(self) -> str | None:
+        """The bucket that the store's releases are copied to; None without one, or without a store yet."""
+        with suppress(StoreMissing):
+            return self._opened().public_address
+        return None
+
+    def _opened(self) -> Store:
+        return self.store if isinstance(self.store, Store) else Store.named(self.store)
+
+
+def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
+    """What a ledger declares about code lists; asked for, and its store opened, when a spec names one.
+
+    Args:
+        store: open, its folder, or what gives it; by default as `Store.folder` says. A missing one declares nothing.
+    """
+
+    @cache
+    def decided() -> CodeListFolders:
+        opened = store() if callable(store) else store
+        opened = opened if isinstance(opened, Store) else Store.named(opened)
+        ledger = opened.ledger()
+        folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+        return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))
+
+    def declared() -> CodeListFolders:
+        try:
+            return decided()
+        except StoreMissing:
+            return CodeListFolders((), lambda path: True)
+
+    return declared

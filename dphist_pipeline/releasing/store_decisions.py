@@ -1,0 +1,417 @@
+"""What operators decide about a store: each decision is signed with their key, and known to the store's witness.
+
+Addresses that a command names start at the project of the working folder, as those of a spec start at the spec's
+project.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphist_pipeline.errors import Refused
+from dphist_pipeline.files import may
+from dphist_pipeline.ledger import opened as opened_ledger
+from dphist_pipeline.ledger.clock import is_day_of
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
+from dphist_pipeline.ledger.errors import LedgerMoved, source_of_another
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.limits import refuse_bad_spending
+from dphist_pipeline.ledger.moving import move
+from dphist_pipeline.ledger.postgresql import ledger_database
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.releasing.due import LATER, Cadence, charges_of
+from dphist_pipeline.releasing.store import Key, Store, store_unusable
+from dphist_pipeline.spec.periods import EVERYTHING
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
+    from dphist_pipeline.spec.sources import RecordSource
+
+CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
+TEMPLATE = re.compile(r"\{\{.*?\}\}")
+
+
+def decision_refused(what: str, problem: str) -> Refused:
+    """Something that cannot be allowed as it was asked for."""
+    return Refused(f"{what}: {problem}. Nothing was decided.", code="decision_refused")
+
+
+def adoption_unclear(root: Path, missing: list[str], unknown: list[str]) -> Refused:
+    """A store that is adopted without saying what was spent."""
+    stated = " ".join(f"--spent-elsewhere {account}=EPSILON" for account in missing)
+    problem = (
+        f"its witness is gone, so that nobody knows what other copies of it spent. State it for every account: "
+        f"{stated} (0 if nothing was)"
+        if missing
+        else f"it has no account {', '.join(unknown)}"
+    )
+    return Refused(f"the store at {root} is not adopted: {problem}. Nothing was changed.", code="adoption_unclear")
+
+
+def nothing_to_waive(release: str, period: str, problem: str) -> Refused:
+    """A period that is not due, and will not be."""
+    return Refused(f"release '{release}', period {period}: {problem}. Nothing was decided.", code="nothing_to_waive")
+
+
+@dataclass(frozen=True)
+class StoreDecisions:
+    """What operators decide about a store.
+
+    Attributes:
+        ledger: of the store, open and verified; decisions are entered there.
+    """
+
+    store: Store
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, store: Store) -> StoreDecisions:
+        """Opens the ledger of a store."""
+        return cls(store, store.ledger())
+
+    @contextmanager
+    def signing(self) -> Iterator[Operator]:
+        """Gives the operator who decides, and has the witness note the decision afterwards.
+
+        A ledger of an older version knows no operator and no witness: its first decision brings both.
+        The decision is entered while the context is open.
+        """
+        store, ledger = self.store, self.ledger
+        first = not ledger.operators()
+        operator = Operator.load_or_make() if first else Operator.load()
+        witness = store.witness(ledger)
+        if not first:
+            store.refuse_cut(ledger, witness)
+        yield operator
+        if first:
+            witness.enrol(store.id, ledger.standing().started_by)
+            witness.vouch(store.id, ledger.standing)
+        # A decision counts at once: a ledger that is put back from before it is refused.
+        if witness.standing(store.id) is not None:
+            witness.note_head(store.id, *ledger.head())
+
+    def allow(
+        self, account: str, what: dict[str, Any], reason: str = "", also_of: Sequence[str] = ()
+    ) -> Decision | None:
+        """Enters that something is allowed; None where it waits for a second signature.
+
+        Args:
+            account: whose releases it is for, or `EVERYWHERE`.
+            what: a fact of a decision by its kind, as the methods and functions here give it.
+            also_of: other accounts that a source belongs to.
+        """
+        with self.signing() as operator:
+            return self.ledger.allow(account, what, operator, reason, also_of)
+
+    def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> SourceReading:
+        """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
+
+        Args:
+            account: that would be allowed to read the source; see `refuse_overlap`.
+            also_of: other accounts that the operator says share it.
+            base: the folder that relative addresses start from.
+            source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
+
+        Raises:
+            Refused: naming the option, or the account that the source belongs to.
+        """
+        from pydantic import ValidationError
+
+        from dphist_pipeline.releasing.release_spec import reading_of
+        from dphist_pipeline.spec.loading import resolve_templates
+        from dphist_pipeline.spec.mistakes import located
+        from dphist_pipeline.spec.sources import RecordSource
+
+        resolved, problems = resolve_templates({"source": source}, ("source",))
+        if problems:
+            raise decision_refused("--source", problems[0][1])
+        try:
+            records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
+        except ValidationError as error:
+            (option, *_), problem = located(error, RecordSource.model_fields)[0]
+        else:
+            reading = reading_of(records)
+            reading = replace(reading, unit_kinds=_kinds(records, reading))
+            self.refuse_overlap(account, reading, also_of)
+            return reading
+        raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
+
+    def refuse_overlap(self, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
+        """Refuses a source some of whose files belong to another account, or are public code lists.
+
+        Args:
+            account: that would be allowed to read the source.
+            reading: of that source; files that come later are not compared.
+            also_of: other accounts that the operator says share it.
+        """
+        files = set(files_of(reading))
+        for decision in self.ledger.sources():
+            other = decision.reading
+            if other is None or decision.account in (account, *also_of):
+                continue
+            if files & set(files_of(other)):
+                raise source_of_another(reading.address, account, [decision.account])
+        for decision in self.ledger.decisions(EVERYWHERE):
+            if decision.folder is not None and any(_lies_in(file, decision.folder) for file in files):
+                raise decision_refused(
+                    f"source {reading.address}", f"has files in {decision.name}, a folder that was declared public"
+                )
+
+    def code_lists(self, folder: Path) -> dict[str, Any]:
+        """What declares a folder of code lists public.
+
+        Args:
+            folder: as the operator wrote it; links are followed. The store must not lie in it, nor it in the store, and
+                no file of a source may lie there.
+
+        Raises:
+            Refused: for one of these, or because there is no such folder.
+        """
+        real = os.path.realpath(folder)
+        if not Path(real).is_dir():
+            raise decision_refused(f"folder {folder}", "there is no such folder")
+        root = os.path.realpath(self.store.root)
+        if _lies_in(real, root) or _lies_in(root, real):
+            raise decision_refused(
+                f"folder {folder}", "holds the store, or lies in it; keep code lists in one of their own"
+            )
+        for decision in self.ledger.sources():
+            if decision.reading is not None and any(_lies_in(file, real) for file in files_of(decision.reading)):
+                raise decision_refused(
+                    f"folder {folder}", "holds files of a source; keep code lists in one of their own"
+                )
+        return {"code_lists": {"name": str(folder), "folder": real}}
+
+    def waive(self, release: str, period: str, reason: str, and_later: bool = False) -> Decision:
+        """Says that a period of a release never comes, so that nothing is due for it; the same again changes nothing.
+
+        Args:
+            release: its name; it was charged before.
+            reason: 1 to 2000 characters.
+            and_later: whether every later period is waived, too: the release has ended.
+
+        Raises:
+            Refused: the release is unknown here, or the period was charged, or is none of the release's.
+        """
+        charged = {charge.period for charge, _ in charges_of(self.ledger, release)}
+        if not charged:
+            raise nothing_to_waive(
+                release, period, "nothing was ever charged for this release, so nothing of it is due"
+            )
+        if EVERYTHING in charged:
+            raise nothing_to_waive(release, period, "this release has no periods")
+        if period in charged:
+            raise nothing_to_waive(release, period, "it was charged already, so it is not due")
+        cadence = Cadence.kept(self.store, release)
+        if cadence is not None:
+            cadence.rule.named(period)
+        waiver = {"name": f"{release}/{period}{LATER if and_later else ''}"}
+        made = self.allow(EVERYWHERE, {"waiver": waiver}, reason)
+        assert made is not None  # a waiver waits for no second signature
+        return made
+
+    @staticmethod
+    def move_ledger(store: Store, address: str) -> Ledger:
+        """Moves a store's ledger to another database, and closes the old one; after a crash, the same call finishes it.
+
+        Args:
+            address: of a database without a ledger that is not the witness's either.
+        """
+        witness, operator = Witness.at(store.witness_file), Operator.load()
+        witness.refuse_ledger(ledger_database(address).place)
+        with suppress(LedgerMoved):  # by this call, which was cut short, or elsewhere: moving tells the two apart
+            store.refuse_cut(store.ledger(), witness)
+        ledger = move(store.ledger_url, store.ledger_id, address, operator)
+        witness.note_head(store.id, *ledger.head())
+        return ledger
+
+    @staticmethod
+    def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
+        """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
+
+        Args:
+            elsewhere: what was spent that neither ledger nor witness holds, by account.
+
+        Returns:
+            The generation, and what the witness held and the ledger did not: it counts as spent.
+
+        Raises:
+            Refused: the witness is gone, and what was spent elsewhere was not stated for every account.
+            Halted: this user cannot see what was rejected in it.
+        """
+        if not may(store.confidential, os.R_OK | os.X_OK):
+            problem = (
+                "is not adopted: this user may not look into its confidential/, which holds what was rejected. Run it "
+                "as root, with DPHIST_OPERATOR_KEY=FILE for the operator's key. Nothing was changed."
+            )
+            raise store_unusable(store.root, problem)
+        # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
+        ledger = Ledger.open(store.ledger_url, store.ledger_id)
+        witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]
+        standing = witness.standing(store.id)
+        missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
+        unknown = sorted(set(elsewhere) - set(accounts))
+        if missing or unknown:
+            raise adoption_unclear(store.root, missing, unknown)
+        for epsilon in elsewhere.values():
+            refuse_bad_spending(epsilon)
+        held = {charge.hash for charge in ledger.standing().charges}
+        carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
+        operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)
+        named = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
+        ledger.require(named, {charge.hash for charge in carried})
+        generation = ledger.adopt(reason, carried, elsewhere, operator)
+        witness.begin_generation(store.id, ledger.standing)
+        witness.note_head(store.id, *ledger.head())
+        for rejection in forgotten:
+            # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
+            release, period, _ = rejection.relative_to(store.confidential / "rejected").parts
+            key = Key(release, period, int(rejection.stem))
+            shutil.rmtree(store.journal(key), ignore_errors=True)
+            rejection.unlink()
+        return generation, [charge.title for charge in carried]
+
+
+def asked_by_options(
+    *,
+    query: Path | None = None,
+    check: str | None = None,
+    spark: str | None = None,
+    clock: str | None = None,
+    engine: str | None = None,
+) -> list[dict[str, Any]]:
+    """What the options of a command ask an operator to allow, in this order.
+
+    Args:
+        query: a file of SQL; its bytes are allowed, whatever its name is later.
+        check: of an upstream asset that may hold releases back: the key of the asset, its parts with slashes, a colon,
+            and the name of its check.
+        spark: the address of a server of Spark as written, with `{{ env.X }}`, which is looked up here.
+        clock: the day, which the operator knows from elsewhere: this machine's clock is right.
+        engine: another minor version of DuckDB than the suite passed with: `duckdb=2.1`.
+
+    Raises:
+        Refused: a file that cannot be read, another form of a check, a day that is not today, no version of DuckDB.
+    """
+    from dphist_pipeline.releasing import _engines as engines
+
+    asked = [_query(query)] if query is not None else []
+    asked += [_check(check)] if check is not None else []
+    asked += [engines.allowed_server(spark)] if spark is not None else []
+    asked += [_clock(clock)] if clock is not None else []
+    return asked + ([_version(engine)] if engine is not None else [])
+
+
+def _query(file: Path) -> dict[str, Any]:
+    """The digest of a file of SQL, and its name."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    else:
+        return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
+    raise decision_refused(f"query {file}", problem)
+
+
+def _check(name: str) -> dict[str, Any]:
+    if not CHECK_NAME.fullmatch(name):
+        raise decision_refused("--check", "must be the key of an asset and its check, such as raw/visits:complete")
+    return {"check": {"name": name}}
+
+
+def _clock(day: str) -> dict[str, Any]:
+    now = opened_ledger.utc_now()
+    if not is_day_of(day, now):
+        problem = f"this machine's clock says {now}. Name the day that it is today; where the two differ, set the clock"
+        raise decision_refused(f"--clock {day}", problem)
+    return {"clock": {"name": day}}
+
+
+def _version(written: str) -> dict[str, Any]:
+    if not FOR_ALL["version"].fullmatch(written):
+        raise decision_refused(f"--engine {written}", "must be written as duckdb=2.1, by major and minor version")
+    return {"version": {"name": written}}
+
+
+def reading_of_spec(spec: ReleaseSpec) -> SourceReading:
+    """How the source of a spec is read, as options would say it; kinds of units are read from types of columns."""
+    from dphist_pipeline.releasing.release_spec import reading_of
+
+    reading = reading_of(spec)
+    return replace(reading, unit_kinds=_kinds(spec, reading))
+
+
+def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
+    """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
+    from dphist_pipeline.confidential.reading.ingest import unit_kinds
+    from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+    from dphist_pipeline.releasing._plans import source_plan
+    from dphist_pipeline.spec.sources import EVERY_ROW
+
+    if records.privacy_unit == EVERY_ROW or records.source_format == "frame":
+        return ()
+    with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
+        try:
+            return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
+        except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
+            return ()
+
+
+def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
+    """Whether a file, links followed, is one of the store's or of a source's, by any name.
+
+    Args:
+        store: every file in its folder is confidential.
+        decisions: what its operators allowed; those without a reading are passed over.
+    """
+    root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
+
+    def found(path: Path) -> bool:
+        if _lies_in(os.path.realpath(path), root):
+            return True
+        return any(_is_same(path, file) for reading in held for file in files_of(reading))
+
+    return found
+
+
+def files_of(reading: SourceReading) -> list[str]:
+    """The files of a source that are there now, links followed.
+
+    What `{{ env.X }}` gives is looked up; where it is not set, every file that it could name is taken.
+
+    Args:
+        reading: of files; servers and object stores give none.
+    """
+    from dphist_pipeline.spec.loading import resolve_templates
+    from dphist_pipeline.spec.sources import as_glob
+
+    if reading.folder is None:
+        return []
+    resolved, problems = resolve_templates({"source": reading.address}, ("source",))
+    name = TEMPLATE.sub("*", reading.name) if problems else replace(reading, address=str(resolved["source"])).name
+    pattern = str(Path(glob.escape(reading.folder)) / as_glob(name))
+    return [os.path.realpath(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether a path, links followed, is a folder or below it."""
+    return Path(path).is_relative_to(folder)
+
+
+def _is_same(path: Path, file: str) -> bool:
+    try:
+        return path.samefile(file)
+    except OSError:
+        return False

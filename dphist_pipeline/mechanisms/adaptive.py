@@ -53,6 +53,15 @@ class Adaptive(Mechanism):
             "itself, counts below 1 taken as 1. It need not be set."
         ),
     ] = "absolute"
+    surroundings: Annotated[
+        Literal["windows", "boxes"],
+        Setting(
+            "what neighbours tell: `windows`, means of the cells around; or `boxes`, besides, on grids of two or more "
+            "ordered axes, how boxes of cells are halved, as for `multiscale`. `boxes` has less error where most cells "
+            "are empty, and takes longer. Lines of one axis have the same bytes by both.",
+            later=True,
+        ),
+    ] = "windows"
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the experts on them, and their mixture."""
@@ -63,6 +72,8 @@ class Adaptive(Mechanism):
         folds = (words & np.uint64(1)).astype(np.bool_)
         axes = counts.domain.axes
         experts = [*PLAIN, *_flat(noisy, folds, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
+        if self.surroundings == "boxes" and _ordered_axes(axes) > 1:
+            experts.append(_in_boxes(noisy))
         return mixed(counts, noisy, words, experts, budget, self.objective)
 
 
@@ -81,6 +92,21 @@ def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -
             about, pieces = f"counts equal to the level {place}", whole.size / cells
             found.append(Expert(f"flat {name}", about, "level", level, pieces=pieces))
     return found
+
+
+def _ordered_axes(axes: tuple[Axis, ...]) -> int:
+    """The number of ordered axes with more than one cell."""
+    return sum(axis.size > 1 and not isinstance(axis, CategoricalAxis) for axis in axes)
+
+
+def _in_boxes(noisy: NoisyCells) -> Expert:
+    """The expert that hears, for each cell, all others, by how boxes are halved.
+
+    No law is fitted, so a cell's own noise has no part in what the others say, and halves of the cells are not needed.
+    """
+    from dphist_pipeline.solvers.cells.expert_rules import Expert
+
+    return Expert.in_boxes(_whole(noisy).astype(np.float64), float(noisy.scale))
 
 
 def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from dphist_pipeline.solvers.cells._count_prior import (
     sparse_prior,
 )
 from dphist_pipeline.solvers.cells._shared_level import sure_level
+
+if TYPE_CHECKING:
+    from dphist_pipeline.solvers.trees._split_surroundings import Surroundings
 
 Reals = NDArray[np.float64]
 
@@ -85,7 +88,7 @@ def relative_centres(
 
 
 Numbers = NDArray[np.int64]
-Kind = Literal["level", "lean", "sparse", "crowded"]
+Kind = Literal["level", "lean", "sparse", "crowded", "boxes"]
 
 TRUST = 20.0  # cells that the prior of all cells counts for in a group
 BESIDE = 0.2  # weight of the two groups beside a group, together with the group's size at most
@@ -106,6 +109,7 @@ class Expert:
         levels: what each cell's count is measured from, whole numbers, shape (n,); None for 0.
         groups: group number of each cell, shape (n,); None if all cells share a prior.
         pieces: of the cells that have levels of their own.
+        around: of the kind `boxes`: what all other cells say of each; nothing is fitted.
     """
 
     name: str
@@ -114,6 +118,20 @@ class Expert:
     levels: Reals | None = None
     groups: Numbers | None = None
     pieces: float = 0.0
+    around: Surroundings | None = None
+
+    @classmethod
+    def in_boxes(cls, noisy: Reals, scale: float) -> Expert:
+        """The expert that hears of each cell what all others say by how boxes are halved.
+
+        Args:
+            noisy: counts of a grid, in its shape.
+            scale: of the noise.
+        """
+        from dphist_pipeline.solvers.trees._split_surroundings import Surroundings, split_weights
+
+        around = Surroundings.of(noisy, scale, split_weights(noisy, scale))
+        return cls("boxes", "boxes that are halved evenly, unevenly or to one side", "boxes", around=around)
 
     @property
     def cost(self) -> float:
@@ -198,6 +216,8 @@ def fitted_rules(expert: Expert, noisy: Reals, folds: NDArray[np.bool_] | None, 
         folds: the half that each cell is in: a cell's prior is fitted on the other half. None fits it on all cells.
         scale: of the noise.
     """
+    if expert.around is not None:
+        return []
     above = noisy if expert.levels is None else noisy - expert.levels
     points, places = distinct(above)
     lowest = min(0.0, float(points[0])) if expert.levels is not None else 0.0
@@ -280,6 +300,8 @@ def estimates(
     Returns:
         Likelihoods up to a common factor, and estimates, at least 0; shape (c, k) each.
     """
+    if expert.around is not None:
+        return expert.around.estimates(chosen, offsets, relative)
     levels = np.zeros(chosen.size) if expert.levels is None else expert.levels[chosen]
     above = noisy[chosen] - levels
     points, places = distinct(above)

@@ -25,6 +25,7 @@ DEVIATIONS, SCALES = 4.5, 3.0  # of the noise: how far a window reaches
 NEAR_EMPTY = 40  # steps: a window that begins below begins at 0
 PRIOR = 2.0  # uses of each law, before any is seen
 BESIDE = 0.2  # of what the classes beside one have seen
+SMALLEST = 1e-290  # likelihood of what no count explains
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,31 @@ class HalvedBoxes:
             messages[number] = rest  # its room is free now
             rest = said
         return means, pairs, uses
+
+    def outside(self, table: Reals, weights: Reals, first: Reals) -> tuple[Singles, float]:
+        """What all but its own evidence says of each cell's count, and how likely all evidence is.
+
+        Args:
+            table, weights: see `passes`.
+            first: the law of the count of all cells, for each entry of its window, shape (entries,).
+
+        Returns:
+            For each entry of the cells' windows, up to a factor for each cell; and the logarithm of the likelihood up
+            to that of evidence that fits exactly, where the best count of each cell's window does.
+        """
+        messages, peaks = self.upwards(table, weights)
+        law, unused = (table, weights, self.step), (np.zeros(table.shape), np.zeros(weights.shape))
+        likely = float(np.log(max(SMALLEST, float((first * messages[0]).sum()))))
+        likely += sum(float(np.log(np.where(peak > 0.0, peak, SMALLEST)).sum()) for peak in peaks)
+        rest: Singles = (first / first.max()).astype(np.float32)
+        for number, halves in enumerate(self.halves):
+            level, children = self.levels[number], self.levels[number + 1]
+            said, above = np.empty(children.starts[-1], dtype=np.float32), (messages[number], rest, peaks[number])
+            results = (said, np.empty((0, 2)), *unused)
+            kernels.downwards(level.parts, children.parts, halves, law, messages[number + 1], above, results, False)
+            messages[number] = rest  # its room is free now
+            rest = said
+        return rest, likely
 
 
 def learned_weights(pieces: Sequence[HalvedBoxes], tables: Reals) -> Reals:

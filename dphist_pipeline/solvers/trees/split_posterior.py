@@ -66,7 +66,7 @@ def _halved(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) 
         widths: Evidence(np.ascontiguousarray(values, dtype=np.float64).ravel(), np.full(values.size, float(scale)))
         for widths, values, scale in zip(tree.widths, noisy, scales, strict=True)
     }
-    chain = _halvings(tree)
+    chain = halvings(tree)
     deviations = [_deviation(tree, parts, widths) for widths in chain]
     return HalvedBoxes.around(
         chain, cells, deviations, [measured.get(widths, NOTHING) for widths in chain], min(scales)
@@ -106,8 +106,12 @@ def _pieces(
     return pieces
 
 
-def _halvings(tree: RegularTree) -> list[Widths]:
-    """Widths of the boxes from one that holds all cells to the cells: each has half the next larger one's cells."""
+def halvings(tree: RegularTree) -> list[Widths]:
+    """Widths of the boxes from one that holds all cells to the cells: each has half the next larger one's cells.
+
+    Args:
+        tree: its widths are powers of two.
+    """
     widths = list(tree.widths[-1])
     chain = [tuple(widths)]
     for above in [*tree.widths[-2::-1], None]:

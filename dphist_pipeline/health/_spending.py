@@ -172,7 +172,7 @@ def runs(seen: Examined) -> Finding:
             f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
             "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
-    withdrawn = [Key(*key) for key, _ in noted(seen.ledger, "withdrawn")]
+    withdrawn = [Key(*key) for key, _ in Statement.noted(seen.ledger, "withdrawn")]
     unmarked = [key for key in withdrawn if _says_nothing(seen.store, key)]
     if unmarked:
         return warning(
@@ -264,10 +264,6 @@ def _group(gid: int) -> str:
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
     statements = [Statement.of(ledger, account.name) for account in ledger.accounts()]
     return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
-
-
-def _withdrawn(ledger: Ledger) -> list[Key]:
-    return [Key(*key) for key, _ in Statement.noted(ledger, "withdrawn")]
 
 
 def _says_nothing(store: Store, key: Key) -> bool:

@@ -514,7 +514,7 @@ def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> 
     with pytest.raises(Refused, match="leave out --period"):
         write_export(Exported.read(public, "weekly", period=WEEKS[0]), "dcat-ap", tmp_path / "x.jsonld")
     (public / "weekly" / "latest" / "cells.parquet").unlink()
-    with pytest.raises(Refused, match=r"cells.parquet is not there.*the next publication writes it"):
+    with pytest.raises(Refused, match=r"cells.parquet, which is not there yet; the next publication writes it"):
         write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
 
 

@@ -20,6 +20,7 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
@@ -102,5 +103,8 @@ def on_cards(pictures: bool) -> Iterator[None]:
     if pictures:
         yield
         return
-    with mock.patch.multiple(pages, draw=lambda _: "<g/>", svg_in_page=lambda drawn: ("0 0 1 1", drawn)):
+    with (
+        mock.patch.object(Picture, "svg", lambda _: "<g/>"),
+        mock.patch.object(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn)),
+    ):
         yield

@@ -21,10 +21,11 @@ from quick_catalogue import build_catalogue, empty_catalogue, place
 from quick_pictures import drawn
 
 import examples  # noqa: F401  (sets how many examples are tried)
-from dphist_pipeline.answering import building, catalogue, plot
+from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages, _vega, pages
+from dphist_pipeline.publishing.pictures import Picture
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -88,9 +89,8 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
             )
             patch.setattr(_index_pages, "tells", lambda public, folder: True)
         if "pictures" in parts:
-            patch.setattr(pages, "draw", lambda picture: "<g/>")
+            patch.setattr(Picture, "svg", lambda picture, heading="": "<svg/>" if heading else "<g/>")
             patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
-            patch.setattr(plot, "draw", lambda picture, title="": "<svg/>")
         yield
 
 

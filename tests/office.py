@@ -27,7 +27,7 @@ from dphist_pipeline.answering import building
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import pages
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.releasing.release_spec import reading_of
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
@@ -128,7 +128,7 @@ class Office:
 
     def with_release(self) -> Office:
         """As `opened` and `released`; the release is a copy of one that the tests of this module share."""
-        return released_once(Operator.load_or_make().public, pages.draw, building.build_apart).copied_to(self.folder)
+        return released_once(Operator.load_or_make().public, Picture.svg, building.build_apart).copied_to(self.folder)
 
     def undecided(self) -> Office:
         """The office with a store in which nothing is decided: no account, no source; a copy, as in `opened`."""

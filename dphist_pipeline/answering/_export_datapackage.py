@@ -11,7 +11,7 @@ from typing import Any
 from dphist_pipeline.about_publisher import link_of
 from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, charged_at, facts_of, title_of
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.shown_below import limit_of
 
 
@@ -78,7 +78,9 @@ def _kinds(exported: Exported) -> dict[str, str]:
     """The type of each column; a column that is a number in one period and a text in another one is text."""
     kind_of_column = dict[str, str]()
     for axis in (axis for one in exported.publications for axis in one.domain.axes):
-        kinds = {name: "number" if str(kind) == "double" else "string" for name, kind in axis_columns(axis).items()}
+        kinds = {
+            name: "number" if str(kind) == "double" else "string" for name, kind in ReaderAxis(axis).published.items()
+        }
         kinds = {
             f"{axis.name}_label": "string",
             f"{axis.name}_order": "integer",

@@ -18,7 +18,7 @@ from dphist_pipeline.domain import OTHER, Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
-from dphist_pipeline.publishing.picture_sums import range_in_words
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -150,4 +150,4 @@ def _labels(axis: Axis) -> tuple[str, ...]:
     if isinstance(axis, CategoricalAxis):
         return axis.values + (OTHER,) * axis.other
     ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
-    return tuple(OTHER if math.isnan(lower) else range_in_words(axis, lower, upper)[0] for lower, upper in ends)
+    return tuple(OTHER if math.isnan(lower) else ReaderAxis(axis).range_in_words(lower, upper) for lower, upper in ends)

@@ -42,7 +42,6 @@ from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
-from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
@@ -366,8 +365,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     spans = [axis.values_between(low, high, closed) for low, high in bins]
     low = [axis.written(low) if math.isfinite(low) else None for low, _ in spans]
     high = [axis.written(high) if math.isfinite(high) else None for _, high in spans]
-    below = [range_in_words(axis, -math.inf, high)[0] if math.isfinite(high) else None for _, high in bins]
-    above = [range_in_words(axis, low, math.inf)[0] if math.isfinite(low) else None for low, _ in bins]
+    below = [ReaderAxis(axis).range_in_words(-math.inf, high) if math.isfinite(high) else None for _, high in bins]
+    above = [ReaderAxis(axis).range_in_words(low, math.inf) if math.isfinite(low) else None for low, _ in bins]
     is_left = axis.closed == "left"
     under = [high[at] if closed and end == axis.edges[-1] else below[at] for at, (_, end) in enumerate(bins)]
     return {

@@ -16,7 +16,6 @@ from dphist_pipeline.answering._macros import INNER, macro
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
-from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier, literal
@@ -83,7 +82,7 @@ class Described:
 
     def columns_of(self, axis: str) -> list[str]:
         """The published columns of an axis, of whatever kind it was."""
-        return [name for one in self.axes if one.name == axis for name in axis_columns(one)]
+        return [name for one in self.axes if one.name == axis for name in ReaderAxis(one).published]
 
 
 def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[str]:
@@ -229,7 +228,7 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
 def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
     """The columns of an axis for readers: null in publications without it, none if its kind changed."""
     forms = [one for one in of.axes if one.name == axis]
-    if len({(*axis_columns(one), *ReaderAxis(one).columns) for one in forms}) > 1:
+    if len({(*ReaderAxis(one).published, *ReaderAxis(one).columns) for one in forms}) > 1:
         return
     one = forms[-1]
     for name, (kind, comment) in ReaderAxis(one).columns.items():
@@ -265,7 +264,7 @@ def _is_other(of: Described, axis: str) -> str:
 
 def _keys(axis: Axis) -> list[str]:
     """The columns of an axis that are all null for `other`, and for no other cell."""
-    return list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
+    return list(ReaderAxis(axis).published)[: 2 if isinstance(axis, BinnedAxis) else 1]
 
 
 def _axis_comments(axis: Axis) -> dict[str, str]:

@@ -30,7 +30,7 @@ from dphist_pipeline.estimates.chosen_cells import (
     end_as_json,
     overlapped_cells,
 )
-from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.sql_files import identifier
@@ -442,7 +442,7 @@ class Publication:
         columns: dict[str, pa.DataType] = {}
         for axis in self.domain.axes:
             levels = axis.levels if isinstance(axis, CategoricalAxis) else ()
-            for name, kind in axis_columns(axis).items():
+            for name, kind in ReaderAxis(axis).published.items():
                 if by is None or (name if name in levels else axis.name) in by:
                     columns[name] = kind
         return columns

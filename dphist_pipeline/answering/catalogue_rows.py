@@ -29,8 +29,8 @@ from dphist_pipeline.estimates.laws import INTERVALS, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_tables import WholeTable
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
-from dphist_pipeline.publishing.picture_sums import words_of_ends
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -277,7 +277,7 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))
-        words = [words_of_ends(axis, low, high, closed) for low, high in ends]
+        words = [ReaderAxis(axis, closed).words_of_ends(low, high) for low, high in ends]
         values = zip(*(axis.values_between(low, high, closed) for low, high in ends), strict=True)
         columns = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
         columns |= dict(

@@ -20,8 +20,8 @@ from dphist_pipeline.answering._views import Described
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import ENGLISH
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 SCHEMA_VERSION = "1.0.0"  # of this description
@@ -213,7 +213,7 @@ def _fields(release: str, audit: Mapping[str, Any], columns: Sequence[str]) -> I
     for key, kind in (("period", "sc:Text"), ("revision", "sc:Integer")):
         place = {**files, "extract": {"fileProperty": "fullpath"}, "transform": {"regex": f".*{key}=([^/]+)/.*"}}
         yield _field(release, key, kind, comments[key], place)
-    kinds = {name: str(kind) for axis in described.axes for name, kind in axis_columns(axis).items()}
+    kinds = {name: str(kind) for axis in described.axes for name, kind in ReaderAxis(axis).published.items()}
     kinds |= {name: kind for name, kind in KINDS_OF_VALUES.items() if name in columns}  # an older file may lack one
     types = {"string": "sc:Text", "double": "sc:Float", "int64": "sc:Integer"}
     for name, kind in kinds.items():

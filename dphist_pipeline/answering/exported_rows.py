@@ -28,7 +28,6 @@ from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked,
 from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import decimals_of
-from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
@@ -134,7 +133,7 @@ class Exported:
             about = "the category; empty for `other`"
             if isinstance(axis, BinnedAxis):
                 about = "an end of the bin; empty for an open end and for `other`"
-            found |= dict.fromkeys(axis_columns(axis), f"{axis.name}: {about}")
+            found |= dict.fromkeys(ReaderAxis(axis).published, f"{axis.name}: {about}")
             found.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
             found |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
         return found
@@ -211,11 +210,11 @@ def in_places(value: Any, places: int | None) -> Any:
 def _axis_rows(publication: Publication) -> dict[str, Any]:
     """The columns of the axes, and whether a cell is the one for `other`."""
     axes = publication.domain.axes
-    columns = [name for axis in axes for name in axis_columns(axis)]
+    columns = [name for axis in axes for name in ReaderAxis(axis).published]
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(columns)
     by_column = dict(zip(columns, rows.columns, strict=True))
     for axis in axes:
-        keys = list(axis_columns(axis))[: 2 if isinstance(axis, BinnedAxis) else 1]
+        keys = list(ReaderAxis(axis).published)[: 2 if isinstance(axis, BinnedAxis) else 1]
         other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in keys])
         by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
     closed = publication.audit.get("model") == "local"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Box, Publication
 from dphist_pipeline.domain import OTHER, BinnedAxis
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
-from dphist_pipeline.publishing.picture_sums import range_in_words
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
 TOTAL = "total"
 NUMBERS = ("estimate", "unbiased", "ci_lower", "ci_upper")
@@ -97,7 +97,7 @@ def _head(publication: Publication, name: str, key: Row) -> str:
     lower, upper = (key[f"{name}_{end}"] for end in ("lower", "upper"))
     if lower is None and upper is None:
         return OTHER
-    return range_in_words(axis, end_of(axis, lower, -np.inf), end_of(axis, upper, np.inf))[0]
+    return ReaderAxis(axis).range_in_words(end_of(axis, lower, -np.inf), end_of(axis, upper, np.inf))
 
 
 def _apart(heads: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, draw
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import limit_of
@@ -42,7 +42,8 @@ def release_svg(folder: Path) -> str:
     """
     audit = json.loads((folder / "audit.json").read_bytes())
     with in_language(_language_of(folder, audit)):
-        return draw(*_picture_of(folder, audit, {}))
+        picture, title = _picture_of(folder, audit, {})
+        return picture.svg(title)
 
 
 def _language_of(folder: Path, audit: Mapping[str, Any]) -> str:
@@ -102,9 +103,10 @@ def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: 
     if file.suffix.lower() == ".png":
         import vl_convert
 
-        content = vl_convert.svg_to_png(draw(picture, title), scale=SHARPNESS)
+        content = vl_convert.svg_to_png(picture.svg(title), scale=SHARPNESS)
     else:
-        content = (draw if file.suffix.lower() == ".svg" else picture_page)(picture, title).encode()
+        is_svg = file.suffix.lower() == ".svg"
+        content = (picture.svg(title) if is_svg else picture_page(picture, title)).encode()
     try:
         with file.open("wb" if overwrite else "xb") as opened:
             opened.write(content)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of
-from dphist_pipeline.publishing.parquet_tables import category_columns
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
 Reals = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -139,7 +139,7 @@ class CategoryColumns:
             places: positions along the axis, shape (records,).
             random: not needed.
         """
-        return [texts.take(pa.array(places)) for texts in category_columns(self.axis)]
+        return [texts.take(pa.array(places)) for texts in ReaderAxis(self.axis).published_texts]
 
 
 def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:

@@ -227,11 +227,11 @@ def print_statement(statement: Statement, as_json: bool) -> None:
 
 def _read_by(statement: Statement) -> dict[str, str]:
     """The sources that an account may read, and the accounts that share its people."""
-    from dphist_pipeline.publishing.ledger_report import told_of
-
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
-        decisions = [f"{told_of(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind]
+        decisions = [
+            f"{statement.called(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind
+        ]
         if decisions or kind == "source":
             facts[called] = ", ".join(decisions) or "nothing yet: dphist ledger allow"
     if statement.waiting:

@@ -27,6 +27,11 @@ def options_of(reading: SourceReading) -> str:
     return " ".join(given)
 
 
+def read_as(reading: SourceReading) -> str:
+    """The address, and the options that say how it is read: one file may be allowed in several ways."""
+    return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
+
+
 def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
     """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it.
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
-from dphist_pipeline.publishing.parquet_tables import axis_columns
-from dphist_pipeline.publishing.picture_sums import range_in_words
+from dphist_pipeline.publishing.parquet_tables import axis_columns, category_columns
+from dphist_pipeline.publishing.picture_sums import range_in_words, words_of_ends
 from dphist_pipeline.sql_files import identifier, literal
 
 OTHER_BESIDE_ONE = "other (none of the declared)"
@@ -33,6 +33,17 @@ class ReaderAxis:
 
     axis: Axis
     closed: bool = False
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The published columns with their types: days are ISO text, `other` is null in all of them."""
+        return axis_columns(self.axis)
+
+    @property
+    def published_texts(self) -> list[Any]:
+        """Those columns of categories, as Arrow arrays with a text for each position along the axis."""
+        assert isinstance(self.axis, CategoricalAxis)
+        return category_columns(self.axis)
 
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
@@ -77,6 +88,25 @@ class ReaderAxis:
         if not _tells_apart(axis):
             named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
         return named + [self.other] * axis.other
+
+    def range_in_words(self, lower: float, upper: float, separated: bool = False) -> str:
+        """A range of numbers or days in words; no two neighbours seem to share an end.
+
+        Args:
+            lower: nan for `other`.
+            separated: whether long numbers have commas, as people read them; without, as files have them.
+        """
+        assert isinstance(self.axis, BinnedAxis)
+        return range_in_words(self.axis, lower, upper, self.closed, separated)[0]
+
+    def words_of_ends(self, lower: float, upper: float) -> dict[str, str | None]:
+        """The words for ranges that begin or end with a bin: `first`, `last`, `below` and `above`.
+
+        Args:
+            lower: nan for `other`, which has no words; -inf for an open end, as inf above.
+        """
+        assert isinstance(self.axis, BinnedAxis)
+        return words_of_ends(self.axis, lower, upper, self.closed)
 
     def values(self, place: NDArray[np.intp]) -> Mapping[str, Any]:
         """The columns of some cells, as Arrow arrays.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
-from dphist_pipeline.ledger.readings import options_of
+from dphist_pipeline.ledger.readings import read_as
 from dphist_pipeline.ledger.signing import signer_of
 from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement
@@ -43,65 +43,60 @@ _ALLOWED = {
 }
 
 
-def report(ledger: Ledger, year: int | None = None) -> dict[str, Any]:
-    """All accounts as JSON values.
+@dataclass(frozen=True)
+class LedgerReport:
+    """A report on all accounts of a ledger, which is open and verified.
 
-    Args:
-        ledger: open and verified.
+    Attributes:
         year: limits decisions and charges to that year; sums are those of the account today.
     """
-    entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
-    signers = ledger.books().permissions.names
-    accounts = []
-    for account in ledger.accounts():
-        statement = Statement.of(ledger, account.name)
-        accounts.append(
-            {
-                "account": account.name,
-                "protects": f"{account.privacy_unit} ({account.neighbours})",
-                "signatures": account.signatures,
-                "total": as_text(statement.total),
-                "renews": account.renews,
-                "spent": as_text(statement.spent),
-                "spent_ever": as_text(statement.spent_ever),
-                "left": as_text(statement.left),
-                "spent_percent": float(100 * statement.spent / statement.total),
-                "allowed": [f"{made.kind} {told_of(made)}" for made in statement.decisions],
-                "shared_with": [other.account.name for other in statement.shared],
-                "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
-                "held": _held(statement, year),
-                "charges": _charges(statement, year),
-            }
-        )
-    return {
-        "ledger": ledger.id,
-        "year": year,
-        "as_of": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
-        "operators": sorted(ledger.operators().values()),
-        "general": [_decided(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
-        "accounts": accounts,
-    }
 
+    ledger: Ledger
+    year: int | None = None
 
-def report_page(ledger: Ledger, public: Path, year: int | None = None) -> str:
-    """The report as HTML, in the office's language.
+    def facts(self) -> dict[str, Any]:
+        """All accounts as JSON values."""
+        ledger, year = self.ledger, self.year
+        entries = [entry for entry in ledger.entries() if year is None or entry.facts["year"] == year]
+        signers = ledger.books().permissions.names
+        accounts = []
+        for account in ledger.accounts():
+            statement = Statement.of(ledger, account.name)
+            accounts.append(
+                {
+                    "account": account.name,
+                    "protects": f"{account.privacy_unit} ({account.neighbours})",
+                    "signatures": account.signatures,
+                    "total": as_text(statement.total),
+                    "renews": account.renews,
+                    "spent": as_text(statement.spent),
+                    "spent_ever": as_text(statement.spent_ever),
+                    "left": as_text(statement.left),
+                    "spent_percent": float(100 * statement.spent / statement.total),
+                    "allowed": [f"{made.kind} {Statement.called(made)}" for made in statement.decisions],
+                    "shared_with": [other.account.name for other in statement.shared],
+                    "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
+                    "held": _held(statement, year),
+                    "charges": _charges(statement, year),
+                }
+            )
+        return {
+            "ledger": ledger.id,
+            "year": year,
+            "as_of": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+            "operators": sorted(ledger.operators().values()),
+            "general": [_decided(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
+            "accounts": accounts,
+        }
 
-    Args:
-        ledger: open and verified.
-        public: the store's public folder, beside which `about.json` lies.
-    """
-    with in_language(About.of(public).language):
-        return ledger_page(report(ledger, year))
+    def page(self, public: Path) -> str:
+        """The report as HTML, in the office's language.
 
-
-def told_of(decision: Decision) -> str:
-    """What a decision allows, by its name; of a source with how it is read: one file may be allowed in several ways."""
-    return decision.name if decision.reading is None else _read(decision.reading)
-
-
-def _read(reading: SourceReading) -> str:
-    """The address, and the options that say how it is read."""
-    return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
+        Args:
+            public: the store's public folder, beside which `about.json` lies.
+        """
+        with in_language(About.of(public).language):
+            return ledger_page(self.facts())
 
 
 def _is_about(entry: Entry, account: str) -> bool:
@@ -113,7 +108,7 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
     what = (
-        _read(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
+        read_as(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
     )
     if entry.kind in ("opened", "raised"):
         what = gettext("total %(total)s", total=facts["total"].removesuffix("/1"))

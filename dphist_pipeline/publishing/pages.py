@@ -33,7 +33,7 @@ from dphist_pipeline.languages.texts import (
 )
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
-from dphist_pipeline.publishing.pictures import Picture, described, draw, svg_in_page
+from dphist_pipeline.publishing.pictures import Picture, described, svg_in_page
 from dphist_pipeline.shown_below import words_for
 
 
@@ -184,7 +184,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
 def _drawn(picture: Picture) -> tuple[str, str]:
     """The view box of a picture and its content as SVG; empty content if it cannot be drawn."""
     try:
-        return svg_in_page(draw(picture))
+        return svg_in_page(picture.svg())
     except Exception:
         # What was drawn from the doors is paid for and must come out: the tables have every number of the picture.
         return "0 0 1 1", ""

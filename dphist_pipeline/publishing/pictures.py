@@ -169,6 +169,20 @@ class Picture:
         note = f"{picture.note} {not_drawn(limit)}"
         return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
+    def svg(self, heading: str = "") -> str:
+        """The picture as SVG that runs no script and loads nothing.
+
+        Args:
+            heading: a title for a file of its own, which then carries the note as well; none within a page.
+        """
+        drawn = draw_chart(chart(self, heading))
+        if not heading:
+            return drawn
+        # What a program that reads aloud says of the file.
+        desc = f"{escape(described(self))} {escape(self.note)}"
+        told = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
+        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + told, drawn, count=1)
+
 
 def all_pictures(grid: Grid) -> list[Picture]:
     """Bars along each axis, and for several axes one picture of all of them.
@@ -281,21 +295,6 @@ def _layout(sums: Marginal) -> str:
         "%(down)s from top to bottom by %(across)s from left to right, once for each %(panel)s.",
         **{"down": down, "across": across, "panel": panel},
     )
-
-
-def draw(picture: Picture, heading: str = "") -> str:
-    """Draws a picture as SVG that runs no script and loads nothing.
-
-    Args:
-        picture: what to draw.
-        heading: a title for a file of its own, which then carries the note as well; none within a page.
-    """
-    drawn = draw_chart(chart(picture, heading))
-    if not heading:
-        return drawn
-    # What a program that reads aloud says of the file.
-    told = f"<title>{escape(visible(heading))}</title><desc>{escape(described(picture))} {escape(picture.note)}</desc>"
-    return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + told, drawn, count=1)
 
 
 def described(picture: Picture) -> str:

@@ -12,6 +12,7 @@ from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
+from dphist_pipeline.ledger.readings import read_as
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Statement:
         """The rest of the total in words, such as `3 of 26 left this year`."""
         year = " this year" if self.account.renews else ""
         return f"{as_text(self.left)} of {as_text(self.total)} left{year}"
+
+    @staticmethod
+    def called(decision: Decision) -> str:
+        """What a decision allows, by its name; a source with how it is read."""
+        return decision.name if decision.reading is None else read_as(decision.reading)
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> Statement:

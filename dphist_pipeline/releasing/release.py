@@ -396,7 +396,9 @@ def read_cube(cube: Path) -> Counts:
 
 
 def charge(attempt: Attempt, load: Load) -> Charged:
-    """Charges the account, unless that was done before.
+    """Charges the account, unless that was done before; why first of all: docs/decisions/charge-before-draw.md.
+
+    After a crash between this and the draw, the same call reads the records anew and draws for this charge.
 
     Raises:
         AfterCharge: somebody else's charge came first.

@@ -22,7 +22,6 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
-from dphist_pipeline.publishing.picture_sums import range_in_words
 from dphist_pipeline.releasing._plans import rows_seen
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -99,9 +98,11 @@ def _called(axis: Axis, position: int) -> str | None:
         return None
     if isinstance(axis, CategoricalAxis):
         return axis.values[position]
+    from dphist_pipeline.publishing.axis_labels import ReaderAxis  # with PyArrow, which `check` does without
+
     assert isinstance(axis, BinnedAxis)
     lower, upper = (float(ends[position]) for ends in axis.bounds)
-    return range_in_words(axis, lower, upper)[0]
+    return ReaderAxis(axis).range_in_words(lower, upper)
 
 
 def _table(doors: PrivateRows, asked: _Asked, budget: Budget) -> RowTable:

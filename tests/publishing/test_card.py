@@ -33,9 +33,9 @@ from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing._card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
+from dphist_pipeline.publishing.pictures import Picture
 
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 COUNTY: dict[str, Any] = {
@@ -258,7 +258,7 @@ def test_a_card_without_a_drawn_picture_still_has_all_numbers(monkeypatch: pytes
         raise RuntimeError("no engine")
 
     whole = card([AGE])
-    monkeypatch.setattr(pages, "draw", broken)
+    monkeypatch.setattr(Picture, "svg", broken)
     without = card([AGE])
     assert "could not be drawn" in without and "could not be drawn" not in whole
     assert "<svg" not in without and without.count("<td") == whole.count("<td")

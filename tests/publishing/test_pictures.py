@@ -28,7 +28,7 @@ from dphist_pipeline.publishing import _vega
 from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
-from dphist_pipeline.publishing.pictures import BLUES, GREY_CLASS, Picture, all_pictures, chart, colour_bounds, draw
+from dphist_pipeline.publishing.pictures import BLUES, GREY_CLASS, Picture, all_pictures, chart, colour_bounds
 from dphist_pipeline.spec.axes import domain_of
 from examples import mostly_soaked
 
@@ -147,7 +147,7 @@ def test_any_number_of_axes_gives_pictures_that_are_well_formed(number: int, sca
     assert len(pictures) == (1 if number == 1 else number + 1)
     for picture in pictures:
         checked(chart(picture, picture.title))
-        ElementTree.fromstring(draw(picture, picture.title))
+        ElementTree.fromstring(picture.svg(picture.title))
         summed = {None: shown.values, "everywhere": shown.unbiased and shown.unbiased.values}[picture.sums.summed]
         assert picture.sums.values.sum() == pytest.approx(summed.sum())
 
@@ -222,7 +222,7 @@ def test_squares_have_their_numbers_where_there_is_room() -> None:
     def numbers(axes: list[dict[str, Any]], most: float) -> list[str]:
         shape = grid(axes).values.shape
         values = np.linspace(most / 2, most, math.prod(shape)).reshape(shape)
-        drawn = draw(Picture.of_grid(Grid.of_all(domain_of(axes), values, NoisyCells(values, SCALE))))
+        drawn = Picture.of_grid(Grid.of_all(domain_of(axes), values, NoisyCells(values, SCALE))).svg()
         return re.findall(r">([0-9,]+)</text>", drawn)
 
     assert "2,000" in numbers([HEIGHT, WARD], 2000) and len(numbers([HEIGHT, WARD], 2000)) >= 12
@@ -239,7 +239,7 @@ def test_a_few_bins_with_long_names_all_have_theirs() -> None:
         drawn = Picture.of_grid(grid(axes))
         labels = chart(drawn)["layer"][0]["encoding"]["x"]["axis"]
         assert (labels["values"], labels["labelAngle"]) == (names, -45)
-        assert all(f">{name.replace('<', '&lt;')}<" in draw(drawn) for name in names)
+        assert all(f">{name.replace('<', '&lt;')}<" in drawn.svg() for name in names)
     many = chart(Picture.of_grid(grid([{"column": "age", "start": 0, "stop": 120_000, "width": 5_000}])))
     labels = many["layer"][0]["encoding"]["x"]["axis"]
     assert labels["labelAngle"] == 0 and len(labels["values"]) < 24
@@ -247,13 +247,13 @@ def test_a_few_bins_with_long_names_all_have_theirs() -> None:
 
 def test_axes_and_colours_have_titles_with_their_unit() -> None:
     for axes in ([AGE], [WARD], [AGE, WARD], [AGE, WARD, HEIGHT]):
-        drawn = draw(Picture.of_grid(grid(axes)))
+        drawn = Picture.of_grid(grid(axes)).svg()
         assert ">rows counted</text>" in drawn, axes
         assert all(f">{axis['column']}</text>" in drawn for axis in axes[:2] if len(axes) < 3), axes
 
 
 def test_other_stands_apart_from_the_last_category() -> None:
-    picture = ElementTree.fromstring(draw(Picture.of_grid(grid([WARD]))))
+    picture = ElementTree.fromstring(Picture.of_grid(grid([WARD])).svg())
     rows = {
         str(text.text): float(text.attrib["transform"].partition(",")[2].rstrip(")"))
         for text in picture.iter("{http://www.w3.org/2000/svg}text")
@@ -287,7 +287,7 @@ def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> N
     assert set(found(spec, "field")) <= fields
     assert set(found(spec, "test")) | set(found(spec, "filter")) <= {"datum.value === 0", "datum.dot"}
     assert not found(spec, "expr") and not found(spec, "signal") and not found(spec, "url")
-    svg = ElementTree.fromstring(draw(picture, HOSTILE[4]))
+    svg = ElementTree.fromstring(picture.svg(HOSTILE[4]))
     for element in svg.iter():
         assert element.tag.rpartition("}")[2] in (
             "svg",
@@ -333,17 +333,17 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("engine")
 def test_equal_pictures_have_equal_bytes() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
-        assert draw(Picture.of_grid(grid(axes))) == draw(Picture.of_grid(grid(axes)))
+        assert Picture.of_grid(grid(axes)).svg() == Picture.of_grid(grid(axes)).svg()
 
 
 @pytest.mark.usefixtures("engine")
 def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
     picture = Picture.of_grid(grid([AGE]))
-    drawn = draw(picture)
+    drawn = picture.svg()
     child = os.fork()
     if child == 0:
         signal.alarm(100)
-        (tmp_path / "drawn.svg").write_text(draw(picture), encoding="utf-8")
+        (tmp_path / "drawn.svg").write_text(picture.svg(), encoding="utf-8")
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert (tmp_path / "drawn.svg").read_text(encoding="utf-8") == drawn
@@ -395,5 +395,5 @@ def test_names_of_javascripts_objects_are_names_like_others() -> None:
     names = ["constructor", "toString", "__proto__", "b"]
     first, second = ({"column": name, "values": names, "other": True} for name in ("x", "y"))
     for axes in ([first], [first, second]):
-        drawn = draw(Picture.of_grid(grid(axes)))
+        drawn = Picture.of_grid(grid(axes)).svg()
         assert all(name in drawn for name in names)

@@ -35,7 +35,7 @@ from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import all_pictures, chart, described
+from dphist_pipeline.publishing.pictures import Picture, all_pictures, chart, described
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
 
@@ -260,11 +260,11 @@ def test_an_answer_tells_people_words_and_programs_the_numbers(
 def test_a_picture_of_a_command_draws_no_figure_below_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
 
-    def draw(picture: Any, title: str = "") -> str:
+    def svg(picture: Any, title: str = "") -> str:
         drawn.append(picture)
         return title
 
-    monkeypatch.setattr(plot, "draw", draw)
+    monkeypatch.setattr(Picture, "svg", svg)
     week = store.public / "weekly" / "period=2026-03-09" / "revision=1"
     before = store.public / "weekly" / "period=2026-03-02" / "revision=1"
     low = {"class": ["a"]}

@@ -38,6 +38,7 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import release
@@ -283,7 +284,7 @@ def prepared(project: Project, kill_at: int) -> list[str]:
         building.build_apart = lambda public, scratch, anew=False: None
         catalogue.Catalogue.is_up_to_date = lambda self, folder: True
         index_pages.tells = lambda public, folder: True
-    pages.draw, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
+    Picture.svg, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)
 

@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
-from dphist_pipeline.publishing.ledger_report import report
+from dphist_pipeline.publishing.ledger_report import LedgerReport
 from dphist_pipeline.publishing.statements import Statement
 
 __all__ = ["path", "url"]
@@ -399,7 +399,7 @@ def test_of_a_period_that_two_copies_charged_ours_stands_and_both_are_spent(ledg
 def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledger) -> None:
     charge = ledger.charge(ASKED)
     ledger.note(charge, "rejected", "too soon")
-    found = report(ledger)
+    found = LedgerReport(ledger).facts()
     (account,) = found["accounts"]
     assert [(made["by"], made["did"]) for made in account["decisions"]] == [
         ("ann", "opened the account"),
@@ -408,7 +408,7 @@ def test_a_report_says_who_decided_what_and_what_became_of_charges(ledger: Ledge
     assert [account[name] for name in ("total", "spent", "left")] == ["26", "0.5", "25.5"]
     (told,) = account["charges"]
     assert (told["state"], told["notes"], told["epsilon"]) == ("rejected", ["rejected: too soon"], "0.5")
-    assert report(ledger, 1999)["accounts"][0]["charges"] == []
+    assert LedgerReport(ledger, 1999).facts()["accounts"][0]["charges"] == []
 
 
 def test_a_new_key_takes_the_place_of_the_old_one_and_what_was_signed_stays(ledger: Ledger) -> None:
@@ -436,7 +436,7 @@ def test_a_new_key_takes_the_place_of_the_old_one_and_what_was_signed_stays(ledg
     again = reopened(ledger)
     assert again.charge(ASKED) == charge and again.charge(replace(week(9), source=ADMISSIONS)).allowed == charge.allowed
     assert [made.by for made in again.decisions("health")] == [("ann",), ("ann",)]
-    said = {row["did"]: (row["by"], row["what"]) for row in report(again)["general"]}
+    said = {row["did"]: (row["by"], row["what"]) for row in LedgerReport(again).facts()["general"]}
     assert said["replaced their key"] == ("ann", "ann")
 
 

@@ -12,7 +12,7 @@ from ledger_scenario import WEEKLY, ledger, path, url
 from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing.ledger_report import report
+from dphist_pipeline.publishing.ledger_report import LedgerReport
 
 __all__ = ["ledger", "path", "url"]
 
@@ -68,6 +68,6 @@ def test_whoever_is_no_operator_of_the_ledger_may_not_look(ledger: Ledger, tmp_p
 
 def test_the_report_repeats_that_somebody_looked(ledger: Ledger) -> None:
     ledger.note_look(*LOOK, "first day", Operator.load_or_make())
-    (account,) = report(ledger)["accounts"]
+    (account,) = LedgerReport(ledger).facts()["accounts"]
     (told,) = [made for made in account["decisions"] if "looked" in made["did"]]
     assert (told["what"], told["reason"]) == ("release weekly, period 2026-03-02", "first day")

@@ -476,17 +476,17 @@ def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -
     """
     from dphist_pipeline.domain import BinnedAxis
     from dphist_pipeline.estimates.chosen_cells import end_of
-    from dphist_pipeline.publishing.picture_sums import range_in_words
+    from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
     closed = publication.audit.get("model") == "local"
     binned = {f"{axis.name}_lower": axis for axis in publication.domain.axes if isinstance(axis, BinnedAxis)}
 
     def in_words(row: Mapping[str, Any], axis: BinnedAxis) -> str:
         lower, upper = (row[f"{axis.name}_{end}"] for end in ("lower", "upper"))
+        reader = ReaderAxis(axis, closed)
         if lower is None and upper is None:
-            return range_in_words(axis, math.nan, math.nan)[0]
-        ends = end_of(axis, lower, -math.inf), end_of(axis, upper, math.inf)
-        return range_in_words(axis, *ends, closed, True)[0]
+            return reader.range_in_words(math.nan, math.nan)
+        return reader.range_in_words(end_of(axis, lower, -math.inf), end_of(axis, upper, math.inf), separated=True)
 
     left_out = {f"{axis.name}_upper" for axis in binned.values()}
     return [

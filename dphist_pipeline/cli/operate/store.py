@@ -32,13 +32,13 @@ def report(
     What was allowed by whom, what was spent and is left, what waits, was
     revised, rejected or withdrawn.
     """
-    from dphist_pipeline.publishing.ledger_report import report as reported
-    from dphist_pipeline.publishing.ledger_report import report_page
+    from dphist_pipeline.publishing.ledger_report import LedgerReport
 
     opened_store = Store.named(store)
-    facts = reported(opened_store.ledger(), year)
+    report_of_ledger = LedgerReport(opened_store.ledger(), year)
+    facts = report_of_ledger.facts()
     if page is not None:
-        page.write_text(report_page(opened_store.ledger(), opened_store.public, year), encoding="utf-8")
+        page.write_text(report_of_ledger.page(opened_store.public), encoding="utf-8")
     if as_json:
         print_json(facts)
         return

@@ -354,7 +354,7 @@ def _bins(axis: Axis) -> str:
     elif isinstance(axis, BinnedAxis):
         ends = ("[", ")") if axis.closed == "left" else ("(", "]")
         pairs = list(zip(axis.edges, axis.edges[1:], strict=False))
-        spelled = [f"{ends[0]}{low:g}, {high:g}{ends[1]}" for low, high in (pairs[0], pairs[-1])]
+        spelled = [ends[0] + ", ".join(map(axis.written, pair)) + ends[1] for pair in (pairs[0], pairs[-1])]
         phrases = [" … ".join(dict.fromkeys(spelled))]
         phrases += ["everything below"] * axis.below + ["everything above"] * axis.above
     else:

@@ -20,7 +20,7 @@ from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
-from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.releasing.release import Drawn
@@ -48,7 +48,7 @@ def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
     columns = [
         dg.TableColumn(name, str(kind), meanings_of_columns.get(name) or _meaning(axis, name))
         for axis in domain.axes
-        for name, kind in axis_columns(axis).items()
+        for name, kind in ReaderAxis(axis).published.items()
     ]
     values = [dg.TableColumn(name, kind, meanings_of_columns[name]) for name, kind in KINDS_OF_VALUES.items()]
     return dg.TableSchema(columns=columns + values)
@@ -252,7 +252,7 @@ def _lineage(audit: Mapping[str, Any], deps: Sequence[str]) -> dg.TableColumnLin
         {
             name: [dg.TableColumnDep(key, axis.column)]
             for axis in domain_of(audit["axes"]).axes
-            for name in axis_columns(axis)
+            for name in ReaderAxis(axis).published
         }
     )
 

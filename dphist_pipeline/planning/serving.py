@@ -1,4 +1,4 @@
-"""One question in the place of twenty-one mechanisms: what shall be answered well? A public rule names the mechanism.
+"""One question in the place of many mechanisms: what shall be answered well? A public rule names the mechanism.
 
 The rule reads what is asked and the number of declared axes; never a record. It follows what was measured on public
 counts (docs/explanation/ranges.md, accuracy.md). Which mechanism is chosen stands in the spec: it is written there

@@ -168,7 +168,7 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
 @pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [7]), ids=str)
 def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     widths = set()
-    for q in (0.02, 0.25, 0.5, 0.9)[:: 1 if SOAKING else 2]:
+    for q in (0.02, 0.25, 0.5, 0.9) if SOAKING else (0.02, 0.5, 0.9):
         for row in ask(town, f"dph_quantile('r.town_{axis}', ?, ?, ?)", axis, q, as_json({axis: ends})):
             release = town.releases[axis][row["period"]]
             told = release.quantile(axis, q, {axis: ends}) if row["period"] in TOLD else None

@@ -20,8 +20,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import chdir, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import chdir, contextmanager, nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -111,12 +111,21 @@ def _fault_row(name: str, found: list[str], bound: Bound | None, epsilon: Fracti
     }
 
 
+@contextmanager
+def office_alone() -> Iterator[Office]:
+    """An empty office with nothing of the caller's own environment, as the fixture of tests has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        office = Office(Path(folder) / "office")
+        places = {"DPHIST_WITNESS": office.witness, "DPHIST_STORE": office.store, "XDG_CONFIG_HOME": folder}
+        with patch.dict(os.environ, {name: str(place) for name, place in places.items()}), chdir(office.folder):
+            os.environ.pop("DPHIST_LEDGER", None)
+            yield office
+
+
 def planted_in_records(name: str) -> Row:
     """Whether the replay of records catches a fault on the way to the counts."""
-    for variable in ("DPHIST_STORE", "DPHIST_LEDGER"):
-        os.environ.pop(variable, None)
-    with tempfile.TemporaryDirectory() as folder:
-        found = found_in_records(Office(Path(folder) / "office"), name)
+    with office_alone() as office:
+        found = found_in_records(office, name)
     return _fault_row(name, found, None, Fraction(1, 2))
 
 
@@ -125,13 +134,10 @@ def planted_wall(number: int) -> Row:
     wall = WALLS[number]
     ended = []
     for down in (True, False):
-        with tempfile.TemporaryDirectory() as folder:
-            office = Office(Path(folder) / "office")
-            places = {"DPHIST_WITNESS": office.witness, "DPHIST_STORE": office.store, "XDG_CONFIG_HOME": folder}
-            with patch.dict(os.environ, {name: str(place) for name, place in places.items()}), chdir(office.folder):
-                office.opened()
-                with wall.planted() if down else nullcontext():
-                    ended.append(wall.attack(office))
+        with office_alone() as office:
+            office.opened()
+            with wall.planted() if down else nullcontext():
+                ended.append(wall.attack(office))
     return _fault_row(wall.name, [wall.test] if ended == [True, False] else [], None, Fraction(1, 2), "attack")
 
 

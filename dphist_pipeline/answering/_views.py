@@ -257,20 +257,15 @@ def _strides(described: Sequence[Any]) -> dict[str, tuple[int, int]]:
 
 def _is_other(of: Described, axis: str) -> str:
     """SQL: whether a cell is the one for `other`; null where a publication does not have the axis."""
-    keys = dict.fromkeys(key for one in of.axes if one.name == axis for key in _keys(one))
+    keys = dict.fromkeys(key for one in of.axes if one.name == axis for key in ReaderAxis(one).keys)
     all_null = " AND ".join(f"t.{identifier(key)} IS NULL" for key in keys)
     return f"CASE WHEN list_contains(r.axes, {literal(axis)}) THEN {all_null} END"
-
-
-def _keys(axis: Axis) -> list[str]:
-    """The columns of an axis that are all null for `other`, and for no other cell."""
-    return list(ReaderAxis(axis).published)[: 2 if isinstance(axis, BinnedAxis) else 1]
 
 
 def _axis_comments(axis: Axis) -> dict[str, str]:
     """What the published columns of an axis mean."""
     if isinstance(axis, BinnedAxis):
-        lower, upper = _keys(axis)
+        lower, upper = ReaderAxis(axis).keys
         kind = " (a day, as text)" if isinstance(axis, CalendarAxis) else ""
         ends = ("within", "outside of") if axis.closed == "left" else ("outside of", "within")
         return {

@@ -214,8 +214,7 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(columns)
     by_column = dict(zip(columns, rows.columns, strict=True))
     for axis in axes:
-        keys = list(ReaderAxis(axis).published)[: 2 if isinstance(axis, BinnedAxis) else 1]
-        other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in keys])
+        other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in ReaderAxis(axis).keys])
         by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
     closed = publication.audit.get("model") == "local"
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
@@ -254,22 +253,24 @@ def _of_independent_cells(publication: Publication) -> dict[str, Any]:
     To plan the macro is a quarter of a small release. Empty where the noise is shared, sums of groups were drawn, or
     another table of a family may know more.
     """
-    audit, files = publication.audit, PublishedFolder(publication.folder)
+    files = PublishedFolder(publication.folder)
+    if files.is_table or files.sums.exists():
+        return {}
     columns = pq.ParquetFile(publication.folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, noisy = (column.to_numpy() + 0.0 for column in columns)  # no negative zero, as in SQL
-    cells = published_unbiased(audit, noisy)
-    if files.is_table or files.sums.exists() or not isinstance(cells, NoisyCells):
+    cells = published_unbiased(publication.audit, noisy)
+    if not isinstance(cells, NoisyCells):
         return {}
     reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
     lower, upper = noisy - reach, noisy + reach
-    apart = (values < lower - notes.ROUNDING) | (values > upper + notes.ROUNDING)
+    outside = notes.lies_outside(values, lower, upper)
     return {
         "estimate": pa.array(values),
         "unbiased": pa.array(noisy),
         "noise_error": pa.repeat(error, cells.values.size),
         "ci_lower": pa.array(lower),
         "ci_upper": pa.array(upper),
-        "note": pc.if_else(pa.array(apart), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
+        "note": pc.if_else(pa.array(outside), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
         "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
     }
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from dphist_pipeline.languages.texts import marked
 
 NO_INTERVAL = marked("no interval: the mechanism paid for no noisy cells")
@@ -51,6 +55,11 @@ def note_of(estimate: float, lower: float, upper: float) -> str:
     Args:
         estimate: of the mechanism, in records.
     """
-    if not lower - ROUNDING <= estimate <= upper + ROUNDING:
+    if lies_outside(estimate, lower, upper):
         return SMOOTHED
     return BELOW if estimate < 0 else ""
+
+
+def lies_outside(estimate: Any, lower: Any, upper: Any) -> Any:
+    """Whether estimates lie outside of their intervals by more than rounding; numbers, or arrays of one shape."""
+    return np.logical_not((lower - ROUNDING <= estimate) & (estimate <= upper + ROUNDING))

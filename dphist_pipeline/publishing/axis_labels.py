@@ -40,8 +40,13 @@ class ReaderAxis:
         return axis_columns(self.axis)
 
     @property
+    def keys(self) -> list[str]:
+        """The published columns that are all null for `other`, and for no other cell."""
+        return list(self.published)[: 2 if isinstance(self.axis, BinnedAxis) else 1]
+
+    @property
     def published_texts(self) -> list[Any]:
-        """Those columns of categories, as Arrow arrays with a text for each position along the axis."""
+        """The published columns of an axis of categories: Arrow arrays with a text for each position along it."""
         assert isinstance(self.axis, CategoricalAxis)
         return category_columns(self.axis)
 

@@ -74,7 +74,7 @@ class SpecCheck:
         """
         with suppress(StoreMissing):
             tables = self.spec.family.names if self.spec.family is not None else ()
-            opened = self._opened()
+            opened = Store.named(self.store)
             refuse_taken_view(opened, self.spec.release, tables)
             refuse_other_length(opened, self.spec)
 
@@ -93,7 +93,7 @@ class SpecCheck:
 
         spec = self.spec
         try:
-            opened = self._opened()
+            opened = Store.named(self.store)
             period = spec.latest_period(now) if named is None else spec.period_named(named)
             ledger = opened.ledger()
             if spec.account not in [account.name for account in ledger.accounts()]:
@@ -108,7 +108,7 @@ class SpecCheck:
 
     def changed_since_signed(self) -> str:
         """A warning where the spec changed since an operator signed for it, before its first charge; else empty."""
-        spec, store = self.spec, self._opened()
+        spec, store = self.spec, Store.named(self.store)
         changes = changes_since_signed(store, spec)
         if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
             return ""
@@ -141,11 +141,8 @@ class SpecCheck:
     def public_address(self) -> str | None:
         """The bucket that the store's releases are copied to; None without one, or without a store yet."""
         with suppress(StoreMissing):
-            return self._opened().public_address
+            return Store.named(self.store).public_address
         return None
-
-    def _opened(self) -> Store:
-        return self.store if isinstance(self.store, Store) else Store.named(self.store)
 
 
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
@@ -157,8 +154,7 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
 
     @cache
     def decided() -> CodeListFolders:
-        opened = store() if callable(store) else store
-        opened = opened if isinstance(opened, Store) else Store.named(opened)
+        opened = Store.named(store() if callable(store) else store)
         ledger = opened.ledger()
         folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))

@@ -196,13 +196,13 @@ class Store:
         return store_unusable(root, f"cannot be opened: {error.strerror}. Run this as the user who releases.")
 
     @classmethod
-    def named(cls, named: Path | None = None) -> Store:
-        """Opens the store to use; see `folder`.
+    def named(cls, named: Store | Path | None = None) -> Store:
+        """Opens the store to use; see `folder`. One that is open is given as it is.
 
         Raises:
             StoreMissing, Halted: what is wrong, and the mend.
         """
-        return cls.open(cls.folder(named))
+        return named if isinstance(named, Store) else cls.open(cls.folder(named))
 
     @classmethod
     def public_folder(cls, named: Path | str | None) -> Path:

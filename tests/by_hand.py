@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from quick_pictures import UNDRAWN
 
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.row_quality import RowTable
-from dphist_pipeline.publishing import pages
-from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
@@ -103,8 +102,7 @@ def on_cards(pictures: bool) -> Iterator[None]:
     if pictures:
         yield
         return
-    with (
-        mock.patch.object(Picture, "svg", lambda _: "<g/>"),
-        mock.patch.object(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn)),
-    ):
+    with ExitStack() as stack:
+        for owner, name, instead in UNDRAWN:
+            stack.enter_context(mock.patch.object(owner, name, instead))
         yield

@@ -18,14 +18,13 @@ from database_server import Server, running_server
 from hypothesis import is_hypothesis_test
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
-from quick_pictures import drawn
+from quick_pictures import UNDRAWN, drawn
 
 import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import _index_pages, _vega, pages
-from dphist_pipeline.publishing.pictures import Picture
+from dphist_pipeline.publishing import _index_pages, _vega
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -89,8 +88,8 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
             )
             patch.setattr(_index_pages, "tells", lambda public, folder: True)
         if "pictures" in parts:
-            patch.setattr(Picture, "svg", lambda picture, heading="": "<svg/>" if heading else "<g/>")
-            patch.setattr(pages, "svg_in_page", lambda drawn: ("0 0 1 1", drawn))
+            for owner, name, instead in UNDRAWN:
+                patch.setattr(owner, name, instead)
         yield
 
 

@@ -30,15 +30,14 @@ import sqlalchemy as sa
 from database_server import Server
 from fork_server import PROCESSES
 from office import DERIVED
+from quick_pictures import UNDRAWN
 
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages as index_pages
-from dphist_pipeline.publishing import pages
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import release
@@ -284,7 +283,8 @@ def prepared(project: Project, kill_at: int) -> list[str]:
         building.build_apart = lambda public, scratch, anew=False: None
         catalogue.Catalogue.is_up_to_date = lambda self, folder: True
         index_pages.tells = lambda public, folder: True
-    Picture.svg, pages.svg_in_page = lambda picture: "<g/>", lambda drawn: ("0 0 1 1", drawn)
+    for undrawn in UNDRAWN:
+        setattr(*undrawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}
     return _watch(project.root, kill_at)
 

@@ -216,7 +216,7 @@ class BucketCopy:
 
     @property
     def address(self) -> str:
-        """Of the bucket and prefix, as it is kept."""
+        """The address of bucket and prefix, as the store keeps it."""
         return self.objects.address
 
     def refuse_damaged(self) -> None:

@@ -31,11 +31,11 @@ Wholes = NDArray[np.int64]
 Places = NDArray[np.int32]
 Axes = tuple[int, ...]
 
-# Of the start.
+# Limits of fitting the start:
 _MOST_PASSES, _FEWEST_PASSES, _MOST_LOOKS = 60, 4, 3e8
 _NEAR_ENOUGH = 0.02
 _LEAST_WEIGHT = 1e-6
-# Of the moves.
+# Limits of moving records between values:
 MOST_TRIED = 48  # values of an axis that one visit looks at
 _ENOUGH = 0.002
 _MOST_VISITS = 60

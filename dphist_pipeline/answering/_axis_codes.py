@@ -48,7 +48,9 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
     codes = [code for code, _, _ in triples]
     if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
         codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
-    axis_codes = [Code(code, _one_line(label), meant) for code, (_, label, meant) in zip(codes, triples, strict=True)]
+    # On one line, and with a sign in place of what cannot be seen.
+    labels = [visible(" ".join(label.split())) or "�" for _, label, _ in triples]
+    axis_codes = [Code(code, label, told[2]) for code, label, told in zip(codes, labels, triples, strict=True)]
     return axis_codes + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
 
 
@@ -90,11 +92,6 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _one_line(text: str) -> str:
-    """Text without ends of lines, and with a sign in place of what cannot be seen."""
-    return visible(" ".join(text.split())) or "�"
 
 
 def _code(label: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,21 +31,15 @@ def write_downloads(public: Path, scratch: Path) -> None:
     """Writes the files of publications that have none yet, by `current.json`; one process at a time."""
     for current in sorted(public.glob(f"*/{DerivedFiles.current}")):
         release, wanted = current.parent, set()
-        for period, revision in _standing(current):
-            folder = release / DerivedFiles.downloads / f"period={period}" / f"revision={revision}"
+        for entry in json.loads(current.read_bytes())["periods"]:
+            place = Path(f"period={entry['period']}", f"revision={int(entry['revision'])}")
+            published, folder = release / place, release / DerivedFiles.downloads / place
             wanted.add(folder)
-            published = release / f"period={period}" / f"revision={revision}"
             if not folder.is_dir() and _cells(published) <= PublishedFolder.most_downloaded:
                 _write(public, published, folder, scratch)
         for file in sorted(release.glob(f"{DerivedFiles.downloads}/period=*/revision=*/*")):
             if file.parent not in wanted and file.stat().st_size:
                 replace_public(file, "", scratch)
-
-
-def _standing(current: Path) -> Iterator[tuple[str, int]]:
-    """The latest publication of each period."""
-    for entry in json.loads(current.read_bytes())["periods"]:
-        yield str(entry["period"]), int(entry["revision"])
 
 
 def _cells(published: Path) -> float:

@@ -13,8 +13,7 @@ import pyarrow as pa
 from dphist_pipeline.answering._export_datapackage import datapackage
 from dphist_pipeline.answering._export_dcat import dcat_ap, health_dcat_ap
 from dphist_pipeline.answering._export_px import px_lines
-from dphist_pipeline.answering._export_sdmx import sdmx_lines
-from dphist_pipeline.answering._export_structure import sdmx_structure
+from dphist_pipeline.answering._export_sdmx import sdmx_lines, sdmx_structure
 from dphist_pipeline.answering.exported_rows import Exported, in_places, places_of, with_words
 from dphist_pipeline.errors import Refused, how_to_install
 from dphist_pipeline.languages.texts import in_language

@@ -57,9 +57,10 @@ class Compared:
 
 
 def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodSums]) -> Compared:
-    start, end = (_day(audit.get(name)) for name in ("period_start", "period_end"))
-    if start is None or end is None or audit.get("model") == "local":
+    ends = [audit.get(name) for name in ("period_start", "period_end")]
+    if not all(ends) or audit.get("model") == "local":
         return Compared()
+    start, end = (date.fromisoformat(str(moment)[:10]) for moment in ends)
     past = _Past(release, audit)
     last = past.before(start)
     if not last:
@@ -72,10 +73,6 @@ def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodS
     periods = [day for day, _ in last] + [day for day, _ in seasons]
     days, said = tuple(day.isoformat() for day in periods), changes_in_words(changes)
     return Compared(days, tuple(ringing(changes)), said, changes_in_words(changes, numbers=False))
-
-
-def _day(told: object) -> date | None:
-    return date.fromisoformat(str(told)[:10]) if told else None
 
 
 class _Past:

@@ -1,4 +1,4 @@
-"""Checks of the ledger, of its witness and of what they say is not finished."""
+"""Checks of the ledger, of its witness, of who can change them, and of what they say is not finished."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import sqlalchemy as sa
+
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.files import may
-from dphist_pipeline.health import _server as server
 from dphist_pipeline.health.finding import (
     Examined,
     Finding,
@@ -29,6 +30,7 @@ from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.postgresql import PORT, PostgresDatabase, is_local
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.ledger.witness_file import witness_database
 from dphist_pipeline.publishing.statements import Statement
@@ -39,6 +41,15 @@ NO_LEDGER = "the ledger could not be opened"
 UNFINISHED_AFTER, FORGOTTEN_AFTER = timedelta(hours=6), timedelta(days=7)
 TOLERATED = timedelta(minutes=5)  # between the clocks of two machines that share a ledger
 RECENT = 100  # entries that are looked at for a clock that went back
+_ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+# In a witness, only who decides starts a generation, and nobody enters another version.
+_USER = """
+    SELECT current_user, r.rolsuper OR r.rolbypassrls, bool_or(pg_has_role(current_user, c.relowner, 'MEMBER')),
+        bool_and(has_table_privilege(c.oid, 'INSERT')) FILTER (WHERE c.relname NOT IN ('generation', 'witness'))
+    FROM pg_roles r, pg_class c
+    WHERE r.rolname = current_user AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+    GROUP BY r.rolsuper, r.rolbypassrls
+"""
 
 
 def ledger(seen: Examined) -> Finding:
@@ -65,7 +76,7 @@ def ledger_access(seen: Examined) -> Finding:
     place = seen.ledger.place
     if isinstance(place, Path):
         return _file_access("ledger_access", place)
-    return server.access("ledger_access", seen.ledger.url)
+    return _access("ledger_access", seen.ledger.url)
 
 
 def witness(seen: Examined) -> Finding:
@@ -85,7 +96,7 @@ def witness(seen: Examined) -> Finding:
             f"{witness_beside.where} agrees with the ledger, and lies on the same disk: one failure takes both",
             "Stop releases, move it to another disk, and set DPHIST_WITNESS for all who use this store.",
         )
-    if isinstance(place, str) and isinstance(beside, str) and server.same(database.url, seen.ledger.url):
+    if isinstance(place, str) and isinstance(beside, str) and _on_one_server(database.url, seen.ledger.url):
         return warning(
             check,
             f"{witness_beside.where} agrees with the ledger, and is on the same server: one backup puts back both",
@@ -104,7 +115,7 @@ def witness_access(seen: Examined) -> Finding:
     except DphistError as error:
         return told(check, error)
     if isinstance(place.place, str):
-        return server.access(check, place.url, decisive=False)
+        return _access(check, place.url, decisive=False)
     if not place.place.exists():
         return not_looked_at(check, f"there is no witness at {place.where}")
     return _file_access(check, place.place)
@@ -254,3 +265,40 @@ def _moment(written: str) -> datetime:
     if len(written) == 4:
         return datetime(int(written), 1, 1, tzinfo=UTC)
     return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
+    """How a server's database is reached, and whether its user could undo what only grows.
+
+    `decisive`: it is the ledger, in which rows are of kinds that one user may enter and another may not.
+    """
+    try:
+        database = PostgresDatabase.at(url)
+        with database.transaction("read") as connection:
+            encrypted = bool(connection.exec_driver_sql(_ENCRYPTED).scalar())
+            name, above, owns, enters = connection.exec_driver_sql(_USER).one()
+        former = decisive and database.has_former_rules()
+    except DphistError as error:
+        return told(check, error)
+    if not encrypted and not is_local(_host(url)):
+        return fault(check, f"the connection to {database.where} is not encrypted", "Take sslmode out of the address.")
+    if former:
+        told_of = f"who may charge in {database.where} could stop every release by one malformed row"
+        return warning(check, told_of, "As the owner of its tables: dphist ledger upgrade")
+    roles = "Make users who only charge or decide, and use those: dphist ledger roles" + " --witness" * (not decisive)
+    if above or owns:
+        what = "is a superuser" if above else "owns its tables"
+        return warning(check, f"database user {name} {what}, and could drop what only grows", roles)
+    if not enters:
+        return fault(check, f"database user {name} may not add to {database.where}", roles)
+    how = "TLS" if encrypted else "this machine only"
+    return ok(check, f"database user {name} can read and add, and change nothing; {how}")
+
+
+def _on_one_server(one: sa.URL, other: sa.URL) -> bool:
+    """Whether two databases are on one server, by its name and port; a port that is left out is the usual one."""
+    return (_host(one), one.port or PORT) == (_host(other), other.port or PORT)
+
+
+def _host(url: sa.URL) -> str:
+    return str(url.query.get("host") or url.host)

@@ -52,7 +52,7 @@ class Overdue:
 def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     """What is due in a store at an aware moment, for longer than its releases say that it may be."""
     periods, left_out, unknown = [], [], []
-    for release in _with_periods(ledger):
+    for release in sorted({charge.release for charge in ledger.books().every_charge() if charge.period != EVERYTHING}):
         cadence = Cadence.kept(store, release)
         if cadence is None:
             unknown.append(release)
@@ -87,8 +87,3 @@ def _remarks(found: Overdue) -> Iterator[str]:
         yield f"(left out before an upgrade, and run by command only: {periods})"
     if found.unknown:
         yield f"(not known before their next release: {listed(found.unknown)})"
-
-
-def _with_periods(ledger: Ledger) -> list[str]:
-    charges = ledger.books().every_charge()
-    return sorted({charge.release for charge in charges if charge.period != EVERYTHING})

@@ -12,8 +12,8 @@ from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import _card as card
+from dphist_pipeline.publishing._card import comparison_facts
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
-from dphist_pipeline.publishing._comparison_words import comparison_facts
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
 from dphist_pipeline.publishing.picture_sums import Grid

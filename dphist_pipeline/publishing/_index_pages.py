@@ -5,6 +5,9 @@ One script runs: that of the picker, on the page of a release that has its files
 The page of a release is made from its publications, and says at its head what the page of all releases tells of it. So
 a publication writes the page of its own release and the page of all, and reads of the other pages the heads alone. Both
 are functions of public files and of `about.json`. They are written last: whatever they name is there.
+
+Search engines read JSON-LD in the words of schema.org. The picture of totals is drawn without a library: its lines keep
+their width however wide the page shows it, and its texts are those of the page around it.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
-from dphist_pipeline.publishing._linked_data import Described, data_catalogue, dataset, json_in_page
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     Told,
@@ -34,8 +38,7 @@ from dphist_pipeline.publishing._release_history import (
     revisions,
     told_again,
 )
-from dphist_pipeline.publishing._total_picture import Point, TotalPicture, total_picture
-from dphist_pipeline.publishing.formatting import epsilon_text, shortened
+from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
 from dphist_pipeline.publishing.pages import render
 from dphist_pipeline.shown_below import hidden_in_words, not_drawn
@@ -51,6 +54,14 @@ _PICKER = ("picker/script.js", "picker/release.js")
 _MADE_FROM = re.compile(rb'"made_from": "([0-9a-f]{32})"')
 _ABOUT, _PERIODS = '<script type="application/json" id="about">', '<script type="application/json" id="periods-told">'
 _END = "</script>"
+CONTEXT = {"@context": "https://schema.org/"}
+SURE = "Differentially private counts with 95 % intervals."
+KINDS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+WIDE, HIGH = 1000, 200  # units of the picture; the page says how large it is shown
+MARGIN = 12
+LEAST = 2  # periods
+FROM_ZERO = 0.5  # the scale starts at 0 if the lowest end is below this part of the highest one
+Point = tuple[str, float, float | None, float | None]  # the first day as ISO text, the total, ends of its interval
 
 
 class Counted(NamedTuple):
@@ -108,7 +119,9 @@ class Summary:
 
 def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     """Writes the pages of releases of which something changed, then the page of all; see `DerivedFiles.write_index`."""
-    about, releases = About.of(public), _releases(public)
+    about = About.of(public)
+    folders = {path.parent for path in public.glob("*/period=*")}  # of which anything was published
+    releases = sorted(folder for folder in folders if is_path(f"{folder.name}/{INDEX}"))
     for folder in releases:
         mark = _mark(folder, about)
         if anew or _marked(folder) != mark:
@@ -128,11 +141,6 @@ def tells(public: Path, folder: Path) -> bool:
     with suppress(OSError):
         return _marked(release) == mark and f'data-made-from="{mark}"'.encode() in (public / INDEX).read_bytes()
     return False
-
-
-def _releases(public: Path) -> list[Path]:
-    """The folders of releases of which anything was published."""
-    return sorted({path.parent for path in public.glob("*/period=*") if is_path(f"{path.parent.name}/{INDEX}")})
 
 
 def _mark(release: Path, about: About) -> str:
@@ -419,3 +427,148 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
         "newest": _shown(summary.newest) if summary.newest is not None else None,
         "picture": picture,
     }
+
+
+@dataclass(frozen=True)
+class Described:
+    """A release in the words that search engines show; texts are empty where nothing stands or nobody knows.
+
+    `name`: of its folder. `title`: of the newest publication. `words`: what is counted. `version`: the newest period
+    and its revision. `modified`: the day of the latest publication. `days`: the first and the last one, `first/last`.
+    """
+
+    name: str
+    title: str
+    words: str
+    version: str
+    modified: str
+    days: str
+
+
+def dataset(described: Described, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
+    """A release for its own page; `files` have all current cells, below the folder of the release.
+
+    The audit is of the newest publication; empty if there is none.
+    """
+    axes = [str(axis.get("column", "")) for axis in audit.get("axes") or [] if isinstance(axis, dict)]
+    by = f" by {', '.join(axes)}" if axes else ""
+    told = {"version": described.version, "dateModified": described.modified, "temporalCoverage": described.days}
+    return {
+        **CONTEXT,
+        "@type": "Dataset",
+        "name": described.title,
+        "identifier": described.name,
+        "description": f"{described.words}{by}. {SURE}",
+        **_whose(about, f"{described.name}/{INDEX}"),
+        **{name: text for name, text in told.items() if text},
+        "isAccessibleForFree": True,
+        "measurementTechnique": "differential privacy",
+        **({"variableMeasured": axes} if axes else {}),
+        "distribution": [
+            {
+                "@type": "DataDownload",
+                "name": path,
+                "contentUrl": about.address_of(f"{described.name}/{path}") or path,
+                "encodingFormat": KINDS[path.rpartition(".")[2]],
+            }
+            for path in files
+        ],
+    }
+
+
+def data_catalogue(title: str, modified: str, releases: Sequence[Described], about: About) -> dict[str, Any]:
+    """All releases for the page of all; `modified`: the day of the latest publication, or empty."""
+    return {
+        **CONTEXT,
+        "@type": "DataCatalog",
+        "name": title,
+        "description": f"Tables of counts about people. {SURE}",
+        **_whose(about, INDEX),
+        **({"dateModified": modified} if modified else {}),
+        "dataset": [
+            {
+                "@type": "Dataset",
+                "name": one.title,
+                "description": f"{one.words}. {SURE}",
+                "url": about.address_of(f"{one.name}/{INDEX}") or f"{one.name}/{INDEX}",
+            }
+            for one in releases
+        ],
+    }
+
+
+def _whose(about: About, path: str) -> dict[str, Any]:
+    """Publisher, licence, contact, citation and address, as far as they are known."""
+    publisher = {"@type": "Organization", "name": about.publisher}
+    if about.contact:
+        publisher["contactPoint"] = about.contact
+    return {
+        **({"url": about.address_of(path)} if about.address_of(path) else {}),
+        **({"publisher": publisher, "creator": publisher} if about.publisher else {}),
+        **({"license": about.license} if about.license else {}),
+        **({"citation": about.citation} if about.citation else {}),
+    }
+
+
+def json_in_page(told: object) -> Markup:
+    """JSON in an element `script`: no letter of a text can end it, or begins a comment or another element."""
+    text = json.dumps(told, separators=(",", ":"))  # letters beyond ASCII, line ends among them, become numbers
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+@dataclass(frozen=True)
+class TotalPicture:
+    """A picture that a page shows: the content of an SVG with the view box `0 0 1000 200`, stretched in width.
+
+    `top` and `bottom` are numbers at the ends of the scale, `first` and `last` days. `described` is for readers who do
+    not see it.
+    """
+
+    content: Markup
+    top: str
+    bottom: str
+    first: str
+    last: str
+    described: str
+
+
+def total_picture(points: Sequence[Point]) -> TotalPicture | None:
+    """Draws totals over time, one a period, in order of time; None for fewer than two periods."""
+    if len(points) < LEAST:
+        return None
+    days = [date.fromisoformat(day).toordinal() for day, *_ in points]
+    ends = [end for _, total, low, high in points for end in (total, low, high) if end is not None]
+    bottom, top = min(ends), max(ends)
+    if 0 < bottom < FROM_ZERO * top:
+        bottom = 0.0
+    scale = (top - bottom) or 1.0
+
+    def across(day: int) -> int:
+        return round(MARGIN + (day - days[0]) / (days[-1] - days[0] or 1) * (WIDE - 2 * MARGIN))
+
+    def down(number: float) -> int:
+        return round(HIGH - MARGIN - (number - bottom) / scale * (HIGH - 2 * MARGIN))
+
+    bars = "".join(
+        f"M{across(day)} {down(low)}V{down(high)}"
+        for day, (_, _, low, high) in zip(days, points, strict=True)
+        if low is not None and high is not None
+    )
+    dots = "".join(f"M{across(day)} {down(total)}h0" for day, (_, total, _, _) in zip(days, points, strict=True))
+    (first, start, *_), (last, end, *_) = points[0], points[-1]
+    return TotalPicture(
+        Markup('<path class="bars" d="{}"/><path class="dots" d="{}"/>').format(bars, dots),
+        shown_number(round(top)),
+        shown_number(round(bottom)),
+        days_text(first),
+        days_text(last),
+        gettext(
+            "Totals of %(number)s periods from %(start)s (%(first)s) to %(end)s (%(last)s), on a scale from %(bottom)s "
+            "to %(top)s.",
+            **{"number": len(points), "start": shown_number(round(start)), "end": shown_number(round(end))},
+            **{"first": days_text(first), "last": days_text(last)},
+            **{"bottom": shown_number(round(bottom)), "top": shown_number(round(top))},
+        ),
+    )

@@ -173,7 +173,9 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
         raise PublishedFilesDamaged(part.file.parent, f"{part.file.name} is not what was published")
     published = pq.read_table(io.BytesIO(content))
     rows = published.num_rows
-    days = [_day(part.entry[name]) for name in ("period_start", "period_end")]
+    # The local day of a moment such as 2026-01-05T00:00:00+01:00.
+    moments = [part.entry[name] for name in ("period_start", "period_end")]
+    days = [None if moment is None else date.fromisoformat(moment[:10]) for moment in moments]
     columns: dict[str, Any] = {
         "release": pa.repeat(release, rows),
         "period": pa.repeat(str(part.entry["period"]), rows),
@@ -189,11 +191,6 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
         made = ReaderAxis(axis, closed).values(place)
         columns |= {name: made[name] for name in ReaderAxis(axis).columns_beside(domain.axes)}
     return pa.table(columns)
-
-
-def _day(moment: str | None) -> date | None:
-    """The local day of a moment such as 2026-01-05T00:00:00+01:00."""
-    return None if moment is None else date.fromisoformat(moment[:10])
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

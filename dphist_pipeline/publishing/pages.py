@@ -221,10 +221,6 @@ def _word(word: str) -> str:
     return known.get(word, word)
 
 
-def _remark(word: str) -> str:
-    return "" if word == "good" else f",\u00a0{_word(word)}"
-
-
 def _told(sums: Marginal) -> NDArray[np.object_]:
     """Each number as text, or the words in its place."""
     return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
@@ -242,7 +238,8 @@ def _crossed(sums: Marginal) -> list[dict[str, Any]]:
         between = pgettext("number", " to ").replace(" ", "\u00a0")
         between = " (" + next(ends) + between + next(ends) + ")"
         texts = texts + np.where(sums.without_ends, "", between).astype(object)
-        remarks = np.array([_remark(word) for word in sums.words.flat], dtype=object)
+        words = ["" if word == "good" else f",\u00a0{_word(word)}" for word in sums.words.flat]
+        remarks = np.array(words, dtype=object)
         texts = texts + remarks.reshape(sums.words.shape)
     (first, second), panels = sums.axes[:2], sums.axes[2:]
     if first.size <= second.size:

@@ -2,13 +2,17 @@
 
 One code path with fixed settings writes all of them: no statistics, no index, dictionaries for declared axes only,
 row groups of a fixed number of rows. So files of the same domain differ only in the released values.
+
+Columns are built from their bytes: Arrow's own `pa.array` imports pandas where it is installed, which takes longer than
+to write a small release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +27,10 @@ from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
-from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
 
 GROUP_ROWS = 1 << 18
+FEW = 10_000  # Arrow takes more of them faster, but loads its functions for that, which takes 50 ms
+TYPES = {"float64": pa.float64(), "int64": pa.int64()}
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
     domain = estimate.domain
     widths = np.zeros(1) if estimate.unbiased is None else estimate.unbiased.half_widths().ravel()
     widths = np.broadcast_to(widths, domain.cells)
-    schema = pa.schema([*_axis_fields(domain), *_value_fields()])
+    values = [pa.field(name, pa.type_for_alias(kind)) for name, kind in KINDS_OF_VALUES.items()]
+    schema = pa.schema([*_axis_fields(domain), *values])
     parts = (_histogram_rows(estimate, widths, start, schema) for start in range(0, domain.cells, GROUP_ROWS))
     axes = [field.name for field in _axis_fields(domain)]
     _write(path, schema, parts, dictionary=axes)
@@ -191,10 +197,6 @@ def axis_columns(axis: Axis) -> dict[str, Any]:
     return dict.fromkeys([axis.name, *labelled, *axis.levels], pa.string())
 
 
-def _value_fields() -> list[Any]:
-    return [pa.field(name, pa.type_for_alias(kind)) for name, kind in KINDS_OF_VALUES.items()]
-
-
 def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int, schema: Any) -> Any:
     """The record batch of cells `start` … `start + GROUP_ROWS`."""
     domain = estimate.domain
@@ -264,3 +266,56 @@ def _write(path: Path, schema: Any, batches: Iterator[Any] | list[Any], dictiona
     ) as writer:
         for batch in batches:
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
+
+
+def numbers(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Any:
+    """A column of float64 or int64; it uses the memory of the array.
+
+    Args:
+        values: shape (rows,).
+        missing: which rows are null, shape (rows,).
+    """
+    dense = np.ascontiguousarray(values)
+    buffers = [None if missing is None else _validity(missing), pa.py_buffer(dense)]
+    return pa.Array.from_buffers(TYPES[dense.dtype.name], dense.size, buffers)
+
+
+def texts(values: Sequence[str | None]) -> Any:
+    """A column of texts, where None is null."""
+    encoded = [(value or "").encode() for value in values]
+    ends = np.array([0, *accumulate(map(len, encoded))], dtype=np.int32)
+    validity = _validity(np.array([value is None for value in values], dtype=np.bool_))
+    return pa.Array.from_buffers(
+        pa.string(), len(encoded), [validity, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    )
+
+
+def taken(values: Sequence[str | None], places: NDArray[np.intp]) -> Any:
+    """A column of the texts at some places.
+
+    Args:
+        values: which None makes null.
+        places: into the texts, shape (rows,).
+    """
+    if places.size > FEW:
+        return texts(values).take(numbers(places))
+    return texts([values[place] for place in places.tolist()])
+
+
+def batch_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """A record batch of rows of text, int64 and float64, where None is null."""
+    columns = []
+    for field in schema:
+        values = [row[field.name] for row in rows]
+        if field.type == pa.string():
+            columns.append(texts(values))
+            continue
+        missing = np.array([value is None for value in values], dtype=np.bool_)
+        filled = [0 if value is None else value for value in values]
+        columns.append(numbers(np.array(filled, dtype=field.type.to_pandas_dtype()), missing))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _validity(missing: NDArray[np.bool_]) -> Any:
+    """The bitmap of the rows that are there; None if all are."""
+    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None

@@ -299,9 +299,11 @@ def range_in_words(
     low, high = (end_in_words(axis, end, separated) for end in (lower, upper))
     left = axis.closed == "left"
     if math.isinf(lower):
-        return (_below(high) if left else _at_most(high)), f"<{high}" if left else f"≤{high}"
+        below = gettext("below %(end)s", end=high) if left else gettext("%(end)s or less", end=high)
+        return below, f"<{high}" if left else f"≤{high}"
     if math.isinf(upper):
-        return (_at_least(low) if left else _above(low)), f"{low}+" if left else f">{low}"
+        above = gettext("%(end)s or more", end=low) if left else gettext("above %(end)s", end=low)
+        return above, f"{low}+" if left else f">{low}"
     if closed and upper == axis.edges[-1]:
         return _range(low, high), f"{low}–{high}"
     if axis.whole:
@@ -316,22 +318,6 @@ def range_in_words(
 
 def _range(low: str, high: str) -> str:
     return gettext("%(low)s to %(high)s", low=low, high=high)
-
-
-def _below(end: str) -> str:
-    return gettext("below %(end)s", end=end)
-
-
-def _above(end: str) -> str:
-    return gettext("above %(end)s", end=end)
-
-
-def _at_most(end: str) -> str:
-    return gettext("%(end)s or less", end=end)
-
-
-def _at_least(end: str) -> str:
-    return gettext("%(end)s or more", end=end)
 
 
 def words_of_ends(axis: BinnedAxis, lower: float, upper: float, closed: bool = False) -> dict[str, str | None]:

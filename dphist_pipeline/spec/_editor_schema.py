@@ -174,6 +174,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
     """What the JSON schema of a release's attributes says: `properties` by field, `required` and more."""
     required = [name for name, field in fields.items() if field.is_required()]
     neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
+    share = {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
     judged = {
         **{"source": _text(), "source_sql": _optional(_text()), "csv_encoding": _one_of(ENCODINGS)},
         "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
@@ -183,7 +184,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
         **{"mechanism": _one_of(mechanisms), "settings": _or_template({"type": "object"})},
         "axes": _listed(_axis(), *_sizes(fields["axes"])),
         "tables": _optional(_tables(fields)),
-        "quality": _optional(_mapping(_inside(fields, "quality"), {"share": _share()})),
+        "quality": _optional(_mapping(_inside(fields, "quality"), {"share": share})),
         **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
         "translation": _optional(_mapping(_inside(fields, "translation"), {})),
     }
@@ -200,10 +201,6 @@ def _inside(fields: Mapping[str, FieldInfo], name: str) -> dict[str, FieldInfo]:
     kinds = get_args(fields[name].annotation)
     (model,) = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
     return dict(model.model_fields)
-
-
-def _share() -> Schema:
-    return {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
 
 
 def _tables(fields: Mapping[str, FieldInfo]) -> Schema:

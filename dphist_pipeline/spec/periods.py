@@ -79,7 +79,9 @@ class PeriodRule:
             PeriodError: for any other text, and for a day inside a period, naming the period it lies in.
         """
         if self.length == "none":
-            return self._everything(key)
+            if key != EVERYTHING:
+                raise PeriodError(key, f"this release has `period: none`, so its only period is {EVERYTHING!r}")
+            return Period(EVERYTHING, None, None)
         if not isinstance(key, str):
             raise PeriodError(key, f"must be text, the first day of a {self.length} such as 2026-03-02")
         day = self._week_day(key) if _WEEK.fullmatch(key) else self._day(key)
@@ -157,7 +159,9 @@ class PeriodRule:
         return self._midnight(period.end.date() + timedelta(days=self.delay_days))
 
     def _from(self, first: date) -> Period:
-        return Period(first.isoformat(), self._midnight(first), self._midnight(self._next_first(first)))
+        days = 7 if self.length == "week" else 31 * MONTHS_OF[self.length]
+        following = self._first_day(first + timedelta(days=days))
+        return Period(first.isoformat(), self._midnight(first), self._midnight(following))
 
     def _midnight(self, day: date) -> datetime:
         return datetime.combine(day, time(), tzinfo=ZoneInfo(self.time_zone))
@@ -174,10 +178,6 @@ class PeriodRule:
     def _week_start(self, day: date) -> date:
         passed = day.weekday() if self.week_starts == "monday" else day.isoweekday() % 7
         return day - timedelta(days=passed)
-
-    def _next_first(self, first: date) -> date:
-        days = 7 if self.length == "week" else 31 * MONTHS_OF[self.length]
-        return self._first_day(first + timedelta(days=days))
 
     def _day(self, key: str) -> date:
         if not _DAY.fullmatch(key):
@@ -215,11 +215,6 @@ class PeriodRule:
 
     def _week_sign(self) -> str:
         return "W" if self.week_starts == "monday" else "EW"
-
-    def _everything(self, key: object) -> Period:
-        if key != EVERYTHING:
-            raise PeriodError(key, f"this release has `period: none`, so its only period is {EVERYTHING!r}")
-        return Period(EVERYTHING, None, None)
 
 
 def _instant(moment: datetime) -> datetime:

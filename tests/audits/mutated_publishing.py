@@ -271,7 +271,7 @@ PUBLISHING = (
         ),
     ),
     Part(
-        "dphist_pipeline/publishing/_linked_data.py",
+        "dphist_pipeline/publishing/_index_pages.py",
         (INDEX,),
         (Mutation('for sign in "<>&":', 'for sign in "":', "a title ends the script that holds it"),),
     ),

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dphist_pipeline.publishing import _arrow_columns as arrow_columns
-from dphist_pipeline.publishing._arrow_columns import batch_of, numbers, taken, texts
+from dphist_pipeline.publishing import parquet_tables
+from dphist_pipeline.publishing.parquet_tables import batch_of, numbers, taken, texts
 
 MISSING = np.array([True, False, False, True, False, False, False, False, True, False])
 
@@ -40,7 +40,7 @@ def test_texts_are_those_that_arrow_makes(values: list[str | None]) -> None:
 def test_few_and_many_taken_texts_are_those_that_arrow_takes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     values, places = ["surgery", None, "é漢", ""], np.arange(rows, dtype=np.intp) * 7 % 4
     for few in (0, rows):
-        monkeypatch.setattr(arrow_columns, "FEW", few)
+        monkeypatch.setattr(parquet_tables, "FEW", few)
         made = taken(values, places)
         made.validate(full=True)
         assert made.equals(pa.array(values, pa.string()).take(pa.array(places)))

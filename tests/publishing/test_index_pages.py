@@ -19,9 +19,8 @@ from by_hand import AGE, WARD
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import _release_history as release_history
-from dphist_pipeline.publishing._index_pages import tells, write_index
+from dphist_pipeline.publishing._index_pages import tells, total_picture, write_index
 from dphist_pipeline.publishing._latest_cells import write_latest_cells
-from dphist_pipeline.publishing._total_picture import total_picture
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit

@@ -296,7 +296,9 @@ def print_pivot(
     columns = [
         [_told(cells.get(head), decimals, limit) for cells in (*found.answers, found.totals)] for head in found.heads
     ]
-    words = _words_of(publication, str(facts["pivot"]))
+    # What the categories of the pivoted axis are called; those of a level have no other words.
+    pivoted = [axis for axis in publication.domain.axes if axis.name == facts["pivot"]]
+    words = with_words(pivoted[0]) if pivoted else {}
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
     print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
     print_which(publication)
@@ -317,11 +319,6 @@ def print_pivot(
         out.print(commands_hide(limit))
     if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
         out.print(escape(shift))
-
-
-def _words_of(publication: Publication, pivot: str) -> dict[str, str]:
-    """What the categories of the pivoted axis are called; those of a level have no other words."""
-    return next((with_words(axis) for axis in publication.domain.axes if axis.name == pivot), {})
 
 
 def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:

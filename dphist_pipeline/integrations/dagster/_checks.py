@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -148,17 +147,14 @@ class Totals:
         self._known: dict[str, Answer] = {}
         self._many = many
 
-    def _ask_for_all(self, folder: Path) -> None:
-        """All publications in force that are there by now, by one query; later ones are asked for one by one."""
-        self._many = False
-        with suppress(DphistError):  # of another period's files; each is then asked for alone
-            self._known |= totals_of_periods(folder.parent, folder.name)
-
     def of(self, made: Release) -> Answer:
         """The answer for all cells of a publication."""
         digest = str(made.audit["audit_digest"])
         if self._many and made.first_table is made:
-            self._ask_for_all(made.path.parents[1])
+            self._many = False  # periods that are published later are asked for one by one
+            release = made.path.parents[1]
+            with suppress(DphistError):  # of another period's files; each is then asked for alone
+                self._known |= totals_of_periods(release.parent, release.name)
         if digest not in self._known:
             self._known[digest] = made.first_table.answer()
         return self._known[digest]

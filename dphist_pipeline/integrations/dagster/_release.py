@@ -118,7 +118,9 @@ def release_definitions(
     checks = [latest_check(spec, storage, parts.published.key)]
     checks += [] if spec.period == "none" else [due_check(spec, storage, parts.published.key)]
     alone = [key for check in checks for key in check.check_keys]
-    job = group.job(assets, _job_text(spec), without=alone)
+    period = "release" if spec.period == "none" else spec.period
+    text = JOB_TEXT.format(spec.release, period, spec.epsilon, spec.account)
+    job = group.job(assets, text, without=alone)
     # A condition asks for periods itself; a schedule beside it would ask twice.
     scheduled = spec.schedule and not spec.automation
     schedules = [schedule_of(spec, job, storage)] if scheduled else []
@@ -131,11 +133,6 @@ def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, st
     if spec.family is not None:
         return group.asset("published", "parquet", text, "sanitized", tags, skippable=True)
     return group.table("published", spec.first_grid, text, "sanitized", tags, spec.release, skippable=True)
-
-
-def _job_text(spec: ReleaseSpec) -> str:
-    period = "release" if spec.period == "none" else spec.period
-    return JOB_TEXT.format(spec.release, period, spec.epsilon, spec.account)
 
 
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:

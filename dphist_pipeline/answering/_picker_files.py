@@ -65,10 +65,8 @@ _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days
 class _Publication:
     """The latest publication of one period of a table, as the catalogue has it.
 
-    Attributes:
-        folder: the release's, or its family's, in the public folder.
-        release: the name of the table in SQL.
-        days: the first day of the period, and the day after its last; both None without periods.
+    `folder`: the release's, or its family's, in the public folder. `release`: the name of the table in SQL. `days`: the
+    first day of the period, and the day after its last; both None without periods.
     """
 
     folder: str
@@ -109,12 +107,7 @@ class _Publication:
 
 
 def write_picker(public: Path, scratch: Path) -> None:
-    """Writes the files of every release of which something changed.
-
-    Args:
-        public: the store's public folder, with its catalogue as it shall be; one process at a time.
-        scratch: a private folder on the same file system.
-    """
+    """Writes the files of every release of which something changed, by the catalogue; one process at a time."""
     with duckdb.connect(config={"threads": 1}) as connection:
         if not _is_attached(connection, public):
             return

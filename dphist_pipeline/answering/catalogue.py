@@ -64,21 +64,15 @@ BLOCK = 65_536  # bytes
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The catalogue of a public folder, and the publications that it is made from.
-
-    Attributes:
-        public: the store's public folder.
-    """
+    """The catalogue of a public folder, and the publications that it is made from."""
 
     public: Path
 
     def attach(self, connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
         """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
 
-        Returns an empty set if the catalogue cannot be read or has other macros.
-
-        Args:
-            connection: to a database in memory; an open file would share an older file of that name in this process.
+        The set is empty if the catalogue cannot be read or has other macros. The connection is to a database in memory:
+        an open file would share an older file of that name in this process.
         """
         try:
             connection.execute(f"ATTACH {literal(str(self.public / NAME))} AS catalogue (READ_ONLY)")
@@ -106,22 +100,15 @@ class Catalogue:
             return (self.public / NAME).is_file() and self.attach(connection) == stated
 
     def publications(self, release: str = "*") -> list[Publication]:
-        """Every publication, ordered by release, period and revision.
+        """Every publication, or those of one release, ordered by release, period and revision.
 
         Ignores folders that were renamed, and publications that were withdrawn.
-
-        Args:
-            release: only those of one release.
         """
         return _read(_folders(self.public, release))
 
 
 def build_catalogue(public: Path, scratch: Path) -> Path:
-    """Writes `catalog.duckdb` beside the releases; programs that have the old file open keep reading it.
-
-    Args:
-        public: the store's public folder; one process at a time.
-        scratch: a private folder on the same file system, for the draft.
+    """Writes `catalog.duckdb` beside the releases, one process at a time; programs with the old file go on reading it.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.

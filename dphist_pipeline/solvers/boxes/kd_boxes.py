@@ -84,7 +84,6 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     Args:
         sums: prefix sums over the cells, shape (cells + 1,).
         shape: cells along each axis, shape (6,).
-        rule: cell_variance, box_variance, threshold and max_depth, as in `kd_boxes`.
     """
     cell_variance, box_variance, threshold, max_depth = rule
     steps = np.ones(AXES, dtype=np.int64)  # from a cell to the next one along each axis

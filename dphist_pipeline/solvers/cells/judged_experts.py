@@ -39,8 +39,8 @@ def averaging_weights(likely: Reals, costs: Reals) -> Reals:
     """
     logs = np.log(likely).sum(axis=1) - costs
     weights = np.exp(logs - logs.max())
-    found: Reals = weights / weights.sum()
-    return found
+    shares: Reals = weights / weights.sum()
+    return shares
 
 
 def surely_likelier(gains: Reals, errors: float) -> bool:
@@ -128,8 +128,8 @@ def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Real
     Args:
         errors, covariances, variance: see `risk_weights`.
     """
-    found: Reals = errors**2 + 2.0 * covariances - variance
-    return found
+    squares: Reals = errors**2 + 2.0 * covariances - variance
+    return squares
 
 
 @compiled
@@ -166,7 +166,6 @@ class Judged:
 
     Attributes:
         seen: noisy counts of the judged cells, shape (cells,).
-        variance: of the noise.
         probes: changes of the noisy counts at which rules are looked at.
         likely: likelihood of each cell at each change, by expert, shape (cells, changes) each.
         values: the estimates, the same.
@@ -187,9 +186,7 @@ class Judged:
         """Fits and asks all experts.
 
         Args:
-            experts: in any order.
             line: noisy counts, shape (n,).
-            scale, variance: of the noise.
             words: a random word for each cell; the lowest bit tells its half, the others whether it is judged.
         """
         folds, probes = (words & np.uint64(1)).astype(np.bool_), Probes.of(scale)
@@ -204,8 +201,8 @@ class Judged:
     @property
     def errors(self) -> Reals:
         """Estimated mean squared error of each expert, without bias, shape (experts,)."""
-        found: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
-        return found
+        risks: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
+        return risks
 
     def weights(self, by_risk: bool) -> tuple[Reals, Reals]:
         """Weights of the experts' priors, shape (experts,), and of estimates, shape (experts + 2,).

@@ -86,11 +86,7 @@ def squared_errors(counts: Numbers, ceiling: int) -> Iterator[Numbers]:
 
 
 def parts_of_rows(cells: int) -> Iterator[tuple[int, int]]:
-    """Rows that a table of (n, n) numbers is made and used in, so that it is never held as a whole.
-
-    Args:
-        cells: n, at least 1.
-    """
+    """Rows that a table of (n, n) numbers, n >= 1, is made and used in, so that it is never held as a whole."""
     step = max(1, BLOCK // cells)
     return ((first, min(first + step, cells)) for first in range(0, cells, step))
 

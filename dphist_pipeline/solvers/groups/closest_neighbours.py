@@ -96,22 +96,11 @@ def merge_few(
 def merge_many(
     window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
 ) -> tuple[int, int]:
-    """As `merge_few`, by a tournament of pairs; O(log count) a merge.
+    """As `merge_few`, with its arguments and results, by a tournament of pairs; O(log count) a merge.
 
     A pair is known by its left bucket. Node v of the tournament holds the least cost below it, its children are 2v and
     2v + 1, and the root is node 1. A pair never changes its place, so the leftmost of equal pairs is found by going
     left.
-
-    Args:
-        window: the buckets; overwritten.
-        count: of buckets.
-        limit: records squared.
-        beside: whether the first and the last bucket lie beside the window.
-        merges: every merge is written here, from place `done` on.
-        done: the first free place in `merges`.
-
-    Returns:
-        See `merge_few`.
     """
     sums, sizes, costs, places = window
     before, after = np.arange(-1, count - 1), np.arange(1, count + 1)

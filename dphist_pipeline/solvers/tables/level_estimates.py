@@ -253,9 +253,7 @@ def estimate_tables_at_levels(law: LevelLaw, measured: Mapping[Axes, Reals], tab
     Cost: O(cells · 2^axes) for each measured marginal and table.
 
     Args:
-        law: sizes, levels, and the variances of the measured marginals.
         measured: noisy counts of each, axes in ascending order.
-        tables: sets of axes.
 
     Returns:
         For each table its cells, axes in ascending order.

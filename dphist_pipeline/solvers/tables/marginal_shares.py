@@ -51,9 +51,6 @@ def choose_shares(wanted: Wanted) -> Shares:
     """The best strategy that a local search finds from several starts; a function of its input alone.
 
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
-
-    Args:
-        wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
     outcomes = []

@@ -17,11 +17,7 @@ Numbers = NDArray[np.int64]
 
 
 def levels_of(cells: int) -> int:
-    """How many times the nodes of a line are joined until one is left.
-
-    Args:
-        cells: on the line, at least 1.
-    """
+    """How many times the nodes of a line of one cell or more are joined until one is left."""
     return (cells - 1).bit_length()
 
 
@@ -77,7 +73,6 @@ def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
     """A price for every bucket: 0 for a cell, else that of its two parts minus what the level saves.
 
     Args:
-        cells: of the line.
         savings: of each level, from pairs upwards.
 
     Returns:
@@ -93,9 +88,9 @@ def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
 
 
 def cheapest_buckets(costs: Sequence[NDArray[np.int64]]) -> Numbers:
-    """Where the buckets of the cheapest split start; of equal ones a bucket stays whole.
+    """Where the buckets of the cheapest split start. O(n log n).
 
-    Equal splits are ordered: whole before split at the top, then by the left part, then by the right one. O(n log n).
+    Equal splits are ordered: whole before split at the top, then by the left part, then by the right one.
 
     Args:
         costs: as from `bucket_deviations`, of any whole numbers: int64, or Python's, where sums of costs are larger.

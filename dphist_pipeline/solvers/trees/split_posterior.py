@@ -109,8 +109,7 @@ def _pieces(
 def halvings(tree: RegularTree) -> list[Widths]:
     """Widths of the boxes from one that holds all cells to the cells: each has half the next larger one's cells.
 
-    Args:
-        tree: its widths are powers of two.
+    The widths of the tree are powers of two.
     """
     widths = list(tree.widths[-1])
     chain = [tuple(widths)]

@@ -57,21 +57,11 @@ class Layout:
 
     @classmethod
     def of(cls, sizes: Sequence[int], tables: Sequence[tuple[tuple[int, Wholes], ...]], cells: Sequence[int]) -> Layout:
-        """The tables one after another.
-
-        Args:
-            sizes: see above.
-            tables: see above.
-            cells: of each table.
-        """
+        """The tables one after another, by the cells of each."""
         return cls(tuple(sizes), tuple(tables), np.cumsum([0, *cells]))
 
     def cells(self, table: int, records: Places) -> Wholes:
-        """The cell of each record in a table, counted from the first cell of all.
-
-        Args:
-            records: positions, shape (records, axes).
-        """
+        """The cell of each record, shape (records, axes), in a table; counted from the first cell of all."""
         places = np.full(len(records), self.starts[table], dtype=np.int64)
         for axis, steps in self.tables[table]:
             places += steps[records[:, axis]]
@@ -389,12 +379,7 @@ def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: S
 
 
 def mixed(many: int, number: int) -> NDArray[np.uint64]:
-    """Words whose order looks like chance, another one for each number; shape (many,).
-
-    Args:
-        many: words.
-        number: of the order.
-    """
+    """Words whose order looks like chance, another one for each number; shape (many,)."""
     words = np.arange(many, dtype=np.uint64) + np.uint64(((number + 1) * 0x9E3779B97F4A7C15) % (1 << 64))
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -102,19 +102,14 @@ def line_tree(size: int, squares: Callable[[int], float]) -> LineTree:
         widths = [1]
         while widths[0] * base < size:
             widths.insert(0, widths[0] * base)
-        gains = _gains(widths, squares)
+        each = [squares(width) / width for width in widths]
+        gains = [each[0], *(below - above for above, below in pairwise(each))]  # weights of 1 / p in the mean variance
         for shares in _starts(len(widths)):
             variance = _improve(widths, gains, shares)
             if variance < least * BETTER:
                 levels = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
                 least, best = variance, LineTree(size, *map(tuple, zip(*levels, strict=True)))
     return best
-
-
-def _gains(widths: Sequence[int], squares: Callable[[int], float]) -> list[float]:
-    """What 1 / p of each level weighs in the mean variance."""
-    each = [squares(width) / width for width in widths]
-    return [each[0], *(below - above for above, below in pairwise(each))]
 
 
 def _starts(levels: int) -> Iterator[list[int]]:

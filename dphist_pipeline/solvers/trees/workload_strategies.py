@@ -147,7 +147,8 @@ def strategy_for(gram: Gram, total: int = TOTAL) -> tuple[Numbers, Numbers]:
     cells = gram.diagonal.size
     best = np.ones(cells, dtype=np.int64), np.zeros((0, cells), dtype=np.int64)
     least = WORTH * mean_variance(*best, gram)
-    for fine in _trials(cells):
+    narrow = min(MOST_NARROW, -(-cells // CELLS_A_SUM))  # sums to start with
+    for fine in [narrow] if cells > ONE_TRIAL else sorted({narrow, max(1, narrow // 2), 2 * narrow}):
         theta = _descend(lambda point: _error(point, gram), _start(fine, cells)) ** 2
         weights = _whole(np.vstack([np.ones(cells), theta]) / (1 + theta.sum(axis=0)), total)
         strategy = weights[0], weights[1:][weights[1:].any(axis=1)]
@@ -170,12 +171,6 @@ def mean_variance(own: Numbers, sums: Numbers, gram: Gram) -> float:
     kernel = np.linalg.inv(np.eye(len(sums)) + weighted @ sums.T)
     saved = np.einsum("ij,ij->", kernel @ weighted, against)
     return float(total**2 * ((gram.diagonal * inverse).sum() - saved) / gram.queries)
-
-
-def _trials(cells: int) -> list[int]:
-    """How many narrow sums to start with."""
-    usual = min(MOST_NARROW, -(-cells // CELLS_A_SUM))
-    return [usual] if cells > ONE_TRIAL else sorted({usual, max(1, usual // 2), 2 * usual})
 
 
 def _start(fine: int, cells: int) -> Reals:

@@ -109,8 +109,9 @@ def improve(
     places[:used], held[:used] = records, weights
     misfit = layout.sums(records, weights) - targets
     packed, now = _packed(layout, importance, labels), np.inf
+    looks = sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table)
     for number in range(_MOST_VISITS):
-        most_steps -= used * _steps_of(layout)
+        most_steps -= used * float(looks)  # a visit of one record looks at so many cells
         if most_steps < 0 and number > 1:
             break
         used, before = _visit(places, held, used, misfit, number, packed), now
@@ -118,11 +119,6 @@ def improve(
         if now > before * (1 - _ENOUGH):
             break
     return places[:used], held[:used], now
-
-
-def _steps_of(layout: Layout) -> float:
-    """Cells that a visit of one record looks at."""
-    return float(sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table))
 
 
 class _Packed(NamedTuple):

@@ -273,13 +273,10 @@ class NestedSums:
         return self.law.variance
 
     def whole_boxes(self, inside: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """The fewest boxes that make up a set of cells; None if it cuts a group.
+        """The numbers of the fewest boxes that make up a set of cells, shape (boxes,); None if it cuts a group.
 
         Args:
             inside: number of the set's cells in each group, shape (groups,).
-
-        Returns:
-            Numbers of the boxes, shape (boxes,).
         """
         before = np.concatenate([[0], np.cumsum(inside)])
         whole = before[self.lasts + 1] - before[self.firsts] == self.sizes

@@ -42,16 +42,13 @@ def relative_centres(
     """The t with the least expected |t - x| / max(x, 1) over the true counts x behind noisy ones.
 
     That is the median of the posterior with weights 1 / max(x, 1). Bins are looked at in steps of a fraction of the
-    noise scale. O(places within reach · log) a point.
+    noise scale. O(places within reach · log) a point. Results are at least 0, shape (n,).
 
     Args:
         points: noisy counts less their levels, shape (n,).
         levels: what counts are measured from, shape (n,).
         atoms, atom_weights, bin_weights: see `CountPrior`; of the counts less their levels.
         edges: see `bin_edges`.
-
-    Returns:
-        At least 0, shape (n,).
     """
     step = max(1.0, math.floor(scale / FINENESS))
     room = atoms.size + edges.size + int(2.0 * REACH * scale / step) + 8

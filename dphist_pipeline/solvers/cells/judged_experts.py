@@ -28,14 +28,11 @@ def averaging_weights(likely: Reals, costs: Reals) -> Reals:
     """Weights of experts by the likelihood of all cells together, less what each expert costs: Bayesian averaging.
 
     Where few records decide, no expert is surely the best, and an average of those that are near it errs less than any
-    choice; where many do, one has all of the weight.
+    choice; where many do, one has all of the weight. The weights, shape (experts,), sum to 1.
 
     Args:
         likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n).
         costs: fall of the log-likelihood before any cell is seen, shape (experts,).
-
-    Returns:
-        Shape (experts,); they sum to 1.
     """
     logs = np.log(likely).sum(axis=1) - costs
     weights = np.exp(logs - logs.max())
@@ -95,15 +92,12 @@ def _responsibilities(likely: Reals, weights: Reals) -> Reals:
 
 
 def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
-    """Convex weights of the estimates whose combination has the least estimated squared error.
+    """Convex weights of the estimates whose combination has the least estimated squared error, shape (estimates,).
 
     Args:
         errors: estimate minus noisy count, shape (estimates, n).
         covariances: estimated covariance of estimate and noise, shape (estimates, n).
         variance: of the noise.
-
-    Returns:
-        Shape (estimates,); they sum to 1, and none is negative.
     """
     risks = estimated_errors(errors, covariances, variance).mean(axis=1)
     near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)

@@ -52,14 +52,12 @@ def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_]
 
     A mean of n cells with Laplace noise of scale b has the variance 2b²/n. Signs of their distances to a first guess
     bring it near b²/n, as `shared_level` tells. Guesses for a cell's surroundings are means of the other half of the
-    cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others.
+    cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others. No
+    cell has a say in its own level. O(cells · axes).
 
     Args:
         noisy, radii: see `window_means`.
         folds: the half that each cell is in, shape (cells,).
-
-    Returns:
-        Shape of the cells; no cell has a say in its own level. O(cells · axes).
     """
     half, likeliest = folds.reshape(noisy.shape), np.empty(noisy.shape)
     for fold in (False, True):

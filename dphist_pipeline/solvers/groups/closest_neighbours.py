@@ -219,7 +219,7 @@ def _sweep(
     to_sizes: Reals,
     merges: Merges,
 ) -> int:
-    """Merges the closest pair until no pair costs less than `limit`, window by window.
+    """Merges the closest pair until no pair costs less than `limit`, window by window; gives how many buckets are left.
 
     Two buckets are near if merging them costs less than the limit. A window is a stretch of near buckets; the bucket on
     each side of it is near no other. If no merge takes one of these two in, the window is independent of the rest of
@@ -232,9 +232,6 @@ def _sweep(
         windows: room for the first bucket of a window, the one after the last, and the first in the result.
         to_sums, to_sizes: the buckets that are left are written here.
         merges: every merge is written here, window after window.
-
-    Returns:
-        How many buckets are left.
     """
     n = sums.size
     for left in range(n - 1):

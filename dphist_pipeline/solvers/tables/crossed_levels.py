@@ -285,15 +285,12 @@ class Along:
 
 
 def estimate_crossed_tables(law: CrossedLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
-    """Least squares estimates of tables, which agree on every common sum, up and down all trees.
+    """Least squares estimates of tables, which agree on every common sum along all trees; axes in ascending order.
 
     Cost: O(cells of a part's grid · measured pairs of levels) for each step of conjugate gradients; some tens of steps.
 
     Args:
         measured: noisy counts of each, axes in ascending order.
-
-    Returns:
-        For each table its cells, axes in ascending order.
     """
     means = _precise_sums(law, measured, set(subsets_of([law.plain(table) for table in tables])))
     deviations: dict[Axes, dict[Depths, Reals]] = {}

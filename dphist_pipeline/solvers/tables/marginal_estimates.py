@@ -182,15 +182,12 @@ def _weight(known: Mapping[Axes, float], along: Mapping[int, tuple[float, float]
 
 
 def estimate_tables(law: MarginalLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
-    """Least squares estimates of tables, which agree on every common marginal.
+    """Least squares estimates of tables, which agree on every common marginal; axes in ascending order.
 
     Cost: O(cells · 2^axes) for each measured marginal and table.
 
     Args:
         measured: noisy counts of each, axes in ascending order.
-
-    Returns:
-        For each table its cells, axes in ascending order.
     """
     parts: dict[Axes, Reals] = {}
     needed = set(subsets_of(tables))

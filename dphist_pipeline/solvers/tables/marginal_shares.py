@@ -65,13 +65,10 @@ Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
 
 
 def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
-    """What the search finds from its best starts, and every candidate alone that tells all tables.
+    """The strategies that the search finds from its best starts, and every candidate alone that tells all tables.
 
     Args:
         squares: the best ones of the convex problem, if they are known.
-
-    Returns:
-        Strategies: what is measured, and the parts of epsilon.
     """
     starts = [np.sqrt(best_squares(wanted)[0] if squares is None else squares), *_starts(wanted)]
     optima = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]

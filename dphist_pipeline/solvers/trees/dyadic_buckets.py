@@ -70,13 +70,10 @@ def _joined(line: Numbers, width: int, costs: Numbers) -> Numbers:
 
 
 def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
-    """A price for every bucket: 0 for a cell, else that of its two parts minus what the level saves.
+    """A price for every bucket, as `bucket_deviations`: 0 for a cell, else its parts' minus what the level saves.
 
     Args:
         savings: of each level, from pairs upwards.
-
-    Returns:
-        As `bucket_deviations`.
     """
     nodes = np.zeros(cells, dtype=np.int64)
     prices = [nodes]
@@ -88,15 +85,12 @@ def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
 
 
 def cheapest_buckets(costs: Sequence[NDArray[np.int64]]) -> Numbers:
-    """Where the buckets of the cheapest split start. O(n log n).
+    """The first cells, rising, of the buckets of the cheapest split. O(n log n).
 
     Equal splits are ordered: whole before split at the top, then by the left part, then by the right one.
 
     Args:
         costs: as from `bucket_deviations`, of any whole numbers: int64, or Python's, where sums of costs are larger.
-
-    Returns:
-        First cells, rising; the first is 0.
     """
     best, cells = costs[0], costs[0].size
     starts = np.ones(cells, dtype=np.bool_)

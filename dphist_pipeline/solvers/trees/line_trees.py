@@ -200,13 +200,10 @@ class TreeProduct:
         return [math.prod(weights) for weights in product(*along)]
 
     def estimates(self, measured: Sequence[Reals]) -> Reals:
-        """The least squares estimate of every cell; O(cells · combinations).
+        """The least squares estimate of every cell, float64, shape of the grid; O(cells · combinations).
 
         Args:
             measured: for every combination, the draws of the boxes that hold a cell, in C order.
-
-        Returns:
-            float64, shape of the grid.
         """
         padded = tuple(line.padded for line in self.lines)
         sums = np.zeros(padded)

@@ -157,15 +157,12 @@ def weights_in_a_cell(
     """The weights of all measurements in the estimate of one cell: absolute weight, and number of nodes that have it.
 
     A measurement of node v weighs cov(cell, v) / variance; two cells whose lowest common node is of level j have the
-    covariance Σ c_l over l <= j. Padding has no noise: beside it, some of these draws are absent.
+    covariance Σ c_l over l <= j. Padding has no noise: beside it, some of these draws are absent. O(levels²) pairs.
 
     Args:
         volumes: cells of a node of each level, from the top; the last are 1.
         coefficients: c_l of each level; see `covariance`.
         variance: of the measurement of a node, the same on each level.
-
-    Returns:
-        O(levels²) pairs.
     """
     together = np.cumsum(coefficients)
     ends = [*volumes[1:], 0]

@@ -38,15 +38,12 @@ LEARNED_ON = 1 << 14
 
 
 def split_means(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> Reals:
-    """The mean count of every cell, given noisy sums of the boxes of a tree.
+    """The mean count of every cell, float64, shape of the grid, not below 0, given noisy sums of the boxes of a tree.
 
     Args:
         tree: its widths are powers of two.
         noisy: for each level, from the top, a noisy count of every box that holds a cell, in C order.
         scales: of each level's discrete Laplace noise, in records.
-
-    Returns:
-        float64, shape of the grid; not below 0.
     """
     whole = _halved(tree, noisy, scales)
     if whole.cells.size == 1:

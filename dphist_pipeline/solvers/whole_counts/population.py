@@ -306,16 +306,13 @@ def _best(held: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) ->
 def drawn_records(
     shape: Sequence[int], tables: Mapping[Axes, tuple[Reals, float]], given: Mapping[int, Wholes], many: int
 ) -> Places:
-    """Records whose tables are near to given ones along a tree of them.
+    """Records, as positions of shape (many, axes), whose tables are near to given ones along a tree of them.
 
     Args:
         shape: positions along each axis.
         tables: by rising axes: estimates, and one over the variance of each; every axis alone is among them.
         given: positions of all records on some axes, shape (many,) each.
         many: records.
-
-    Returns:
-        Positions, shape (many, axes).
     """
     places = np.zeros((many, len(shape)), dtype=np.int32)
     for axis, along in given.items():

@@ -28,19 +28,16 @@ def averaging_weights(likely: Reals, costs: Reals) -> Reals:
     """Weights of experts by the likelihood of all cells together, less what each expert costs: Bayesian averaging.
 
     Where few records decide, no expert is surely the best, and an average of those that are near it errs less than any
-    choice; where many do, one has all of the weight.
+    choice; where many do, one has all of the weight. The weights, shape (experts,), sum to 1.
 
     Args:
         likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n).
         costs: fall of the log-likelihood before any cell is seen, shape (experts,).
-
-    Returns:
-        Shape (experts,); they sum to 1.
     """
     logs = np.log(likely).sum(axis=1) - costs
     weights = np.exp(logs - logs.max())
-    found: Reals = weights / weights.sum()
-    return found
+    shares: Reals = weights / weights.sum()
+    return shares
 
 
 def surely_likelier(gains: Reals, errors: float) -> bool:
@@ -95,15 +92,12 @@ def _responsibilities(likely: Reals, weights: Reals) -> Reals:
 
 
 def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
-    """Convex weights of the estimates whose combination has the least estimated squared error.
+    """Convex weights of the estimates whose combination has the least estimated squared error, shape (estimates,).
 
     Args:
         errors: estimate minus noisy count, shape (estimates, n).
         covariances: estimated covariance of estimate and noise, shape (estimates, n).
         variance: of the noise.
-
-    Returns:
-        Shape (estimates,); they sum to 1, and none is negative.
     """
     risks = estimated_errors(errors, covariances, variance).mean(axis=1)
     near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)
@@ -122,8 +116,8 @@ def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Real
     Args:
         errors, covariances, variance: see `risk_weights`.
     """
-    found: Reals = errors**2 + 2.0 * covariances - variance
-    return found
+    squares: Reals = errors**2 + 2.0 * covariances - variance
+    return squares
 
 
 @compiled
@@ -198,7 +192,6 @@ class Judged:
 
     Attributes:
         seen: noisy counts of the judged cells, shape (cells,).
-        variance: of the noise.
         probes: changes of the noisy counts at which rules are looked at.
         likely: likelihood of each cell at each change, by expert, shape (cells, changes) each.
         values: the estimates, the same.
@@ -219,9 +212,7 @@ class Judged:
         """Fits and asks all experts.
 
         Args:
-            experts: in any order.
             line: noisy counts, shape (n,).
-            scale, variance: of the noise.
             words: a random word for each cell; the lowest bit tells its half, the others whether it is judged.
         """
         folds, probes = (words & np.uint64(1)).astype(np.bool_), Probes.of(scale)
@@ -236,8 +227,8 @@ class Judged:
     @property
     def errors(self) -> Reals:
         """Estimated mean squared error of each expert, without bias, shape (experts,)."""
-        found: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
-        return found
+        risks: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
+        return risks
 
     def weights(self, by_risk: bool) -> tuple[Reals, Reals]:
         """Weights of the experts' priors, shape (experts,), and of estimates, shape (experts + 2,).

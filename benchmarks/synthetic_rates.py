@@ -55,7 +55,7 @@ def released(codes: Sequence[np.ndarray], epsilon: str) -> Tally:
         cells = np.maximum(told - half - counts, counts - np.maximum(told + half, 0.0)) > 1
         for axis in (axis for axis in (0, 1) if true.shape[axis] > 1):
             for size, of in judged(counts, true, table.unbiased, axis, cells):
-                found[size] += of
+                found[size].update(of)
     return found
 
 

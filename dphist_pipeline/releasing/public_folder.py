@@ -105,8 +105,9 @@ class PublicFolder:
         def is_fresh() -> bool:
             if not folders or not (public / DerivedFiles.croissant).is_file():
                 return False
-            return all(
-                Catalogue(public).is_up_to_date(folder) and DerivedFiles(public).tell(folder) for folder in folders
+            # The pages, which come last and cost least to read, are asked first.
+            return all(DerivedFiles(public).tell(folder) for folder in folders) and all(
+                Catalogue(public).is_up_to_date(folder) for folder in folders
             )
 
         self._build_unless(is_fresh, key, progress, anew)

@@ -227,7 +227,7 @@ def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
     return facts
 
 
-def _whole_number(option: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise application_refused(f"{option}: takes a whole number, not {given!r:.60}")
-    return int(given)
+def _whole_number(option: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise application_refused(f"{option}: takes a whole number, not {value!r:.60}")
+    return int(value)

@@ -196,9 +196,9 @@ def _population(domain: Domain, file: Path) -> Population:
         for batch in records.iter_batches(BATCH_ROWS):
             more = np.stack(places_of(domain.axes, batch), axis=1).astype(np.int32)
             every = np.concatenate([places, more])
-            held = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
+            weights = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
             places, which = np.unique(every, axis=0, return_inverse=True)
-            rows = np.bincount(which.ravel(), weights=held).astype(np.int64)
+            rows = np.bincount(which.ravel(), weights=weights).astype(np.int64)
     return Population(domain, places, rows)
 
 
@@ -241,12 +241,12 @@ def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
 
 def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
     every = range(len(whole.domain.axes))
-    for kept in [*((axis,) for axis in every), *combinations(every, 2)]:
-        over = tuple(axis for axis in every if axis not in kept)
+    for axes in [*((axis,) for axis in every), *combinations(every, 2)]:
+        over = tuple(axis for axis in every if axis not in axes)
         sums = drawn.sum(axis=over) * (whole.total / drawn.sum())
         away = np.abs(sums - whole.targets.sum(axis=over))
         apart = np.abs(sums - whole.counts.sum(axis=over)).sum() / 2 / whole.total
-        name = "*".join(whole.domain.axes[axis].name for axis in kept)
+        name = "*".join(whole.domain.axes[axis].name for axis in axes)
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
 

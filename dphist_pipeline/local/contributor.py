@@ -128,9 +128,9 @@ class Contributor:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """One answer at a time, in all processes."""
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(locked_folder(self._file.parent))
+                stack.enter_context(locked_folder(self._file.parent))
             except OSError as error:
                 problem = "lies in no folder that can be read; make it, or name another"
                 raise record_unusable(self.path, problem) from error

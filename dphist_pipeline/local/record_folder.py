@@ -158,8 +158,8 @@ class RecordFolder:
             Halted: nothing was answered.
         """
         ending = f" of {file}"
-        for kept in sorted(self.folder.glob("*.parquet")):
-            rows_before = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
+        for record in sorted(self.folder.glob("*.parquet")):
+            rows_before = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(record)[0])
             if rows_before not in (0, rows):
                 raise record_unusable(
                     self.folder,
@@ -169,9 +169,9 @@ class RecordFolder:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(locked_folder(self.folder))
+                stack.enter_context(locked_folder(self.folder))
             except OSError as error:
                 raise record_unusable(self.folder, f"cannot be read ({error.strerror})") from error
             yield

@@ -61,8 +61,8 @@ class MarginalSums:
 
     def sums(self, table: Reals) -> Reals:
         """The sums of a table with all axes, shape of `targets`."""
-        found: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
-        return found
+        totals: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
+        return totals
 
     def spread(self, shifts: Reals) -> Reals:
         """The shift of every cell, broadcastable to the table, from shifts in records, shape of `targets`."""

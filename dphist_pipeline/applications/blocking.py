@@ -66,7 +66,6 @@ class Blocks:
     """A partition of the cells of some axes into boxes.
 
     Attributes:
-        axes: the axes that are cut.
         cuts: a cut comes before the cuts of its halves; none for one block.
         of_cells: number of the block of each cell, from 0, shape of the axes.
         counts: expected records of each owner in each block, shape (2, blocks).

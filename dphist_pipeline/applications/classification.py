@@ -39,8 +39,6 @@ class Classifier:
 
     Attributes:
         estimator: fitted, of scikit-learn or with the same methods.
-        target: the axis that is predicted.
-        features: the axes that it reads.
     """
 
     estimator: Any

@@ -101,9 +101,7 @@ class SyntheticRecords:
 
     Attributes:
         whole: the counts to draw from: of a release, of a table, or of a whole family.
-        rows: how many.
         seed: of this drawing; the same seed, rows and options give the same records.
-        spread: how values lie within bins.
     """
 
     whole: Whole

@@ -31,7 +31,6 @@ class SumsBy:
 
     Attributes:
         sums_by: an axis, or two joined by `*`.
-        sums: how many.
         mean, farthest: mean and largest distance, in records of the release.
         apart: share of the records that would have to move to give the whole counts of the release, from 0 to 1.
     """
@@ -48,8 +47,6 @@ class CountsOf:
     """How far counts of synthetic records, brought to the total of the family, are from one of its tables.
 
     Attributes:
-        table: its name.
-        cells: how many.
         mean, farthest: mean and largest distance from the unbiased estimates, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
         outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
@@ -70,7 +67,6 @@ class Tested:
     """How a classifier does on public records.
 
     Attributes:
-        target: what it predicts.
         records: public records with a category of the target.
         accuracy: share of them that a tree trained on the synthetic records predicts.
         most_frequent: share of them that always answering the most frequent category of the synthetic records predicts.
@@ -84,13 +80,7 @@ class Tested:
 
 @dataclass(frozen=True, eq=False)
 class PublicTest:
-    """Public records to test a classifier on.
-
-    Attributes:
-        table: the records.
-        target: the axis that is predicted.
-        features: the axes that it reads.
-    """
+    """Public records to test a classifier on."""
 
     table: pa.Table
     target: CategoricalAxis

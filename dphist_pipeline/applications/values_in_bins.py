@@ -77,11 +77,9 @@ class NumberColumn:
     """The column of a binned axis.
 
     Attributes:
-        axis: of numbers or days.
         lower: lower end of each bin, without `other`; of whole numbers the first one.
         upper: upper end of each bin; of whole numbers one more than the last.
         tilt: by how much the density at the upper end exceeds that at the middle, as a share, from -1 to 1.
-        is_whole: whether values are whole numbers.
     """
 
     axis: BinnedAxis

@@ -55,7 +55,6 @@ class Estimate:
     """Estimated counts of all cells. Every field is public.
 
     Attributes:
-        domain: the declared grid.
         values: estimated count of every cell, float64, unclamped, shape of the domain.
         charges: (step, epsilon) in order; the epsilons sum to the epsilon of the release.
         unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.

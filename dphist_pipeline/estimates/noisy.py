@@ -343,7 +343,6 @@ class ReportedCells:
     Attributes:
         values: estimates, float64, shape (cells,); there is one axis.
         atoms: number of report intervals in each cell, shape (cells,).
-        law: error law of sums of cells.
     """
 
     values: NDArray[np.float64]

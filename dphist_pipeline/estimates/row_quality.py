@@ -53,8 +53,6 @@ class RowTable:
         categories: what the position is called; None for `other`.
         values: the numbers, not rounded up to 0.
         scale: of the discrete Laplace noise in each.
-        step: that bought them.
-        epsilon: what they cost.
     """
 
     statistics: tuple[str, ...]
@@ -417,7 +415,6 @@ class RowsInOther:
     Attributes:
         count: unbiased.
         cells: whose noise is in it: positions along each axis.
-        unbiased: the noisy counts.
     """
 
     count: float

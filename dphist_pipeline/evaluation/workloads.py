@@ -124,7 +124,6 @@ class Workload:
 
     Attributes:
         name: `range`, `box`, `prefix` or `window`, the first word of its measures.
-        about: description of the questions.
         parts: (name of the part, boxes); the name is empty if there is one part only.
     """
 

@@ -57,11 +57,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Contributor:
-    """One person's record of all collections.
-
-    Attributes:
-        path: the file of the record.
-    """
+    """One person's record of all collections."""
 
     path: Path
 

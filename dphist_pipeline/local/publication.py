@@ -80,7 +80,6 @@ class Counted:
     """The counted reports to a collection's question.
 
     Attributes:
-        tally: of the accepted reports.
         refused: number of refused reports, by reason.
     """
 

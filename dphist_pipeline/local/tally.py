@@ -22,8 +22,6 @@ class Tally:
     """The counted reports to one question.
 
     Attributes:
-        question: that they answer.
-        reports: number of well-formed reports.
         malformed: number of other reports, which were left out.
         ones: for each part, the number of vectors with a 1 in each interval, or with its number.
     """

@@ -135,7 +135,6 @@ class Home:
     """Where a mechanism is defined.
 
     Attributes:
-        module: the module that holds its class.
         package, version: the installed package that brings it; empty for a mechanism of this folder.
     """
 

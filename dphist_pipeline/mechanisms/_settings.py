@@ -39,7 +39,6 @@ class ToldSetting:
     """A setting as readers see it: all values as text.
 
     Attributes:
-        name: as a spec writes it.
         default: its value where a spec does not name it.
         paper, meaning, why: see `Setting`.
     """

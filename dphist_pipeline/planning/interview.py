@@ -69,7 +69,6 @@ class Question:
     """A question to the person at the terminal.
 
     Attributes:
-        asks: one line.
         because: lines on why, with a rule of thumb, and on what an answer means.
         default: what an empty answer stands for; empty where an answer is needed.
         said: what follows from the answers so far, a line each.

@@ -136,7 +136,6 @@ class Rule:
     """The prior of some cells.
 
     Attributes:
-        members: numbers of the cells.
         prior: of their counts, less their levels.
     """
 

@@ -51,7 +51,6 @@ class LineTree:
     """The levels along an axis that are measured.
 
     Attributes:
-        size: positions of the axis.
         widths: of the nodes of each level, from the top; the last is 1.
         shares: of each level, whole numbers above 0 that add up to `TOTAL`.
     """

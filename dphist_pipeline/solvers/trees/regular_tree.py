@@ -42,7 +42,6 @@ class RegularTree:
     """A grid cut into boxes, level by level.
 
     Attributes:
-        shape: cells along each axis.
         widths: for each level, from the top, the cells along each axis of a node; the last are 1.
     """
 

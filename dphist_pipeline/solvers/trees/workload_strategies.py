@@ -42,7 +42,6 @@ class Gram:
     Attributes:
         times: rows of numbers times V, shape (rows, cells) to the same shape.
         diagonal: of V, shape (cells,).
-        queries: weighted number of queries.
     """
 
     times: Callable[[Reals], Reals]

@@ -50,7 +50,6 @@ class MarginalSums:
     """Wanted sums over some axes of a table.
 
     Attributes:
-        summed: the axes that are summed over.
         targets: wanted sums, with length 1 along these axes.
         slack: as of `GroupSums`.
     """

@@ -92,11 +92,7 @@ class Blocks:
         return reduction_ratio(*self.counts)
 
     def block_sql(self, positions: Sequence[str]) -> str:
-        """The number of the block as an expression for DuckDB.
-
-        Args:
-            positions: columns with the positions of a record along the axes; see `position_sql`.
-        """
+        """The number of the block, for DuckDB, from columns of positions along the axes; see `position_sql`."""
         texts: dict[int, str] = {-1 - block: str(block) for block in range(self.number)}
         for number, cut in reversed(list(enumerate(self.cuts))):
             lower = f"{positions[cut.axis]} < {cut.at}"
@@ -200,7 +196,6 @@ def blocks(
     """Cuts the grid of two releases into boxes.
 
     Args:
-        one: whole counts of an owner's release.
         other: of the other owner's, with the same bins or categories on these axes.
         pairs: cut until no more pairs are expected in the same blocks; by default 100 for each record of the larger
             register.

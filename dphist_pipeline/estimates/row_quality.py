@@ -231,8 +231,6 @@ def standing_out(
     """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
 
     Args:
-        lines: how many numbers are told together.
-        called: what the sentence calls them.
         tops: that each of the numbers can be at most, together but with a probability of `MISSED`. A number whose
             interval lies above it is not shown: noise made it.
         least: no smaller number is told of the others; see `shown_below`.

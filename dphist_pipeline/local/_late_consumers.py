@@ -24,10 +24,7 @@ def why_unserved(spec: CollectionSpec, digests: Collection[str]) -> str:
     """Which change of the spec makes reports answer another question, and its mend; empty if no such change is found.
 
     Looks at the declared encoding and each other one; then at the spec without each of its consumers, and without the
-    last ones.
-
-    Args:
-        digests: of the questions that reports name, by the first digits of their digests.
+    last ones. Questions are told by the first digits of their digests, as reports name them.
     """
     for late in _left_out(spec):
         earlier = tuple(reader for reader in spec.consumers if reader not in late)

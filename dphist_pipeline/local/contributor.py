@@ -66,7 +66,6 @@ class Contributor:
         """Makes a new record.
 
         Args:
-            path: of its file.
             limit: the most epsilon that all answers together may spend.
 
         Raises:

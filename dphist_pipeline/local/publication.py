@@ -109,10 +109,7 @@ def report_files(spec: CollectionSpec) -> list[Path]:
 
 
 def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
-    """Counts the reports in Parquet files.
-
-    Args:
-        left_out: number of refused reports that are in no file, by reason.
+    """Counts the reports in Parquet files; `left_out` are refused ones that are in no file, by reason.
 
     Raises:
         Refused: no report is valid.

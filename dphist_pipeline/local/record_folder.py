@@ -149,10 +149,8 @@ class RecordFolder:
     def refuse_changed_rows(self, file: str, rows: int) -> None:
         """Refuses a file whose rows are named by their numbers, if it had another number of rows before.
 
-        People would get the names of others, and could answer twice.
-
-        Args:
-            file: its name without a folder, as in 'row 1 of FILE'.
+        People would get the names of others, and could answer twice. The file is told by its name without a folder, as
+        in 'row 1 of FILE'.
 
         Raises:
             Halted: nothing was answered.

@@ -41,11 +41,7 @@ class Tally:
         return self.reports * (self.question.values // self.question.reports)
 
     def add(self, bodies: Bytes) -> None:
-        """Counts reports of the right length; those that no encoder can make are counted as malformed.
-
-        Args:
-            bodies: uint8, shape (reports, question.report_bytes).
-        """
+        """Counts reports of the right length, shape (reports, bytes); what no encoder makes is counted as malformed."""
         for start in range(0, len(bodies), BATCH):
             self._add(bodies[start : start + BATCH])
 

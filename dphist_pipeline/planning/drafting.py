@@ -172,7 +172,6 @@ def draft(
         output: path of the spec; paths of sources are relative to its project.
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
-        mechanism, settings: how the counts are released, already checked.
         serving: the rule that named the mechanism; None if a person did.
 
     Raises:

@@ -97,7 +97,6 @@ def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
     Args:
         errors: estimate minus noisy count, shape (estimates, n).
         covariances: estimated covariance of estimate and noise, shape (estimates, n).
-        variance: of the noise.
     """
     risks = estimated_errors(errors, covariances, variance).mean(axis=1)
     near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)

@@ -159,8 +159,7 @@ def upwards(
     """Writes the messages of a level from those of the level below.
 
     Args:
-        parents: of the level.
-        children: the same of the level below.
+        parents, children: of the level, and of the level below.
         halves: the left and the right child of each parent; the right one is -1 where there is none.
         law: the table of mixed laws, the weights, records a step.
         below: messages of the children; empty where they are cells.

@@ -309,10 +309,8 @@ def drawn_records(
     """Records, as positions of shape (many, axes), whose tables are near to given ones along a tree of them.
 
     Args:
-        shape: positions along each axis.
         tables: by rising axes: estimates, and one over the variance of each; every axis alone is among them.
         given: positions of all records on some axes, shape (many,) each.
-        many: records.
     """
     places = np.zeros((many, len(shape)), dtype=np.int32)
     for axis, along in given.items():

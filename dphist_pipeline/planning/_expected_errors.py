@@ -212,6 +212,7 @@ class Forecaster:
 
     def cell_error(self, contender: Contender, name: str, epsilon: Fraction) -> float:
         """The root mean squared error of a cell, in records; infinite if the mechanism refuses the epsilon.
+
         By the name `any` instead of that of counts, the error is that of the noise law.
         """
         try:

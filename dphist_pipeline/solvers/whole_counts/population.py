@@ -68,12 +68,7 @@ class Layout:
         return places
 
     def sums(self, records: Places, weights: Wholes) -> Wholes:
-        """All tables of a population, shape (cells,).
-
-        Args:
-            records: positions, shape (records, axes).
-            weights: how often each record counts, shape (records,).
-        """
+        """All tables of a population, shape (cells,), by positions, shape (records, axes), and weights of records."""
         sums = np.zeros(int(self.starts[-1]), dtype=np.int64)
         for table in range(len(self.tables)):
             np.add.at(sums, self.cells(table, records), weights)

@@ -114,7 +114,8 @@ class Estimate:
         """The estimated count in [low, high) of the only axis, with its 95 % interval.
 
         Args:
-            low, high: ends in axis units; None for an open end.
+            low: lower end in axis units; None for an open end.
+            high: upper end, likewise.
         """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")

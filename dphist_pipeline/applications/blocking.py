@@ -66,7 +66,6 @@ class Blocks:
     """A partition of the cells of some axes into boxes.
 
     Attributes:
-        axes: the axes that are cut.
         cuts: a cut comes before the cuts of its halves; none for one block.
         of_cells: number of the block of each cell, from 0, shape of the axes.
         counts: expected records of each owner in each block, shape (2, blocks).
@@ -93,11 +92,7 @@ class Blocks:
         return reduction_ratio(*self.counts)
 
     def block_sql(self, positions: Sequence[str]) -> str:
-        """The number of the block as an expression for DuckDB.
-
-        Args:
-            positions: columns with the positions of a record along the axes; see `position_sql`.
-        """
+        """The number of the block, for DuckDB, from columns of positions along the axes; see `position_sql`."""
         texts: dict[int, str] = {-1 - block: str(block) for block in range(self.number)}
         for number, cut in reversed(list(enumerate(self.cuts))):
             lower = f"{positions[cut.axis]} < {cut.at}"
@@ -201,7 +196,6 @@ def blocks(
     """Cuts the grid of two releases into boxes.
 
     Args:
-        one: whole counts of an owner's release.
         other: of the other owner's, with the same bins or categories on these axes.
         pairs: cut until no more pairs are expected in the same blocks; by default 100 for each record of the larger
             register.
@@ -216,9 +210,9 @@ def blocks(
     axes = shared_axes(one, other, by)
     tables = [summed(whole, axes) for whole in (one, other)]
     wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
-    for option, given in (("pairs", wanted), ("least", least)):
-        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
-            raise application_refused(f"{option}: takes a whole number from 0, not {given!r:.60}")
+    for option, value in (("pairs", wanted), ("least", least)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise application_refused(f"{option}: takes a whole number from 0, not {value!r:.60}")
     cuts, boxes = _cut(tables[0], tables[1], wanted, least)
     of_cells = np.empty(tables[0].shape, dtype=np.int64)
     for number, box in enumerate(boxes):

@@ -39,8 +39,6 @@ class Classifier:
 
     Attributes:
         estimator: fitted, of scikit-learn or with the same methods.
-        target: the axis that is predicted.
-        features: the axes that it reads.
     """
 
     estimator: Any
@@ -48,10 +46,7 @@ class Classifier:
     features: tuple[Axis, ...]
 
     def predict(self, records: Any) -> list[str | None]:
-        """The predicted category of each record; None is `other`.
-
-        Args:
-            records: a frame or an Arrow table; see `places_of`.
+        """The predicted category of each record of a frame or an Arrow table, see `places_of`; None is `other`.
 
         Raises:
             Refused: a column is missing.
@@ -61,9 +56,6 @@ class Classifier:
 
     def accuracy(self, records: Any) -> float:
         """The share of records whose category is predicted; records whose category the axis does not hold are left out.
-
-        Args:
-            records: as `predict` takes them, with a column for the target.
 
         Raises:
             Refused: a column is missing, or no record has a category of the axis.
@@ -129,10 +121,7 @@ def entropy_tree() -> Any:
 def chosen_axes(
     whole: WholeRelease, target: str, features: Sequence[str] | None = None
 ) -> tuple[CategoricalAxis, tuple[Axis, ...]]:
-    """The axis of the target, and the axes of the features.
-
-    Args:
-        features: names of axes, in the order that is wanted; None for all but the target, as declared.
+    """The axis of the target, and the axes of the features: those that are named, in that order, or all others.
 
     Raises:
         Refused: see `train`.
@@ -151,11 +140,7 @@ def chosen_axes(
 
 
 def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ...]) -> Examples:
-    """The occupied cells of a release, summed over all other axes, as examples.
-
-    Args:
-        axes: of the features, in any order; the goal is not among them.
-    """
+    """The occupied cells of a release as examples, summed over all axes that are neither features nor the goal."""
     order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}
     positions = [order[axis.name] for axis in (*axes, goal)]
     summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in positions))

@@ -101,9 +101,7 @@ class SyntheticRecords:
 
     Attributes:
         whole: the counts to draw from: of a release, of a table, or of a whole family.
-        rows: how many.
         seed: of this drawing; the same seed, rows and options give the same records.
-        spread: how values lie within bins.
     """
 
     whole: Whole
@@ -227,7 +225,7 @@ def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
     return facts
 
 
-def _whole_number(option: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise application_refused(f"{option}: takes a whole number, not {given!r:.60}")
-    return int(given)
+def _whole_number(option: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise application_refused(f"{option}: takes a whole number, not {value!r:.60}")
+    return int(value)

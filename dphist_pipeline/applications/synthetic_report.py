@@ -34,7 +34,6 @@ class SumsBy:
 
     Attributes:
         sums_by: an axis, or two joined by `*`.
-        sums: how many.
         mean, farthest: mean and largest distance, in records of the release.
         apart: share of the records that would have to move to give the whole counts of the release, from 0 to 1.
     """
@@ -51,8 +50,6 @@ class CountsOf:
     """How far counts of synthetic records, brought to the total of the family, are from one of its tables.
 
     Attributes:
-        table: its name.
-        cells: how many.
         mean, farthest: mean and largest distance from the unbiased estimates, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
         outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
@@ -98,7 +95,6 @@ class Tested:
     """How a classifier does on public records.
 
     Attributes:
-        target: what it predicts.
         records: public records with a category of the target.
         accuracy: share of them that a tree trained on the synthetic records predicts.
         most_frequent: share of them that always answering the most frequent category of the synthetic records predicts.
@@ -112,13 +108,7 @@ class Tested:
 
 @dataclass(frozen=True, eq=False)
 class PublicTest:
-    """Public records to test a classifier on.
-
-    Attributes:
-        table: the records.
-        target: the axis that is predicted.
-        features: the axes that it reads.
-    """
+    """Public records to test a classifier on."""
 
     table: pa.Table
     target: CategoricalAxis
@@ -251,9 +241,9 @@ def _population(domain: Domain, file: Path) -> Population:
         for batch in records.iter_batches(BATCH_ROWS):
             more = np.stack(places_of(domain.axes, batch), axis=1).astype(np.int32)
             every = np.concatenate([places, more])
-            held = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
+            weights = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
             places, which = np.unique(every, axis=0, return_inverse=True)
-            rows = np.bincount(which.ravel(), weights=held).astype(np.int64)
+            rows = np.bincount(which.ravel(), weights=weights).astype(np.int64)
     return Population(domain, places, rows)
 
 
@@ -327,12 +317,12 @@ def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
 
 def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
     every = range(len(whole.domain.axes))
-    for kept in [*((axis,) for axis in every), *combinations(every, 2)]:
-        over = tuple(axis for axis in every if axis not in kept)
+    for axes in [*((axis,) for axis in every), *combinations(every, 2)]:
+        over = tuple(axis for axis in every if axis not in axes)
         sums = drawn.sum(axis=over) * (whole.total / drawn.sum())
         away = np.abs(sums - whole.targets.sum(axis=over))
         apart = np.abs(sums - whole.counts.sum(axis=over)).sum() / 2 / whole.total
-        name = "*".join(whole.domain.axes[axis].name for axis in kept)
+        name = "*".join(whole.domain.axes[axis].name for axis in axes)
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
 

@@ -77,11 +77,9 @@ class NumberColumn:
     """The column of a binned axis.
 
     Attributes:
-        axis: of numbers or days.
         lower: lower end of each bin, without `other`; of whole numbers the first one.
         upper: upper end of each bin; of whole numbers one more than the last.
         tilt: by how much the density at the upper end exceeds that at the middle, as a share, from -1 to 1.
-        is_whole: whether values are whole numbers.
     """
 
     axis: BinnedAxis
@@ -137,7 +135,7 @@ def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:
     """Both ends of each bin along an axis, without `other`, with declared ends for open bins."""
     bins = axis.size - axis.other
     lower, upper = (ends[:bins].copy() for ends in axis.bounds)
-    for option, given, is_open, ends, place in (
+    for option, declared, is_open, ends, place in (
         ("low", spread.low, axis.below, lower, 0),
         ("high", spread.high, axis.above, upper, -1),
     ):
@@ -145,12 +143,12 @@ def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:
             continue
         edge = axis.edges[place]
         side = "below" if option == "low" else "above"
-        if given.get(axis.name) is None:
+        if declared.get(axis.name) is None:
             raise application_refused(
                 f"axis '{axis.name}' has an open bin {side} {axis.written(edge)}: declare where its values end, "
                 f"on the command line by --{option} {axis.name}=VALUE, in Python by {option}={{{axis.name!r}: VALUE}}"
             )
-        ends[place] = end_of(axis, given[axis.name], math.nan)
+        ends[place] = end_of(axis, declared[axis.name], math.nan)
         if not math.isfinite(ends[place]) or not lower[place] < upper[place]:
             raise application_refused(f"{option}: the end of axis '{axis.name}' must lie {side} {axis.written(edge)}")
     return lower, upper

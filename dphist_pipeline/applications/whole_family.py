@@ -30,7 +30,6 @@ class WholeFamily:
     """The records behind the whole counts of a family; every table counts them.
 
     Attributes:
-        folder: of the publication.
         audit: the facts in `audit.json`.
         domain: the finest axes of the tables.
         positions: of the distinct records along each axis, shape (axes, records).

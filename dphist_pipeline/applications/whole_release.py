@@ -30,7 +30,6 @@ class WholeRelease:
 
     Attributes:
         audit: the facts in `audit.json`.
-        domain: the declared grid.
         counts: whole counts, int64, at least 0, shape of the domain.
         targets: unbiased estimates, or published ones without these, shape of the domain.
         distances: of sums of `counts` from the unbiased ones.

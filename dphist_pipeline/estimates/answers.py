@@ -100,7 +100,6 @@ class Quantile:
             quantiles of a box at once, and assumes nothing about the position of rows in a bin. nan if there is none.
         ci_upper: upper end of the interval; nan if there is no interval.
         basis, note, capped: see `Answer`.
-        cells: number of cells in the box.
         bin_lower: lower end of the first bin at whose upper end the share q of the rows is reached, its first number if
             the axis is declared `whole`, as for all ends here; nan if the box is estimated at 0 or below.
         bin_upper: its upper end.

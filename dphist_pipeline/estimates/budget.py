@@ -64,10 +64,7 @@ class Budget:
         return parts
 
     def scale(self, sensitivity: int) -> Fraction:
-        """The scale of the Laplace noise that this budget pays for, in records.
-
-        Args:
-            sensitivity: largest change of the counts by one privacy unit, in records.
+        """The scale of the Laplace noise that this budget pays for, in records, as the sensitivity is.
 
         Raises:
             BudgetMisuse: the scale exceeds 10^7.

@@ -168,10 +168,7 @@ def _condition_of(axis: BinnedAxis, cell: int) -> str:
 
 
 def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
-    """One end of a range as a number in axis units; on a calendar axis, days since 1970-01-01.
-
-    Args:
-        end: a number or a day; None for an open end.
+    """One end of a range, None for an open one, as a number in axis units; of a day, days since 1970-01-01.
 
     Raises:
         QuestionRefused: the end is neither a number nor, on a calendar axis, a day.

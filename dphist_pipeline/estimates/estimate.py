@@ -55,7 +55,6 @@ class Estimate:
     """Estimated counts of all cells. Every field is public.
 
     Attributes:
-        domain: the declared grid.
         values: estimated count of every cell, float64, unclamped, shape of the domain.
         charges: (step, epsilon) in order; the epsilons sum to the epsilon of the release.
         unbiased: unbiased estimates of the cells with the law of their noise; None if the mechanism paid for none.
@@ -115,7 +114,8 @@ class Estimate:
         """The estimated count in [low, high) of the only axis, with its 95 % interval.
 
         Args:
-            low, high: ends in axis units; None for an open end.
+            low: lower end in axis units; None for an open end.
+            high: upper end, likewise.
         """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
@@ -149,18 +149,18 @@ class FamilyEstimate:
 AnyEstimate = Estimate | FamilyEstimate
 
 
-def with_quality(made: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
+def with_quality(estimate: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
     """An estimate with what was bought about the rows behind it, and what that cost.
 
     Numbers about an axis go to the tables of a family that have it.
     """
     if not quality:
-        return made
-    charges = made.charges + tuple((table.step, table.epsilon) for table in quality)
-    if isinstance(made, Estimate):
-        return replace(made, quality=quality, charges=charges)
+        return estimate
+    charges = estimate.charges + tuple((table.step, table.epsilon) for table in quality)
+    if isinstance(estimate, Estimate):
+        return replace(estimate, quality=quality, charges=charges)
     tables = {}
-    for name, table in made.tables.items():
+    for name, table in estimate.tables.items():
         axes = [axis.name for axis in table.domain.axes]
         tables[name] = replace(table, quality=tuple(one for one in quality if one.concerns(axes)), charges=charges)
     return FamilyEstimate(tables, charges, quality)

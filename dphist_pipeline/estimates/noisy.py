@@ -58,11 +58,7 @@ class NoisyCells:
         return np.array(self.variance)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
-        """Variance of the noise in a sum of cells, in records squared.
-
-        Args:
-            chosen: positions along each axis, shape (positions,) each; all their combinations are summed.
-        """
+        """Variance of the noise in a sum of cells, in records squared, by positions along each axis, all combined."""
         return math.prod(len(positions) for positions in chosen) * self.variance
 
     def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
@@ -343,7 +339,6 @@ class ReportedCells:
     Attributes:
         values: estimates, float64, shape (cells,); there is one axis.
         atoms: number of report intervals in each cell, shape (cells,).
-        law: error law of sums of cells.
     """
 
     values: NDArray[np.float64]

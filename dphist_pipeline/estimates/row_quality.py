@@ -53,8 +53,6 @@ class RowTable:
         categories: what the position is called; None for `other`.
         values: the numbers, not rounded up to 0.
         scale: of the discrete Laplace noise in each.
-        step: that bought them.
-        epsilon: what they cost.
     """
 
     statistics: tuple[str, ...]
@@ -158,20 +156,21 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
 
 
 def rest_in_words(
-    found: Mapping[str | None, Sequence[Cut]], least: int = 0, labels: Mapping[str, str] | None = None
+    cuts_by_axis: Mapping[str | None, Sequence[Cut]], least: int = 0, labels: Mapping[str, str] | None = None
 ) -> str:
     """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
 
     Args:
-        found: the cuts of each axis; those of all rows, under None, are not heeded.
+        cuts_by_axis: those of all rows, under None, are not heeded.
         least: no smaller number is told; see `shown_below`.
         labels: what readers call the axes, by name.
     """
-    others = {axis: [cut for cut in made if not cut.stands_out] for axis, made in found.items() if axis is not None}
-    axes = [axis for axis, made in others.items() if made]
+    along = {axis: cuts for axis, cuts in cuts_by_axis.items() if axis is not None}
+    others = {axis: [cut for cut in cuts if not cut.stands_out] for axis, cuts in along.items()}
+    axes = [axis for axis, cuts in others.items() if cuts]
     if not axes:
         return ""
-    alone = all(len(others[axis]) == len(found[axis]) for axis in axes)
+    alone = all(len(others[axis]) == len(cuts_by_axis[axis]) for axis in axes)
     most = max(least, *(cut.possible[1] for axis in axes for cut in others[axis]))
     values = {
         "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in axes),
@@ -232,8 +231,6 @@ def standing_out(
     """The numbers that stand out from the noise of all that are told together, and a sentence on the others.
 
     Args:
-        lines: how many numbers are told together.
-        called: what the sentence calls them.
         tops: that each of the numbers can be at most, together but with a probability of `MISSED`. A number whose
             interval lies above it is not shown: noise made it.
         least: no smaller number is told of the others; see `shown_below`.
@@ -301,7 +298,7 @@ class QualityTable:
             counted: gives the estimated counts by position along an axis, or for None their total, as
                 `Domain.sums_along`.
         """
-        found: dict[str | None, list[Cut]] = {}
+        cuts: dict[str | None, list[Cut]] = {}
         known: dict[str | None, NDArray[np.float64]] = {}
         most = math.inf
         for row in sorted(self.rows, key=lambda row: row["axis"] is not None):
@@ -315,20 +312,20 @@ class QualityTable:
             cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
             if axis is None:
                 most = cut.possible[1]
-            found.setdefault(axis, []).append(cut)
-        return found
+            cuts.setdefault(axis, []).append(cut)
+        return cuts
 
     def together(self, row: Row) -> tuple[float, float]:
         """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off."""
         reach = _reach_together(row, sum(one["axis"] is not None for one in self.rows))
         return row["estimate"] - reach, row["estimate"] + reach
 
-    def sentences(self, audit: Row, found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
+    def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[Cut]]) -> list[str]:
         """What a reader should know first, a sentence each."""
         said, limit = [failed] if (failed := self.failed_nearly_all) else [], limit_of(audit) or 0
-        rest = [one] if (one := rest_in_words(found, limit, audit.get("axis_labels"))) else []
-        if None in found:
-            (cut,) = found[None]
+        rest = [one] if (one := rest_in_words(cuts, limit, audit.get("axis_labels"))) else []
+        if None in cuts:
+            (cut,) = cuts[None]
             capped = _most_counted(audit)
             about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
             values = {"number": about, "lower": lower, "upper": upper}
@@ -416,7 +413,6 @@ class RowsInOther:
     Attributes:
         count: unbiased.
         cells: whose noise is in it: positions along each axis.
-        unbiased: the noisy counts.
     """
 
     count: float
@@ -477,23 +473,23 @@ def most_failed(
     inside = {
         name: _seen_at_most(others[name].most(missed), bound, seen, missed) for name in has_other if name in others
     }
-    found: dict[str | None, float] = {}
+    most: dict[str | None, float] = {}
     for axis, kept in has_other.items():
         elsewhere = lost if any(not other for name, other in has_other.items() if name != axis) else 0.0
         if not kept:
-            found[axis] = lost
+            most[axis] = lost
         elif axis in inside:
-            found[axis] = math.ceil(inside[axis] + elsewhere)
+            most[axis] = math.ceil(inside[axis] + elsewhere)
     if {axis for axis, kept in has_other.items() if kept} <= inside.keys():
-        found[None] = math.ceil(math.fsum(inside.values()))
-    return found
+        most[None] = math.ceil(math.fsum(inside.values()))
+    return most
 
 
-def _seen_at_most(kept: float, bound: int | None, seen: int, missed: float) -> float:
+def _seen_at_most(in_other: float, bound: int | None, seen: int, missed: float) -> float:
     """Rows in cells that a quality table sees at most, if the counts hold at most `kept` of them."""
     if bound is None:
-        return kept
+        return in_other
     log = math.log(1 / missed)
-    mean = ((math.sqrt(2 * bound * log) + math.sqrt(2 * bound * log + 4 * kept)) / 2) ** 2
+    mean = ((math.sqrt(2 * bound * log) + math.sqrt(2 * bound * log + 4 * in_other)) / 2) ** 2
     mean, third = mean * seen / bound, seen * log / 3
     return mean + third + math.sqrt(third**2 + 2 * seen * log * mean)

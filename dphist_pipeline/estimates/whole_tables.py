@@ -59,11 +59,9 @@ class Distance:
 
     Attributes:
         table: `total`, the name of an axis, two names with `*` between them, or `cells`.
-        sums: number of sums.
         farthest: the largest distance of a sum from its unbiased estimate, in records.
         half_width: half the width of the band that holds all these sums together with 95 %, in records; the widest one;
             nan if there is none.
-        outside: number of sums outside that band.
     """
 
     table: str

@@ -21,9 +21,7 @@ class Recommendation:
     """The mechanism to take for one kind of question at one epsilon.
 
     Attributes:
-        epsilon: of each release.
         questions: `cells`, or the description of a workload.
-        mechanism: with its settings.
         times_geometric: its mean squared error, divided by that of `geometric`; None without `geometric`.
         alike: mechanisms whose error cannot be told apart from the least one by these releases.
     """

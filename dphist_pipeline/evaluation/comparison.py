@@ -43,8 +43,6 @@ class ComparisonPlan:
         data: name of the counts, as the user wrote it.
         exact: the counts, int64, any shape.
         epsilons: each release spends one of them.
-        contenders: the mechanisms.
-        workloads: questions about each release.
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
         left_out: the reason by name of each mechanism that does not serve the counts.
@@ -81,12 +79,7 @@ class ComparisonPlan:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The scores of a comparison.
-
-    Attributes:
-        plan: the comparison that ran.
-        scores: for each mechanism, epsilon and measure.
-    """
+    """The scores of a comparison."""
 
     plan: ComparisonPlan
     scores: tuple[Score, ...]

@@ -46,10 +46,7 @@ def bad_contender(written: str, problem: str) -> Refused:
 
 
 def parse_contender(written: str) -> Contender:
-    """A mechanism with settings from its text. Does not check that the mechanism exists.
-
-    Args:
-        written: `NAME` or `NAME:SETTING=VALUE,SETTING=VALUE`.
+    """A mechanism with settings from `NAME` or `NAME:SETTING=VALUE,…`. Does not check that the mechanism exists.
 
     Raises:
         Refused: the text has another form.

@@ -35,12 +35,10 @@ class Score:
 
     Attributes:
         mechanism: with its settings, as the user wrote it.
-        epsilon: of each release.
         measure: name of the measure; see `measure`.
         at: the length of the ranges, or the class of counts; empty if the measure is over all of them.
         mean: over the repeats.
         standard_error: of the mean; None for fewer than two repeats.
-        repeats: number of releases with this measure.
     """
 
     mechanism: str

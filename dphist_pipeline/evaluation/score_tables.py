@@ -26,11 +26,8 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
     squared error that exact means of the groups would leave; see `metrics.weighted_variance`.
 
     The best mean of a column has a star if no other mechanism's mean could be as small; see `recommendation.leaders`.
-    The standard error follows the mean, in per cent of the mean; SSE shows none,
-    because it is MSE times the number of cells.
-
-    Args:
-        decimals: of errors; None for three digits.
+    The standard error follows the mean, in per cent of the mean; SSE shows none, because it is MSE times the number of
+    cells. Errors have three digits unless `decimals` are asked for.
     """
     sheets: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):

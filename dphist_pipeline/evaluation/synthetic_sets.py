@@ -24,7 +24,6 @@ class PrintedFigures:
     """The figures that a paper prints for a set, and the parameters of a similar Weibull distribution.
 
     Attributes:
-        cells: number of cells.
         total: number of records, the printed mean times the cells.
         variance: of the counts over all cells, in records squared.
         smallest, largest: count, in records.

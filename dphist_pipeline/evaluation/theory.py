@@ -70,8 +70,6 @@ def cells_usefulness(cells: int, alpha: float, delta: float, sensitivity: int = 
     Args:
         cells: in the cube, m; with the cells of one query it holds for that query.
         alpha: epsilon of the cells.
-        delta: probability of a larger error.
-        sensitivity: Δ.
     """
     return cells * math.log(cells / delta) * sensitivity / alpha
 
@@ -80,7 +78,6 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
     """Theorem 4.4, equation (32): the error of uniform estimation that is not exceeded with probability 1 - delta.
 
     Args:
-        delta: probability of a larger error.
         printed: with the paper's bound on the bias, min(s, n - s)·γ.
     """
     return _bias(setting, printed) + setting.share_of_noise * math.log(1 / delta)
@@ -150,7 +147,6 @@ def density_of_sum(values: Reals, draws: int, alpha: float) -> Reals:
     Args:
         values: where, any shape.
         draws: how many are summed, at least 1.
-        alpha: inverse scale.
     """
     n, z = draws, np.abs(values)
     density = np.zeros_like(z)

@@ -67,11 +67,7 @@ def all_ranges(cells: int, length: int) -> Boxes:
 
 
 def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) -> Boxes:
-    """Boxes between two cells that are drawn uniformly along each axis.
-
-    Args:
-        seed: of these public questions; noise has no seed.
-    """
+    """Boxes between two cells that are drawn uniformly along each axis; the seed is of these public questions alone."""
     draws = np.random.Generator(np.random.PCG64(seed))
     ends = draws.integers(0, np.array(shape), size=(2, number, len(shape)), dtype=np.int64)
     return Boxes(ends.min(axis=0), ends.max(axis=0) + 1)
@@ -124,7 +120,6 @@ class Workload:
 
     Attributes:
         name: `range`, `box`, `prefix` or `window`, the first word of its measures.
-        about: description of the questions.
         parts: (name of the part, boxes); the name is empty if there is one part only.
     """
 
@@ -156,10 +151,7 @@ class Workload:
 
 
 def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
-    """The workloads with these names.
-
-    Args:
-        written: names; if empty, `ranges` on one axis and `boxes` on several.
+    """The workloads with these names; without names, `ranges` on one axis and `boxes` on several.
 
     Raises:
         Refused: a name is unknown, does not fit the counts, or is repeated.

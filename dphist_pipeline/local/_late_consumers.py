@@ -20,19 +20,16 @@ from dphist_pipeline.spec.fields import digits
 MOST_NAMED = 5
 
 
-def why_unserved(spec: CollectionSpec, named: Collection[str]) -> str:
+def why_unserved(spec: CollectionSpec, digests: Collection[str]) -> str:
     """Which change of the spec makes reports answer another question, and its mend; empty if no such change is found.
 
     Looks at the declared encoding and each other one; then at the spec without each of its consumers, and without the
-    last ones.
-
-    Args:
-        named: the questions that reports name, by the first digits of their digests.
+    last ones. Questions are told by the first digits of their digests, as reports name them.
     """
     for late in _left_out(spec):
         earlier = tuple(reader for reader in spec.consumers if reader not in late)
         before = spec.model_copy(update={"consumers": earlier})
-        for encoding in _encodings(before, named):
+        for encoding in _encodings(before, digests):
             return _in_words(spec, before, late, encoding)
     return ""
 
@@ -45,13 +42,13 @@ def _left_out(spec: CollectionSpec) -> Iterator[tuple[Consumer, ...]]:
         yield from (spec.consumers[first:] for first in range(len(spec.consumers) - 2, 0, -1))
 
 
-def _encodings(spec: CollectionSpec, named: Collection[str]) -> Iterator[Encoding | None]:
+def _encodings(spec: CollectionSpec, digests: Collection[str]) -> Iterator[Encoding | None]:
     """By which encodings the spec asks one of the questions; None is the declared one."""
     declared = question_of(spec)
-    if declared.digest[:NAMED] in named:
+    if declared.digest[:NAMED] in digests:
         yield None
     for encoding in choices(declared):
-        if question_of(spec, encoding=encoding).digest[:NAMED] in named:
+        if question_of(spec, encoding=encoding).digest[:NAMED] in digests:
             yield encoding
 
 

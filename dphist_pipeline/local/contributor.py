@@ -57,11 +57,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Contributor:
-    """One person's record of all collections.
-
-    Attributes:
-        path: the file of the record.
-    """
+    """One person's record of all collections."""
 
     path: Path
 
@@ -70,7 +66,6 @@ class Contributor:
         """Makes a new record.
 
         Args:
-            path: of its file.
             limit: the most epsilon that all answers together may spend.
 
         Raises:
@@ -128,9 +123,9 @@ class Contributor:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """One answer at a time, in all processes."""
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(locked_folder(self._file.parent))
+                stack.enter_context(locked_folder(self._file.parent))
             except OSError as error:
                 problem = "lies in no folder that can be read; make it, or name another"
                 raise record_unusable(self.path, problem) from error

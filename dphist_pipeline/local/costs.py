@@ -267,5 +267,5 @@ def _errors(question: Question, where: Spans, consumer: Consumer, contributors: 
     law = law_of(question, question.parts[where.part], sent)
     atoms = np.array(where.atoms)
     # The variance is linear in the number of values that an interval holds: it is largest at none or at all.
-    worst = np.maximum(*(law.variance(atoms, np.full(atoms.size, held)) for held in (0.0, float(values))))
+    worst = np.maximum(*(law.variance(atoms, np.full(atoms.size, count)) for count in (0.0, float(values))))
     return Errors(np.sqrt(law.variance(atoms, values * shares(consumer))), np.sqrt(worst))

@@ -26,11 +26,7 @@ from dphist_pipeline.local.tally import Tally
 
 
 def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
-    """The law of estimates from the vectors of a part.
-
-    Args:
-        vectors: how many were counted, or are expected.
-    """
+    """The law of estimates from this number of vectors of a part, counted or expected."""
     chances = odds(part.encoding, part.intervals, part.epsilon)
     q, d, p = chances.elsewhere, chances.gap, chances.there
     share = float(question.participation)

@@ -25,7 +25,6 @@ class Spans:
     """Where a consumer's intervals lie in a part of the question.
 
     Attributes:
-        part: number of the part.
         first: number of the first merged interval of each of them, from 0.
         last: number of the last merged interval of each, included.
     """

@@ -48,9 +48,9 @@ def no_report_files(spec: CollectionSpec) -> Refused:
 def no_reports(collection: str, refused: dict[str, int], mend: str = "") -> Refused:
     """A collection without a single valid report; `mend` says what made reports useless, where that is known."""
     why = ", ".join(f"{number:,} {reason}" for reason, number in refused.items() if number)
-    given = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
+    hint = "Look whether contributors were given this question: dphist local plan SPEC --question FILE"
     reasons = f" (refused: {why})" if why else ""
-    return Refused(f"there is no report to the question of '{collection}'{reasons}. {mend or given}", code="no_reports")
+    return Refused(f"there is no report to the question of '{collection}'{reasons}. {mend or hint}", code="no_reports")
 
 
 def reports_changed(key: Key) -> Refused:
@@ -63,10 +63,10 @@ def reports_changed(key: Key) -> Refused:
     )
 
 
-def consumers_withdrawn(refused: Sequence[publisher.Withdrawn], made: Sequence[Release]) -> Halted:
+def consumers_withdrawn(refused: Sequence[publisher.Withdrawn], releases: Sequence[Release]) -> Halted:
     """Some consumers' releases were withdrawn and not published anew; the others are published."""
     withdrawn = [error.key.release for error in refused]
-    published = [str(release.audit["release"]) for release in made]
+    published = [str(release.audit["release"]) for release in releases]
     return Halted(
         f"{' '.join(map(str, refused))} Not published anew: {', '.join(withdrawn)}; published: "
         f"{', '.join(published) or 'none'}.",
@@ -80,7 +80,6 @@ class Counted:
     """The counted reports to a collection's question.
 
     Attributes:
-        tally: of the accepted reports.
         refused: number of refused reports, by reason.
     """
 
@@ -110,10 +109,7 @@ def report_files(spec: CollectionSpec) -> list[Path]:
 
 
 def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
-    """Counts the reports in Parquet files.
-
-    Args:
-        left_out: number of refused reports that are in no file, by reason.
+    """Counts the reports in Parquet files; `left_out` are refused ones that are in no file, by reason.
 
     Raises:
         Refused: no report is valid.
@@ -205,9 +201,9 @@ def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
     folders = store.published(first).parent.glob("revision=*")
     audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
     revisions = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
-    meant = publisher.revisions_meant(revisions, reason, spec.digest)
+    same = publisher.revisions_meant(revisions, reason, spec.digest)
     following = revisions[-1].number + 1 if revisions else 1
-    return Key(first.release, first.period, meant[-1].number if meant else following)
+    return Key(first.release, first.period, same[-1].number if same else following)
 
 
 def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason: str) -> dict[str, Any]:

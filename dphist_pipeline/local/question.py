@@ -94,7 +94,6 @@ class Question:
     """All that a contributor is asked at once.
 
     Attributes:
-        collection: its name.
         round: its first day, if the collection is asked repeatedly; else `all`.
         parts: a report has a vector for each.
         values: number of values that a contributor reports; missing ones are reported as none.

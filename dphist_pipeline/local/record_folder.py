@@ -149,17 +149,15 @@ class RecordFolder:
     def refuse_changed_rows(self, file: str, rows: int) -> None:
         """Refuses a file whose rows are named by their numbers, if it had another number of rows before.
 
-        People would get the names of others, and could answer twice.
-
-        Args:
-            file: its name without a folder, as in 'row 1 of FILE'.
+        People would get the names of others, and could answer twice. The file is told by its name without a folder, as
+        in 'row 1 of FILE'.
 
         Raises:
             Halted: nothing was answered.
         """
         ending = f" of {file}"
-        for kept in sorted(self.folder.glob("*.parquet")):
-            rows_before = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(kept)[0])
+        for record in sorted(self.folder.glob("*.parquet")):
+            rows_before = sum(name.startswith("row ") and name.endswith(ending) for name in _who_spent(record)[0])
             if rows_before not in (0, rows):
                 raise record_unusable(
                     self.folder,
@@ -169,9 +167,9 @@ class RecordFolder:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(locked_folder(self.folder))
+                stack.enter_context(locked_folder(self.folder))
             except OSError as error:
                 raise record_unusable(self.folder, f"cannot be read ({error.strerror})") from error
             yield

@@ -22,8 +22,6 @@ class Tally:
     """The counted reports to one question.
 
     Attributes:
-        question: that they answer.
-        reports: number of well-formed reports.
         malformed: number of other reports, which were left out.
         ones: for each part, the number of vectors with a 1 in each interval, or with its number.
     """
@@ -43,11 +41,7 @@ class Tally:
         return self.reports * (self.question.values // self.question.reports)
 
     def add(self, bodies: Bytes) -> None:
-        """Counts reports of the right length; those that no encoder can make are counted as malformed.
-
-        Args:
-            bodies: uint8, shape (reports, question.report_bytes).
-        """
+        """Counts reports of the right length, shape (reports, bytes); what no encoder makes is counted as malformed."""
         for start in range(0, len(bodies), BATCH):
             self._add(bodies[start : start + BATCH])
 

@@ -135,7 +135,6 @@ class Home:
     """Where a mechanism is defined.
 
     Attributes:
-        module: the module that holds its class.
         package, version: the installed package that brings it; empty for a mechanism of this folder.
     """
 
@@ -231,10 +230,7 @@ def settings(name: str) -> tuple[ToldSetting, ...]:
 
 
 def build(name: str, settings: Mapping[str, object]) -> Mechanism:
-    """The mechanism of that name with these settings, defaults filled in.
-
-    Args:
-        settings: by name, as read from YAML or given in Python; see the mechanism's card.
+    """The mechanism of that name with these settings, as read from YAML or given in Python, defaults filled in.
 
     Raises:
         Refused: naming what is known.

@@ -87,8 +87,8 @@ def _refitted(
     for number, expert in enumerate(experts):
         if max(priors[number], direct[number]) > 0.0:
             rules = fitted_rules(expert, line, None, scale)
-            said = estimates(expert, rules, line, np.arange(line.size), np.zeros(1), scale, relative)
-            likely, own = said[0][:, 0], said[1][:, 0]
+            answers = estimates(expert, rules, line, np.arange(line.size), np.zeros(1), scale, relative)
+            likely, own = answers[0][:, 0], answers[1][:, 0]
             together += priors[number] * likely * own
             total += priors[number] * likely
             values += direct[number] * own

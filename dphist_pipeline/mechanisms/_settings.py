@@ -39,7 +39,6 @@ class ToldSetting:
     """A setting as readers see it: all values as text.
 
     Attributes:
-        name: as a spec writes it.
         default: its value where a spec does not name it.
         paper, meaning, why: see `Setting`.
     """
@@ -62,20 +61,21 @@ class ToldSetting:
         return fill(written, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
-def table_of(told: Sequence[ToldSetting]) -> str:
+def table_of(settings: Sequence[ToldSetting]) -> str:
     """Settings as a table in Markdown; empty without settings."""
     head = ("setting", "default", "the paper", "meaning", "why not the paper's value")
-    rows = [head, ("---",) * len(head), *([f"`{one.name}`", *list(one.facts().values())[1:]] for one in told)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows) if told else ""
+    rows = [head, ("---",) * len(head), *([f"`{one.name}`", *list(one.facts().values())[1:]] for one in settings)]
+    lines = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+    return "\n".join(lines) if settings else ""
 
 
 def told_settings(kind: type) -> tuple[ToldSetting, ...]:
     """The settings of a mechanism in order of their fields, those without a description apart."""
     described = _described(kind)
     return tuple(
-        ToldSetting(field.name, _default(field.default), told.paper, told.meaning, told.why)
+        ToldSetting(field.name, _default(field.default), setting.paper, setting.meaning, setting.why)
         for field in fields(kind)
-        if (told := described.get(field.name)) is not None
+        if (setting := described.get(field.name)) is not None
     )
 
 

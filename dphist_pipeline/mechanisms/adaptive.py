@@ -126,7 +126,6 @@ def _windows(
     """Boxes around a cell: a name, words, and how far they reach along each axis.
 
     Args:
-        axes: of the domain.
         on_a_line: radii in cells if there is one axis.
         on_a_grid: radii of boxes in all directions if there are more.
     """

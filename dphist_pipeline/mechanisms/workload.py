@@ -123,8 +123,8 @@ class Workload(Mechanism):
 
             total = _total(counts.domain)
             lines = [
-                strategies.weights_along(self.workload, size, total, self.length, asked)
-                for asked, size in zip(self._asked(counts.domain), counts.domain.shape, strict=True)
+                strategies.weights_along(self.workload, size, total, self.length, queries)
+                for queries, size in zip(self._asked(counts.domain), counts.domain.shape, strict=True)
             ]
             unbiased = NestedCells.of_weighted_sums(counts.noisy_weighted_sums(lines, budget))
         return Estimate(counts.domain, unbiased.values, budget.charges, unbiased=unbiased)
@@ -136,8 +136,8 @@ class Workload(Mechanism):
     def _trees(self, domain: Domain) -> line_trees.TreeProduct:
         from dphist_pipeline.solvers.trees import line_trees
 
-        asked = zip(self._asked(domain), domain.shape, strict=True)
-        return line_trees.TreeProduct(tuple(_tree(self.workload, self.length, one, size) for one, size in asked))
+        queries = zip(self._asked(domain), domain.shape, strict=True)
+        return line_trees.TreeProduct(tuple(_tree(self.workload, self.length, one, size) for one, size in queries))
 
     def _largest_scale(self, domain: Domain) -> Fraction:
         """The largest scale of the noise in a number, times epsilon over the sensitivity."""
@@ -182,8 +182,8 @@ def _tree(workload: str, length: int, queries: tuple[Range, ...], cells: int) ->
         if not queries:
             return line_trees.LineTree(cells, (1,), (line_trees.TOTAL,))
         low, high, weight = (np.array(part) for part in zip(*queries, strict=True))
-        asked = line_trees.query_squares(low, high, weight)
-        return line_trees.line_tree(cells, lambda width: asked(width) + strategies.SINGLE_CELLS)
+        squares = line_trees.query_squares(low, high, weight)
+        return line_trees.line_tree(cells, lambda width: squares(width) + strategies.SINGLE_CELLS)
     length = min(cells, length)
     low, high = np.zeros(cells, dtype=np.int64), np.arange(1, cells + 1)
     if workload == "windows":

@@ -43,7 +43,6 @@ class UnitsByRows:
     Attributes:
         units: estimates below 0 are left as they are, since sums of them are unbiased; shape (most rows,).
         variance: of the noise in each number; 0 for public counts.
-        basis: where they come from.
         counted_by_itself: in words, the rows that the own bound of a quality table cuts, which it counts once more.
     """
 

@@ -91,7 +91,6 @@ class Expected:
 
     Attributes:
         mechanism: with its settings, as the user wrote it.
-        epsilon: of one release.
         by_law: True if the errors are exact from the noise law; False if they were simulated.
         errors: root mean squared errors in records, by name of the counts (`any` if exact), then by cells in a box.
         half_width: of the published 95 % interval of a cell, in records; None if none is published.
@@ -144,9 +143,7 @@ class Forecaster:
     """Computes expected errors for a grid.
 
     Attributes:
-        shape: cells along each axis.
         sensitivity: largest change of the counts by one privacy unit, in records.
-        asked: boxes whose errors are computed.
         counts: public or invented counts by name, shape of the grid, for simulations.
         repeat: number of simulated releases for each of the counts.
         counted: the part of a release's epsilon that the mechanism has; a quality table takes the rest.
@@ -215,6 +212,7 @@ class Forecaster:
 
     def cell_error(self, contender: Contender, name: str, epsilon: Fraction) -> float:
         """The root mean squared error of a cell, in records; infinite if the mechanism refuses the epsilon.
+
         By the name `any` instead of that of counts, the error is that of the noise law.
         """
         try:

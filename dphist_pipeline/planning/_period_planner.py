@@ -33,7 +33,6 @@ class PeriodPlan:
     """What one length of period would give.
 
     Attributes:
-        period: its name.
         releases: in a year, at most.
         epsilon: of each, where the year's total is shared equally; None outside of the epsilons that are served.
         error: standard deviation of the noise in a cell, in rows.
@@ -57,7 +56,6 @@ class PeriodPlans:
 
     Attributes:
         total: epsilon of a year.
-        because: where it comes from.
         records: that the spec's own period holds, by a public guess.
         plans: from the shortest period on; empty for a release without periods.
     """

@@ -92,7 +92,6 @@ def list_for(column: str, kind: str, typed: bool) -> str:
 
     Args:
         column: its words in lower case, with `_` between them.
-        kind: of its type, as `Column` has it.
         typed: whether the file says a type; CSV does not.
     """
     if kind == "boolean":

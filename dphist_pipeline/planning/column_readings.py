@@ -46,11 +46,7 @@ class ColumnReading:
 
 
 def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnReading]:
-    """How the columns of a spec are read, in the order unit, period, axes.
-
-    Args:
-        types: the engine's types by column, of names and types alone; a column without one is left out.
-    """
+    """How the columns of a spec are read, in the order unit, period, axes; a column without a type is left out."""
     return [
         ColumnReading(column, use, "text" if types[column] in sources.TEXT else types[column], read)
         for column, use, read in _read(spec, types)

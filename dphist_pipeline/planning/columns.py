@@ -49,7 +49,6 @@ class Column:
     """A column as its file declares it.
 
     Attributes:
-        name: as in the file.
         kind: the kind of axis or period that can use the column; `useless` for none.
         type: name of the Arrow type; empty for CSV, where every column is text.
     """
@@ -64,7 +63,6 @@ class Layout:
     """The columns of a file, and the delimiter of a CSV file.
 
     Attributes:
-        file: the file that was read.
         columns: in the order of the file.
         delimiter: between fields of a CSV file; empty for Parquet.
         quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a

@@ -172,7 +172,6 @@ def draft(
         output: path of the spec; paths of sources are relative to its project.
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
-        mechanism, settings: how the counts are released, already checked.
         serving: the rule that named the mechanism; None if a person did.
 
     Raises:
@@ -431,7 +430,7 @@ def _format_of_dates(column: Column) -> str:
 
 def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
     """The columns that a spec can use, and the reasons why it cannot use the others."""
-    usable, odd, seen = list[Column](), list[str](), set[str]()
+    usable, odd, names = list[Column](), list[str](), set[str]()
     for number, column in enumerate(columns):
         name = comment_text(column.name)
         if number >= MOST_COLUMNS:
@@ -444,14 +443,14 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
             continue
         if TEMPLATE.search(column.name):
             odd.append(f"column {name}, whose name holds a template sign")
-        elif column.name.lower() in seen:
+        elif column.name.lower() in names:
             odd.append(f"column {name}, because another column has that name")
         elif column.kind == "useless":
             mend = "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
             odd.append(f"column {name}, whose type {comment_text(column.type)} serves no axis and no period{mend}")
         else:
             usable.append(column)
-        seen.add(column.name.lower())
+        names.add(column.name.lower())
     return usable, odd
 
 
@@ -459,5 +458,5 @@ def _is_date(column: Column, layout: Layout | None) -> bool:
     """Whether a column holds dates: by its type, or where it is text by its name."""
     if column.kind == "text" and _DATE.search(column.name):
         return True
-    named = _TIME.search(column.name) and not _NUMBER_OF.search(column.name)
-    return column.kind == "date" or (layout is not None and bool(layout.delimiter) and bool(named))
+    is_time = _TIME.search(column.name) and not _NUMBER_OF.search(column.name)
+    return column.kind == "date" or (layout is not None and bool(layout.delimiter) and bool(is_time))

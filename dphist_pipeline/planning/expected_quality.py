@@ -78,9 +78,9 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
 def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
     """What a forecast says of the quality table; nothing without one."""
     per = "release" if spec.period == "none" else spec.period
-    said = say_quality(spec, per)
-    warned = small_share(spec, round(rows), per, expected=True)
-    return warned or ([f"At the spec's epsilon the quality table {said}."] if said else [])
+    sentence = say_quality(spec, per)
+    warnings = small_share(spec, round(rows), per, expected=True)
+    return warnings or ([f"At the spec's epsilon the quality table {sentence}."] if sentence else [])
 
 
 def bought_for(spec: ReleaseSpec) -> str:

@@ -29,19 +29,12 @@ def poor_share(counts: NDArray[np.int64], error: float) -> float:
 
 
 def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: float) -> list[str]:
-    """The tables whose average cell is poor.
-
-    Args:
-        errors: standard deviation of the noise in a cell of each, in rows.
-    """
+    """The tables whose average cell is poor, by the standard deviation of the noise in a cell of each, in rows."""
     return [name for name, size in cells.items() if records / size * RELIABILITY.fair < errors[name]]
 
 
 def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) -> dict[str, dict[str, int]]:
-    """From how many rows on cells are not poor.
-
-    Args:
-        errors: standard deviation of the noise in a cell of each, in rows.
+    """From how many rows on cells are not poor, by the standard deviation of the noise in a cell of each table.
 
     Returns:
         By table: rows below which a cell is poor, rows from which it is good, and rows of a period below which the
@@ -56,24 +49,20 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
     }
 
 
-def middle_table(told: Mapping[str, Mapping[str, int]]) -> int:
+def middle_table(limits: Mapping[str, Mapping[str, int]]) -> int:
     """The rows of a period below which the average cell of at least half of the tables is poor."""
-    return sorted(told["average_cell_poor_below"].values())[(len(told["average_cell_poor_below"]) - 1) // 2]
+    return sorted(limits["average_cell_poor_below"].values())[(len(limits["average_cell_poor_below"]) - 1) // 2]
 
 
-def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
-    """When the average cell is poor, in a sentence or two.
-
-    Args:
-        told: see `rows_for_reliability`; of one table, what its cells are is said, too.
-    """
-    least, middle = told["average_cell_poor_below"], middle_table(told)
+def say_rows(limits: Mapping[str, Mapping[str, int]], per: str) -> str:
+    """When the average cell is poor, in a sentence or two; of one table, what its cells are, too."""
+    least, middle = limits["average_cell_poor_below"], middle_table(limits)
     last, most = max(least.items(), key=lambda table: table[1])
     if len(least) == 1:
         return (
-            f"a cell is poor below {told['poor_below'][last]:,} rows (its noise is more than a quarter of them; from "
+            f"a cell is poor below {limits['poor_below'][last]:,} rows (its noise is more than a quarter of them; from "
             "how many on it is told from an empty one is another limit: dphist explain), good from "
-            f"{told['good_from'][last]:,}; the average cell is poor where a {per} holds fewer than {most:,} rows; "
+            f"{limits['good_from'][last]:,}; the average cell is poor where a {per} holds fewer than {most:,} rows; "
             f"{UNEVEN}"
         )
     return (

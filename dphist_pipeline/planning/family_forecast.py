@@ -50,9 +50,7 @@ class FamilyForecast:
 
     Attributes:
         errors: by epsilon, largest first: the standard error of a cell of each table, in rows.
-        cells: of each table.
         measured: number of marginals that are measured.
-        targets: wanted standard errors by table.
         records: expected in a period.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
         quality: what to know of the quality table, a sentence each.

@@ -48,10 +48,8 @@ class ForecastPlan:
     """A forecast that is checked but has not run.
 
     Attributes:
-        spec: of the release.
         epsilons: largest first.
         contenders: mechanisms, the spec's own first.
-        forecaster: computes the errors.
         basis: description of the counts for simulations.
         target: error of a cell whose epsilon is searched, in records; None for no search.
         left_out: the reason by name of each mechanism that does not serve the release.
@@ -60,7 +58,6 @@ class ForecastPlan:
         records: that a period is expected to hold.
         periods: other lengths of period for the same total a year.
         assumed: whether nobody said how many records there are.
-        every: whether all mechanisms are shown.
         whole: whether all tables and notes are shown, not those alone that a decision needs.
         bounds_asked: whether the table of bounds is asked for.
     """
@@ -134,7 +131,6 @@ class Forecast:
     """The result of a forecast.
 
     Attributes:
-        plan: the forecast that ran.
         found: expected errors, of all mechanisms at `plan.epsilon`, of those that are shown at the others.
         costs: the smallest epsilon of each mechanism for the target error; empty without a target.
         shown: the mechanisms in the tables, the spec's own first.

@@ -69,7 +69,6 @@ class Question:
     """A question to the person at the terminal.
 
     Attributes:
-        asks: one line.
         because: lines on why, with a rule of thumb, and on what an answer means.
         default: what an empty answer stands for; empty where an answer is needed.
         said: what follows from the answers so far, a line each.
@@ -114,16 +113,16 @@ def interview(
     def start() -> Generator[Question, str, Decided]:
         return _questions(_Interview(release, output, named, layout, advise), mechanism)
 
-    taken: list[str] = []
+    answers: list[str] = []
     talk = start()
     question = next(talk)
     while True:
         answer = yield question
         if answer.strip() == BACK:
             # The same answers make the same questions again.
-            taken, talk = taken[:-1], start()
+            answers, talk = answers[:-1], start()
             question = next(talk)
-            for earlier in taken:
+            for earlier in answers:
                 question = talk.send(earlier)
             continue
         try:
@@ -132,7 +131,7 @@ def interview(
             decided: Decided = end.value
             return decided
         if not question.problem:
-            taken.append(answer)
+            answers.append(answer)
 
 
 def _questions(talk: _Interview, mechanism: str) -> Generator[Question, str, Decided]:
@@ -162,9 +161,9 @@ class _Interview:
     serving: Serving | None = None
 
     def __post_init__(self) -> None:
-        given = attributes_in("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
+        source_fields = attributes_in("\n".join(["attributes:", *source_lines(self.output, self.named, self.layout)]))
         self.answers |= {"title": "", "neighbours": "add_remove"}
-        self.answers |= {name: value for name, value in given.items() if value != fields.OPEN}
+        self.answers |= {name: value for name, value in source_fields.items() if value != fields.OPEN}
         self.roles = roles_of(self.layout)
         self.usable = [
             column
@@ -514,7 +513,7 @@ class _Interview:
         name = self._published_name(column, answer, names)
         return {"column": column.name, **name, **values, "other": True}
 
-    def _published_name(self, column: Column, answer: str, taken: Sequence[str]) -> dict[str, str]:
+    def _published_name(self, column: Column, answer: str, others: Sequence[str]) -> dict[str, str]:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
         lines = name_field(column.name)
         name = lines[0].removeprefix("name: ") if lines else column.name
@@ -524,7 +523,7 @@ class _Interview:
             if name == fields.OPEN
             else name
         )
-        name = f"{name}_{self._number_of(column)}" if name in taken else name
+        name = f"{name}_{self._number_of(column)}" if name in others else name
         return {} if name == column.name else {"name": name}
 
     def _number_of(self, column: Column) -> str:
@@ -602,9 +601,9 @@ def _is_yes(answer: str) -> bool:
 
 
 def _date_format(answer: str) -> Answers:
-    meant = formats_meant(answer)
-    if meant:
-        raise ValueError(f"did you mean {' or '.join(meant)}? %d is the day, %m the month, %Y the year")
+    formats = formats_meant(answer)
+    if formats:
+        raise ValueError(f"did you mean {' or '.join(formats)}? %d is the day, %m the month, %Y the year")
     return {"period_format": answer}
 
 

@@ -57,7 +57,6 @@ class Rehearsal:
     """The result of a rehearsal.
 
     Attributes:
-        period: key of the period.
         records: number of invented records in all periods.
         cells: number of cells of the declared grid.
         seconds: duration by step, in order.
@@ -68,7 +67,6 @@ class Rehearsal:
         answers: where, estimate, ci_lower and ci_upper of each question; both ends are None if there is no interval.
         remarks: steps that a rehearsal leaves out, and suspicious declarations.
         kept: the folder that holds records and store; None if it was deleted.
-        note: states that every number is invented.
     """
 
     period: str

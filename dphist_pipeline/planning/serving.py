@@ -19,8 +19,6 @@ class Serving:
     """What the rule chooses.
 
     Attributes:
-        serves: what shall be answered well.
-        mechanism: its name.
         because: the rule, in sentences without the last full stop.
         settings: those that are not at their default, with their values.
     """

@@ -47,7 +47,6 @@ class EarlierPeriod:
     """What a release published before, in the place of counts.
 
     Attributes:
-        about: which release and period.
         counts: its estimates, rounded and at least 0, int64, shape of its grid.
         sensitivity: of its counts, in records; 1 where contributors made the reports.
     """

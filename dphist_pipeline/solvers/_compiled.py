@@ -22,10 +22,10 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     Other threads run while it does (`nogil`).
     """
-    made: Any = numba.njit(nogil=True)(function)
+    dispatcher: Any = numba.njit(nogil=True)(function)
     with suppress(RuntimeError):  # there is no folder to keep the cache in
-        made._cache = _Cache(function)  # what `cache=True` does, with a cache of its own
-    return cast(Callable[P, R], made)
+        dispatcher._cache = _Cache(function)  # what `cache=True` does, with a cache of its own
+    return cast(Callable[P, R], dispatcher)
 
 
 class _Cache(FunctionCache):

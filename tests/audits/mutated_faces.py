@@ -298,7 +298,7 @@ FACES = (
             Mutation(
                 "for edge in one.edges} - set(boundaries))", "for edge in one.edges})", "old boundaries are blamed"
             ),
-            Mutation("if declared.digest[:NAMED] in named:", "if True:", "a consumer is blamed who changed nothing"),
+            Mutation("if declared.digest[:NAMED] in digests:", "if True:", "a consumer is blamed who changed nothing"),
         ),
     ),
     Part(

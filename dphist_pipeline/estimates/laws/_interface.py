@@ -129,11 +129,7 @@ class NoiseLaw(ABC):
         return [(number, self.exact_half_width(number, level)) for number in _grid(draws)]
 
     def half_width_of_linear(self, variance: float, level: Fraction = LEVEL) -> float:
-        """Half the width of the interval for a linear estimate in which no draw has a weight above 1, in records.
-
-        Args:
-            variance: of the estimate, in records squared.
-        """
+        """Half width of the interval for a linear estimate, in records, by its variance; no draw weighs above 1."""
         # SQL adds in another order, so a rounding error must not decide which entry of the table is used.
         draws = max(1.0, variance / self.variance * (1 + 1e-9))
         last = max(number for number in _grid(math.ceil(draws)) if number <= draws)

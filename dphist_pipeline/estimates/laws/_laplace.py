@@ -135,7 +135,6 @@ class Scales:
 
         Args:
             draws: scale, absolute weight, and number of draws that have both.
-            aim: the probability for which the rate is chosen.
         """
         scales, weights, counts = zip(*draws, strict=True)
         places = np.arange(len(scales))

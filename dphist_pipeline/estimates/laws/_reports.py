@@ -91,11 +91,7 @@ class ReportLaw:
         return report_reach(normal_factor(level), self.variance(atoms, count), self.slope(atoms), self.step)
 
     def weighted_variance(self, parts: Sequence[WeightedCount]) -> Reals:
-        """Variance of sums of weighted counts, in records squared.
-
-        Args:
-            parts: the disjoint sets that are summed: weight, atoms, and count as in `variance`.
-        """
+        """Variance of sums of weighted counts of disjoint sets (weight, atoms, count of each), in records squared."""
         pairs = [
             (weight, np.asarray(atoms, dtype=np.float64), np.maximum(count, 0.0)) for weight, atoms, count in parts
         ]

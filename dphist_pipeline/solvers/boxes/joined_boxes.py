@@ -119,9 +119,7 @@ def joined_means(cells: Reals, found: TwofoldBoxes, sums: Reals, noise: Noise) -
 
     Args:
         cells: noisy counts by which the boxes were found.
-        found: see `twofold_boxes`.
         sums: noisy sum of every box, drawn afterwards, shape (boxes,).
-        noise: of the cells and of the sums.
 
     Returns:
         The means in records, and which blocks keep their boxes apart; shapes (boxes,) and (blocks,).

@@ -54,9 +54,6 @@ def tail_variance(cell_variance: float) -> float:
     """The variance 2·s² of Laplace noise whose tails fall like those of discrete Laplace noise of a given variance.
 
     Where the scale s is small, most noise is 0, and large noise is likelier than its variance suggests.
-
-    Args:
-        cell_variance: of discrete Laplace noise, in records squared; 0 for none.
     """
     return 0.5 / math.asinh(1 / math.sqrt(2 * cell_variance)) ** 2 if cell_variance else 0.0
 

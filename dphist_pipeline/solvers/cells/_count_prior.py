@@ -232,8 +232,8 @@ class Sight:
     def places(self, points: Reals) -> Reals:
         """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
         step = max(1.0, math.floor(self.scale / 3))
-        found: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
-        return found
+        counts: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,12 +338,12 @@ def sparse_prior(sight: Sight, cells: Reals, price: float, lean: bool) -> CountP
     prior = CountPrior(np.zeros(1), np.array([1.0 - bins.sum()]), bins)
     prior, reached = _likelier(prior, sight, cells, CountPrior(prior.atoms, np.zeros(1), floor), STEPS_A_TRIAL, used)
     for _ in range(MOST_ADDED):
-        more, taken = _with_best(prior, sight, cells, places, used)
+        more, more_used = _with_best(prior, sight, cells, places, used)
         known = CountPrior(more.atoms, np.zeros(more.atoms.size), floor)
-        more, found = _likelier(more, sight, cells, known, STEPS_A_TRIAL, taken)
-        if found < reached + price:
+        more, likelihood = _likelier(more, sight, cells, known, STEPS_A_TRIAL, more_used)
+        if likelihood < reached + price:
             break
-        prior, reached, used = more, found, taken
+        prior, reached, used = more, likelihood, more_used
     return prior
 
 

@@ -136,7 +136,6 @@ class Rule:
     """The prior of some cells.
 
     Attributes:
-        members: numbers of the cells.
         prior: of their counts, less their levels.
     """
 
@@ -210,11 +209,11 @@ def fitted_rules(expert: Expert, noisy: Reals, folds: NDArray[np.bool_] | None, 
     members = _members(expert.groups, noisy.size)
     rules = []
     for fold in (False,) if folds is None else (False, True):
-        seen = np.ones(noisy.size, dtype=np.bool_) if folds is None else folds != fold
-        if not seen.any():
-            seen = ~seen
+        visible = np.ones(noisy.size, dtype=np.bool_) if folds is None else folds != fold
+        if not visible.any():
+            visible = ~visible
         own = [cells if folds is None else cells[folds[cells] == fold] for cells in members]
-        known = [cells[seen[cells]] for cells in members]
+        known = [cells[visible[cells]] for cells in members]
         rules += [Rule(cells, prior) for cells, prior in zip(own, fit.priors(known), strict=True) if cells.size]
     return rules
 

@@ -97,7 +97,6 @@ def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
     Args:
         errors: estimate minus noisy count, shape (estimates, n).
         covariances: estimated covariance of estimate and noise, shape (estimates, n).
-        variance: of the noise.
     """
     risks = estimated_errors(errors, covariances, variance).mean(axis=1)
     near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)
@@ -217,12 +216,12 @@ class Judged:
         """
         folds, probes = (words & np.uint64(1)).astype(np.bool_), Probes.of(scale)
         chosen = np.sort(np.argsort(words >> np.uint64(1), kind="stable")[:MOST_JUDGED])
-        said = [
+        answers = [
             estimates(one, fitted_rules(one, line, folds, scale), line, chosen, probes.offsets, scale)
             for one in experts
         ]
         costs = np.array([one.cost for one in experts])
-        return cls(line[chosen], variance, probes, [part for part, _ in said], [part for _, part in said], costs)
+        return cls(line[chosen], variance, probes, [part for part, _ in answers], [part for _, part in answers], costs)
 
     @property
     def errors(self) -> Reals:

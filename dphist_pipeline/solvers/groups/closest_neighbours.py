@@ -56,7 +56,6 @@ def merge_few(
 
     Args:
         window: the buckets; overwritten.
-        count: of buckets.
         limit: records squared.
         beside: whether the first and the last bucket lie beside the window.
         merges: every merge is written here, from place `done` on.

@@ -75,7 +75,6 @@ def without_interaction(shape: Sequence[int], margins: Sequence[tuple[tuple[int,
     """The table that has given margins and no interaction beyond them, by proportional fitting.
 
     Args:
-        shape: of the table.
         margins: the axes that each has, rising, and its sums, which are not negative; all have one total.
 
     Returns:

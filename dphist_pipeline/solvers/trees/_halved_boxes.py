@@ -147,15 +147,15 @@ class HalvedBoxes:
         for number, halves in enumerate(self.halves):
             level, children = self.levels[number], self.levels[number + 1]
             last = number == len(self.halves) - 1
-            said = np.empty(0 if last else children.starts[-1], dtype=np.float32)
+            children_rest = np.empty(0 if last else children.starts[-1], dtype=np.float32)
             means = np.empty((children.low.size if last else 0, 2))
             above = (messages[number], rest, peaks[number])
-            results = (said, means, pairs, uses)
+            results = (children_rest, means, pairs, uses)
             kernels.downwards(level.parts, children.parts, halves, law, messages[number + 1], above, results, learns)
             if moments is not None:
                 moments.append(_moments(level, messages[number], rest))
             messages[number] = rest  # its room is free now
-            rest = said
+            rest = children_rest
         return means, pairs, uses
 
     def outside(self, table: Reals, weights: Reals, first: Reals) -> tuple[Singles, float]:
@@ -175,11 +175,12 @@ class HalvedBoxes:
         rest: Singles = (first / first.max()).astype(np.float32)
         for number, halves in enumerate(self.halves):
             level, children = self.levels[number], self.levels[number + 1]
-            said, above = np.empty(children.starts[-1], dtype=np.float32), (messages[number], rest, peaks[number])
-            results = (said, np.empty((0, 2)), *unused)
+            children_rest = np.empty(children.starts[-1], dtype=np.float32)
+            above = (messages[number], rest, peaks[number])
+            results = (children_rest, np.empty((0, 2)), *unused)
             kernels.downwards(level.parts, children.parts, halves, law, messages[number + 1], above, results, False)
             messages[number] = rest  # its room is free now
-            rest = said
+            rest = children_rest
         return rest, likely
 
 
@@ -201,12 +202,12 @@ def learned_weights(pieces: Sequence[HalvedBoxes], tables: Reals) -> Reals:
             pairs[:2] = 0.0  # one step goes to one side by every law
             for law in range(kernels.LAWS):
                 uses[:, law] += np.bincount(row, (pairs * tables[law]).sum(axis=1) * weights[row, law], len(weights))
-        seen = uses + PRIOR
+        counts = uses + PRIOR
         beside = np.zeros(weights.shape)
-        beside[1:] += seen[:-1]
-        beside[:-1] += seen[1:]
-        seen += BESIDE * beside
-        weights = seen / seen.sum(axis=1, keepdims=True)
+        beside[1:] += counts[:-1]
+        beside[:-1] += counts[1:]
+        counts += BESIDE * beside
+        weights = counts / counts.sum(axis=1, keepdims=True)
     return weights
 
 

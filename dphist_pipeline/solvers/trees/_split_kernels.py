@@ -159,8 +159,7 @@ def upwards(
     """Writes the messages of a level from those of the level below.
 
     Args:
-        parents: of the level.
-        children: the same of the level below.
+        parents, children: of the level, and of the level below.
         halves: the left and the right child of each parent; the right one is -1 where there is none.
         law: the table of mixed laws, the weights, records a step.
         below: messages of the children; empty where they are cells.
@@ -322,20 +321,20 @@ def downwards(
                                 density = _density(kind, typical, float(from_first + place), step)
                                 uses[group, kind] += used[place] * weights[group, kind] * density
         for side in range(2 if two >= 0 else 1):
-            child, said, own_said = (one, to_left, left) if side == 0 else (two, to_right, right)
+            child, message, own_message = (one, to_left, left) if side == 0 else (two, to_right, right)
             begin, end = int(children[1][child]), int(children[1][child + 1])
             if rest.size:
-                most = max(said[: end - begin].max(), 1e-300)
+                most = max(message[: end - begin].max(), 1e-300)
                 for place in range(end - begin):
-                    rest[begin + place] = said[place] / most
+                    rest[begin + place] = message[place] / most
             else:
                 mass, moment = 0.0, 0.0
                 for place in range(end - begin):
-                    mass += said[place] * own_said[place]
-                    moment += said[place] * own_said[place] * (children[0][child] + place)
+                    mass += message[place] * own_message[place]
+                    moment += message[place] * own_message[place] * (children[0][child] + place)
                 mean = moment / mass if mass > 0.0 else math.nan
                 square = 0.0
                 for place in range(end - begin):
                     away = children[0][child] + place - mean
-                    square += said[place] * own_said[place] * away * away
+                    square += message[place] * own_message[place] * away * away
                 means[child, 0], means[child, 1] = mean, square / mass if mass > 0.0 else math.nan

@@ -130,9 +130,9 @@ def _chain(noisy: Reals) -> list[Widths]:
 
 def _halved(noisy: Reals, scale: float) -> HalvedBoxes:
     """The boxes of a grid of which cells alone were measured."""
-    chain, seen = _chain(noisy), Evidence(noisy.ravel().astype(np.float64), np.full(noisy.size, scale))
+    chain, measured = _chain(noisy), Evidence(noisy.ravel().astype(np.float64), np.full(noisy.size, scale))
     deviations = [math.sqrt(2.0 * math.prod(widths)) * scale for widths in chain]
-    evidence: Sequence[Evidence] = [NOTHING] * (len(chain) - 1) + [seen]
+    evidence: Sequence[Evidence] = [NOTHING] * (len(chain) - 1) + [measured]
     return HalvedBoxes.around(chain, noisy, deviations, evidence, scale)
 
 

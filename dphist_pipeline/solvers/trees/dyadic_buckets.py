@@ -70,11 +70,7 @@ def _joined(line: Numbers, width: int, costs: Numbers) -> Numbers:
 
 
 def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
-    """A price for every bucket, as `bucket_deviations`: 0 for a cell, else its parts' minus what the level saves.
-
-    Args:
-        savings: of each level, from pairs upwards.
-    """
+    """A price for every bucket, as `bucket_deviations`: 0 for a cell, else its parts' minus what the level saves."""
     nodes = np.zeros(cells, dtype=np.int64)
     prices = [nodes]
     for saving in savings:

@@ -20,7 +20,6 @@ def inverse_haar(wavelet: Reals, shape: Sequence[int]) -> Reals:
 
     Args:
         wavelet: shape of the numbers along each axis, 1 + nodes of all levels.
-        shape: cells along each axis.
 
     Returns:
         float64, shape `shape`; what belongs to padding is left out.

@@ -71,11 +71,7 @@ class Weighed:
         return 2.0 * self.scale**2
 
     def variances(self, low: Numbers, middle: Numbers, high: Numbers) -> Reals:
-        """Variance of the estimates of [low, middle) less [middle, high), in records squared.
-
-        Args:
-            low, middle, high: cells, shape (differences,).
-        """
+        """Variance of estimates of [low, middle) less [middle, high), in records squared, for each triple."""
         taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
         alone = np.append(0.0, np.cumsum(1.0 / self.own**2))
         difference = 2.0 * taken[:, middle] - taken[:, low] - taken[:, high]

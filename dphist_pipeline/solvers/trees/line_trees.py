@@ -51,7 +51,6 @@ class LineTree:
     """The levels along an axis that are measured.
 
     Attributes:
-        size: positions of the axis.
         widths: of the nodes of each level, from the top; the last is 1.
         shares: of each level, whole numbers above 0 that add up to `TOTAL`.
     """
@@ -182,11 +181,7 @@ class TreeProduct:
         return _Boxes(self)
 
     def covariance(self, variances: Sequence[float]) -> list[float]:
-        """For every combination, what two cells in the same box of it add to their covariance, in records squared.
-
-        Args:
-            variances: of a draw of every combination, in records squared.
-        """
+        """For every combination, what two cells in the same box of it add to their covariance, in records squared."""
         noise = [share**4 * variance for share, variance in zip(self.shares, variances, strict=True)]
         return self._shared(self._precisions(noise) / self._precisions([share**2 for share in self.shares]) ** 2)
 
@@ -200,11 +195,7 @@ class TreeProduct:
         return [math.prod(weights) for weights in product(*along)]
 
     def estimates(self, measured: Sequence[Reals]) -> Reals:
-        """The least squares estimate of every cell, float64, shape of the grid; O(cells · combinations).
-
-        Args:
-            measured: for every combination, the draws of the boxes that hold a cell, in C order.
-        """
+        """The least squares estimate of every cell from the combinations' draws in C order; O(cells · combinations)."""
         padded = tuple(line.padded for line in self.lines)
         sums = np.zeros(padded)
         for widths, values, share in zip(self.widths, measured, self.shares, strict=True):

@@ -42,7 +42,6 @@ class RegularTree:
     """A grid cut into boxes, level by level.
 
     Attributes:
-        shape: cells along each axis.
         widths: for each level, from the top, the cells along each axis of a node; the last are 1.
     """
 
@@ -96,10 +95,7 @@ def branching_tree(shape: Sequence[int], branching: int) -> RegularTree:
     """The tree whose nodes are cut into `branching` parts along every axis, from one node that holds all cells.
 
     Widths are powers of `branching` from the cells upwards; an axis that one node holds is not cut above, and that node
-    is no wider than the nodes below it need.
-
-    Args:
-        branching: parts of a node along each axis, at least 2.
+    is no wider than the nodes below it need. `branching` is at least 2.
     """
     widths = [tuple(1 for _ in shape)]
     while any(width < size for width, size in zip(widths[0], shape, strict=True)):
@@ -114,9 +110,6 @@ def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
 
     Trees that branch in 2 to `most_branching` are compared, with any number of their upper levels left out; the last
     of these is no tree but the cells alone. A function of the shape; ties go to fewer levels.
-
-    Args:
-        most_branching: parts of a node along each axis, at least 2; the cost grows with it.
     """
     found: list[tuple[float, int, RegularTree]] = []
     for branching in range(2, most_branching + 1):
@@ -176,11 +169,7 @@ def weights_in_a_cell(
 
 
 def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
-    """Mean variance of the sum over a box, over all boxes of adjacent cells.
-
-    Args:
-        coefficients: c_l of each level, in records squared; see `covariance`.
-    """
+    """Mean variance of the sum over a box, over all boxes of adjacent cells, by c_l of each level; see `covariance`."""
     squares = [
         math.prod(mean_square(size, width) for size, width in zip(tree.shape, widths, strict=True))
         for widths in tree.widths
@@ -239,9 +228,7 @@ def least_variance(shape: tuple[int, ...]) -> RegularTree:
 def over_boxes(shape: tuple[int, ...], cells: int) -> RegularTree:
     """The tree of least variance over small boxes of a grid, and the grid's cells below.
 
-    Args:
-        cells: of a small box, a power of two and at most those of the grid; the axis that has most boxes is halved
-            first.
+    Cells of a small box are a power of two, at most those of the grid. The axis that has most boxes is halved first.
     """
     widths = [1] * len(shape)
     while math.prod(widths) < cells:

@@ -42,7 +42,6 @@ class Gram:
     Attributes:
         times: rows of numbers times V, shape (rows, cells) to the same shape.
         diagonal: of V, shape (cells,).
-        queries: weighted number of queries.
     """
 
     times: Callable[[Reals], Reals]
@@ -101,10 +100,10 @@ def gram_of_windows(cells: int, length: int) -> Gram:
     def times(rows: Reals) -> Reals:
         sums = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
         windows = sums[:, length:] - sums[:, :-length]
-        held = np.pad(np.cumsum(windows, axis=1), ((0, 0), (1, 0)))
+        cumulative = np.pad(np.cumsum(windows, axis=1), ((0, 0), (1, 0)))
         cell = np.arange(cells)
         last, first = np.minimum(cell + 1, windows.shape[1]), np.maximum(cell - length + 1, 0)
-        products: Reals = held[:, last] - held[:, first]
+        products: Reals = cumulative[:, last] - cumulative[:, first]
         return products
 
     cell, windows = np.arange(cells), cells - length + 1

@@ -32,7 +32,6 @@ class Groups:
     Attributes:
         of_row: of the first cell of each row, shape (rows,); a row is what only the last axis tells apart.
         along: whether the next cell of a row belongs to the next sum, and not to the same one.
-        number: of wanted sums.
     """
 
     of_row: Places

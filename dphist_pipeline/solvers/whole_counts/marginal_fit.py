@@ -50,7 +50,6 @@ class MarginalSums:
     """Wanted sums over some axes of a table.
 
     Attributes:
-        summed: the axes that are summed over.
         targets: wanted sums, with length 1 along these axes.
         slack: as of `GroupSums`.
     """
@@ -61,8 +60,8 @@ class MarginalSums:
 
     def sums(self, table: Reals) -> Reals:
         """The sums of a table with all axes, shape of `targets`."""
-        found: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
-        return found
+        totals: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
+        return totals
 
     def spread(self, shifts: Reals) -> Reals:
         """The shift of every cell, broadcastable to the table, from shifts in records, shape of `targets`."""

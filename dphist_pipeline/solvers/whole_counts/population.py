@@ -68,12 +68,7 @@ class Layout:
         return places
 
     def sums(self, records: Places, weights: Wholes) -> Wholes:
-        """All tables of a population, shape (cells,).
-
-        Args:
-            records: positions, shape (records, axes).
-            weights: how often each record counts, shape (records,).
-        """
+        """All tables of a population, shape (cells,), by positions, shape (records, axes), and weights of records."""
         sums = np.zeros(int(self.starts[-1]), dtype=np.int64)
         for table in range(len(self.tables)):
             np.add.at(sums, self.cells(table, records), weights)
@@ -165,7 +160,7 @@ def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Pac
     orders = [np.lexsort((np.arange(size), *of)) for of, size in zip(levels, layout.sizes, strict=True)]
     return _Packed(
         np.array(layout.sizes, dtype=np.int64),
-        np.array([number for found in by_axis for number in found], dtype=np.int64),
+        np.array([number for numbers in by_axis for number in numbers], dtype=np.int64),
         _starts(by_axis),
         np.array([axis for axis, _ in parts], dtype=np.int64),
         _starts(layout.tables),
@@ -196,7 +191,7 @@ def _starts(parts: Sequence[Sequence[object] | Wholes]) -> Wholes:
 
 
 @compiled
-def _visit(places: Places, held: Wholes, used: int, misfit: Reals, number: int, of: _Packed) -> int:
+def _visit(places: Places, weights: Wholes, used: int, misfit: Reals, number: int, of: _Packed) -> int:
     """Visits every record once; how many records there are afterwards."""
     most = np.diff(of.tables_at).max()
     rest, along = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -206,18 +201,18 @@ def _visit(places: Places, held: Wholes, used: int, misfit: Reals, number: int, 
             many = _look_around(places[record], axis, rest, along, of)
             count = _choose_values(places[record, axis], axis, record, number, tried, of)
             _weigh(places[record, axis], axis, many, rest, along, tried[:count], gains, curves, misfit, of)
-            spare = used < held.size
-            chosen, moved = _best(held[record], spare, tried[:count], gains, curves)
+            spare = used < weights.size
+            chosen, moved = _best(weights[record], spare, tried[:count], gains, curves)
             if moved == 0:
                 continue
             for place in range(many):
                 misfit[rest[place] + of.steps[along[place] + places[record, axis]]] -= moved
                 misfit[rest[place] + of.steps[along[place] + chosen]] += moved
-            if moved == held[record]:
+            if moved == weights[record]:
                 places[record, axis] = chosen
                 continue
-            held[record] -= moved
-            held[used] = moved
+            weights[record] -= moved
+            weights[used] = moved
             places[used] = places[record]
             places[used, axis] = chosen
             used += 1
@@ -289,14 +284,14 @@ def _weigh(
 
 
 @compiled
-def _best(held: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) -> tuple[int, int]:
+def _best(weight: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) -> tuple[int, int]:
     """The best value, and how much of the record's weight to move there; 0 where no whole number helps."""
     best, chosen, most = 0.0, 0, 0
     for one in range(tried.size):
         if gains[one] > curves[one]:
-            moved = min(held, int(np.floor(gains[one] / (2 * curves[one]) + 0.5)))
+            moved = min(weight, int(np.floor(gains[one] / (2 * curves[one]) + 0.5)))
             if not spare or moved < 1:  # all of the record, or the least part
-                moved = held if not spare else 1
+                moved = weight if not spare else 1
             gain = moved * (gains[one] - moved * curves[one])
             if gain > best:
                 best, chosen, most = gain, int(tried[one]), moved
@@ -309,25 +304,23 @@ def drawn_records(
     """Records, as positions of shape (many, axes), whose tables are near to given ones along a tree of them.
 
     Args:
-        shape: positions along each axis.
         tables: by rising axes: estimates, and one over the variance of each; every axis alone is among them.
         given: positions of all records on some axes, shape (many,) each.
-        many: records.
     """
     places = np.zeros((many, len(shape)), dtype=np.int32)
     for axis, along in given.items():
         places[:, axis] = along
-    known, told = set(given), {}
+    known, tells = set(given), {}
     while len(known) < len(shape):
         best: tuple[float, Axes] = (-math.inf, ())
         for axes in tables:
             old = tuple(axis for axis in axes if axis in known)
             if len(old) == len(axes):
                 continue
-            if (axes, old) not in told:
-                told[axes, old] = _told(*tables[axes], [axes.index(axis) for axis in old])
+            if (axes, old) not in tells:
+                tells[axes, old] = _told(*tables[axes], [axes.index(axis) for axis in old])
             # A table that hangs on to nothing known comes only where no other can.
-            best = max(best, (told[axes, old] if old or not known else -1e300 + told[axes, old], axes))
+            best = max(best, (tells[axes, old] if old or not known else -1e300 + tells[axes, old], axes))
         axes = best[1]
         _draw(places, axes, [axis for axis in axes if axis in known], np.maximum(tables[axes][0], 0.0), shape)
         known |= set(axes)
@@ -362,9 +355,9 @@ def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: S
     order = np.lexsort((mixed(len(places), new[0]), before))
     sorted_before = before[order]
     starts = np.searchsorted(sorted_before, np.arange(len(split) + 1))
-    held = np.diff(starts)[sorted_before]
+    sizes = np.diff(starts)[sorted_before]
     rank = np.arange(len(places)) - starts[sorted_before]
-    cells = np.searchsorted(ends.ravel(), sorted_before + (rank + 0.5) / held, side="right")
+    cells = np.searchsorted(ends.ravel(), sorted_before + (rank + 0.5) / sizes, side="right")
     cells = np.minimum(cells - sorted_before * split.shape[1], split.shape[1] - 1)
     for axis in reversed(new):
         places[order, axis] = cells % shape[axis]
@@ -394,7 +387,7 @@ def weighted(
     Returns:
         Rows, of which some may be 0, shape (records,). O(records · tables) for each of a few dozen passes.
     """
-    held, total, before = rows.astype(np.float64), float(rows.sum()), np.inf
+    amounts, total, before = rows.astype(np.float64), float(rows.sum()), np.inf
     cells = [layout.cells(table, records) - layout.starts[table] for table in range(len(layout.tables))]
     wanted = [
         np.maximum(on_simplex(targets[start:end], total), _LEAST_WEIGHT * total / (end - start))
@@ -404,16 +397,16 @@ def weighted(
     for _ in range(passes):
         missed = 0.0
         for table in np.argsort(importance, kind="stable").tolist():
-            sums = np.bincount(cells[table], weights=held, minlength=wanted[table].size)
+            sums = np.bincount(cells[table], weights=amounts, minlength=wanted[table].size)
             missed += importance[table] * float(((sums - wanted[table]) ** 2).sum())
-            held *= (wanted[table] / np.maximum(sums, _LEAST_WEIGHT))[cells[table]]
+            amounts *= (wanted[table] / np.maximum(sums, _LEAST_WEIGHT))[cells[table]]
         if missed > before * (1 - _NEAR_ENOUGH):
             break
         before = missed
     wholes = np.zeros(len(rows), dtype=np.int64)
     for label in range(int(groups.max()) + 1):
         mine = np.flatnonzero(groups == label)
-        ends = np.cumsum(held[mine])
+        ends = np.cumsum(amounts[mine])
         if mine.size:
             wholes[mine] = np.diff(np.round(ends * (rows[mine].sum() / ends[-1])).astype(np.int64), prepend=0)
     return wholes

@@ -35,8 +35,7 @@ class SumsBy:
     Attributes:
         sums_by: an axis, or two joined by `*`.
         sums: how many.
-        mean: mean distance, in records of the release.
-        farthest: largest distance, in records of the release.
+        mean, farthest: mean and largest distance, in records of the release.
         apart: share of the records that would have to move to give the whole counts of the release, from 0 to 1.
     """
 
@@ -54,8 +53,7 @@ class CountsOf:
     Attributes:
         table: its name.
         cells: how many.
-        mean: mean distance from the unbiased estimates, in records of the family.
-        farthest: largest distance, in records of the family.
+        mean, farthest: mean and largest distance from the unbiased estimates, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
         outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
         marked: all of these as told to people, those first that are most half widths away from their interval.
@@ -128,10 +126,7 @@ class PublicTest:
 
     @classmethod
     def of(cls, whole: WholeRelease, file: Path, target: str) -> PublicTest:
-        """Reads public records; refuses what cannot be tested before anything is drawn.
-
-        Args:
-            file: CSV or Parquet, with a column for each axis.
+        """Reads public records, CSV or Parquet with a column for each axis; refuses what cannot be tested.
 
         Raises:
             Refused: see `train`; the file cannot be read or lacks a column.
@@ -152,7 +147,7 @@ class FamilyReport:
     rates: tuple[RatesOf, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         return {"tables": [asdict(one) for one in self.counts], "rates": [asdict(one) for one in self.rates]}
 
     def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
@@ -203,7 +198,7 @@ class Report:
     tested: Tested | None
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         tested = {} if self.tested is None else {"classifier": asdict(self.tested)}
         return {"sums": [asdict(one) for one in self.sums], **tested}
 
@@ -252,8 +247,8 @@ def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
 
 def _population(domain: Domain, file: Path) -> Population:
     places, rows = np.zeros((0, len(domain.axes)), dtype=np.int32), np.zeros(0, dtype=np.int64)
-    with pq.ParquetFile(file) as opened:
-        for batch in opened.iter_batches(BATCH_ROWS):
+    with pq.ParquetFile(file) as records:
+        for batch in records.iter_batches(BATCH_ROWS):
             more = np.stack(places_of(domain.axes, batch), axis=1).astype(np.int32)
             every = np.concatenate([places, more])
             held = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
@@ -323,8 +318,8 @@ def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
     """The cells of the records of a file, counted."""
     axes, shape = whole.domain.axes, whole.domain.shape
     counts = np.zeros(whole.counts.size, dtype=np.int64)
-    with pq.ParquetFile(file) as opened:
-        for batch in opened.iter_batches(BATCH_ROWS, columns=[axis.name for axis in axes]):
+    with pq.ParquetFile(file) as records:
+        for batch in records.iter_batches(BATCH_ROWS, columns=[axis.name for axis in axes]):
             cells = np.ravel_multi_index(tuple(places_of(axes, batch)), shape)
             np.add.at(counts, *np.unique(cells, return_counts=True))
     return counts.reshape(shape)

@@ -73,7 +73,7 @@ class WholeFamily:
 
     @property
     def distances(self) -> tuple[Distance, ...]:
-        """None: each table has its own."""
+        """No distances: each table has its own."""
         return ()
 
     missed = distances
@@ -84,11 +84,7 @@ class WholeFamily:
         return f"release '{self.audit['release']}', period {self.audit['period']}"
 
     def along(self, axis: int) -> Wholes:
-        """Rows at each position of an axis, shape (size,).
-
-        Args:
-            axis: its number, from 0 in declared order.
-        """
+        """Rows at each position of an axis, by its number from 0 in declared order; shape (size,)."""
         sums = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
         np.add.at(sums, self.positions[axis], self.rows)
         return sums
@@ -122,5 +118,5 @@ def _numbers(axis: BinnedAxis, ends: Any) -> NDArray[np.float64]:
     """Ends of bins as doubles, nan for null."""
     if isinstance(axis, CalendarAxis):
         ends = ends.cast(pa.date32()).cast(pa.int32())
-    found: NDArray[np.float64] = pc.fill_null(ends.cast(pa.float64()), np.nan).to_numpy()
-    return found
+    doubles: NDArray[np.float64] = pc.fill_null(ends.cast(pa.float64()), np.nan).to_numpy()
+    return doubles

@@ -6,10 +6,12 @@ Each table is the nearest one to its own unbiased estimates that is not negative
 before. The cells are fitted to the published estimates, after these are cut to the 95 % band of the unbiased ones.
 Groups are the levels of a hierarchy, or blocks of 8, 64, … neighbours on an axis of numbers or days.
 
-A publication says which of three ways its whole counts are fitted, and one that says nothing has the first. By shifts,
+A publication says which of four ways its whole counts are fitted, and one that says nothing has the first. By shifts,
 large cells pay for the positive noise of empty ones in the same sums, so their mean error is not 0. In the second way,
 estimates that are surely above 0 stand, and all others are fitted to what sums leave. The third is for mechanisms
-whose estimates have better sums than the unbiased cells: it is the second with the sums of the estimates.
+whose estimates have better sums than the unbiased cells: it is the second with the sums of the estimates. The fourth is
+the third where cells were measured before they were smoothed: whole numbers in the place of a fraction that is told of
+many cells alike go to those whose own noisy counts are larger.
 
 This is post-processing of what is published. Whole counts have no intervals: use the unbiased estimates for those.
 """
@@ -51,6 +53,10 @@ class Way(IntEnum):
     SHIFTS = 1
     SURE_CELLS = 2
     OWN_SUMS = 3
+    LED_BY_CELLS = 4
+
+
+_WITH_OWN_SUMS = (Way.OWN_SUMS, Way.LED_BY_CELLS)
 
 
 @dataclass(frozen=True)
@@ -110,14 +116,15 @@ class WholeTable:
         every, total = tuple(range(values.ndim)), _total(basis, widths, sums)
         near = values if values is basis else np.clip(values, *_ends(basis, widths.of(every)))
         deviation = math.sqrt(widths.variance(every))
-        summed = near if way == Way.OWN_SUMS else basis
-        if way == Way.OWN_SUMS:
+        summed = near if way in _WITH_OWN_SUMS else basis
+        if way in _WITH_OWN_SUMS:
             total = np.maximum(np.clip(near.sum(keepdims=True).ravel(), *_ends(basis.sum(), widths.of(()))), 0.0)
         if way != Way.SHIFTS and 0 < deviation < math.inf:
             fitted = _beside_sure_cells(near, summed, levels, total, deviation)
         else:
             fitted = _fitted(near, summed, levels, total)
-        counts = round_nested(fitted, levels)
+        leads = way == Way.LED_BY_CELLS and 0 < deviation < math.inf
+        counts = round_nested(fitted, levels, _leaning(fitted, basis, deviation) if leads else None)
         return cls(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 
     @classmethod
@@ -191,6 +198,13 @@ def _beside_sure_cells(
     fitted: Reals = _fitted(rest, basis - sure, levels, np.maximum(total - sure.sum(), 0.0))
     fitted += sure
     return fitted
+
+
+def _leaning(fitted: Reals, noisy: Reals, deviation: float) -> Reals:
+    """By how much a count that varies about the fitted one as Poisson's do is likely larger, by its own noisy count."""
+    share = fitted / (fitted + deviation**2)
+    found: Reals = share * (noisy - fitted)
+    return found
 
 
 def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], total: Reals) -> Reals:

@@ -83,7 +83,8 @@ class Mechanism(ABC):
 
     Attributes:
         whole_way: how whole counts are fitted, a number of `Way` in `estimates.whole_tables`: 3 where the sums of its
-            estimates are nearer than those of its unbiased cells. A publication says it, so a change is for new ones.
+            estimates are nearer than those of its unbiased cells, 4 where these lead the rounding, too. A publication
+            says it, so a change is for new ones.
     """
 
     whole_way: ClassVar[int] = 2

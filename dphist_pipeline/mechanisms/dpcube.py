@@ -73,7 +73,7 @@ def _read(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
 class DPCube(Mechanism):
     """Settings:"""
 
-    whole_way: ClassVar[int] = 3
+    whole_way: ClassVar[int] = 4
 
     structure_share: Annotated[
         Fraction,

@@ -207,9 +207,8 @@ ARITHMETIC = (
         ("solvers/test_nested_rounding.py",),
         (
             Mutation("rank < spare[:, in_order]", "rank <= spare[:, in_order]", "whole counts above their sum"),
-            Mutation(
-                "_by_remainder(down - parts[block], whole_of)", "_by_remainder(0 * down, whole_of)", "the first parts"
-            ),
+            Mutation("_by_remainder(owed, whole_of) if", "_by_remainder(0 * owed, whole_of) if", "the first parts"),
+            Mutation("owed - leaning, np.inf", "owed, np.inf", "what else is known of parts is lost"),
         ),
     ),
     Part(

@@ -21,7 +21,8 @@ def test_every_sum_of_the_tree_is_rounded_to_a_neighbour():
         shape = tuple(DRAWS.integers(1, 7, DRAWS.integers(1, 4)))
         table = np.maximum(0, DRAWS.normal(0, 3, shape))
         levels = [nested(side) if DRAWS.random() < 0.6 else [] for side in shape]
-        found = round_nested(table, levels)
+        leaning = DRAWS.normal(0, 4, shape) if DRAWS.random() < 0.5 else None
+        found = round_nested(table, levels, leaning)
         assert found.dtype == np.int64 and found.min() >= 0 and abs(found.sum() - table.sum()) <= 0.51
         for axis in range(table.ndim):
             off = (found - table).sum(axis=tuple(range(axis + 1, table.ndim)))
@@ -33,6 +34,16 @@ def test_every_sum_of_the_tree_is_rounded_to_a_neighbour():
 
 def test_the_largest_remainders_get_the_records_that_are_left():
     assert round_nested(np.array([0.2, 1.7, 0.6, 0.5]), [[]]).tolist() == [0, 2, 1, 0]
+
+
+def test_records_that_are_left_go_where_something_else_is_known_of_the_parts():
+    alike = np.full((2, 4), 1.5)
+    found = round_nested(alike, [[], [np.array([0, 0, 1, 1])]], np.array([[0.0, 1.0, 2.0, -3.0], [3.0, 0, 0, 0.1]]))
+    assert found.tolist() == [[1, 2, 2, 1], [2, 1, 1, 2]]
+    # A part that is whole stays, whatever is known of it; without leaning, the first parts come first.
+    assert round_nested(np.array([2.0, 0.5, 0.5]), [[]], np.array([9.0, 0.0, 0.1])).tolist() == [2, 0, 1]
+    table = DRAWS.integers(0, 9, (5, 40)) / 4
+    assert (round_nested(table, [[], []], np.zeros((5, 40))) == round_nested(table, [[], []])).all()
 
 
 @pytest.mark.parametrize("total", [1e3, 1e9, 2.0**51])

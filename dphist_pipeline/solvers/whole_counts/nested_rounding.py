@@ -2,7 +2,8 @@
 
 Every sum along the tree is rounded down or up. A rounded sum is handed down: each part gets its own sum rounded down,
 and the records that are left over go to the parts with the largest remainders, the first parts first. That always fits:
-the parts rounded down sum to at most the whole rounded down, and rounded up to at least the whole rounded up.
+the parts rounded down sum to at most the whole rounded down, and rounded up to at least the whole rounded up. Where
+something else is known of cells that a table tells alike, such as noisy counts of their own, remainders lean to it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ AT_ONCE = 1 << 15  # cells whose shares are found together, which the processor'
 DIGITS = 52  # so that every sum of cells is exact in float64, and parts agree with their wholes
 
 
-def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]]) -> Wholes:
+def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]], leaning: Reals | None = None) -> Wholes:
     """Whole numbers near the cells, whose sums are near those of the table at every node of a tree.
 
     The tree splits the total along the first axis, each part along the second axis, and so on; along an axis, by its
@@ -30,26 +31,38 @@ def round_nested(table: Reals, levels: Sequence[Sequence[NDArray[np.int64]]]) ->
     Args:
         table: non-negative, any shape, with a sum below 2^52.
         levels: for each axis its nested groupings, the coarsest first: group of every position, from 0.
+        leaning: what is added to remainders before they are compared, shape of the table; whole numbers stay.
 
     Returns:
         int64, shape of the table; each node's sum differs by less than 1 from the table's.
     """
     unit = 2.0 ** max(FINEST, math.frexp(float(table.sum()))[1] + 1 - DIGITS)
-    exact: Reals = table / unit
-    np.round(exact, out=exact)
-    exact *= unit
+    exact, lean = _multiples(table, unit), None if leaning is None else _multiples(leaning, unit)
     rounded: Wholes = np.full((1, 1), round(float(exact.sum())), dtype=np.int64)
     for axis, (size, groupings) in enumerate(zip(table.shape, levels, strict=True)):
         behind = tuple(range(axis + 1, table.ndim))
-        sums = (exact.sum(axis=behind) if behind else exact).reshape(-1, size)
+        sums, beside = (
+            None if of is None else (of.sum(axis=behind) if behind else of).reshape(-1, size) for of in (exact, lean)
+        )
+        assert sums is not None
         rounded = rounded.reshape(-1, 1)
         above = np.zeros(size, dtype=np.int64)
         for labels in (*groupings, np.arange(size)):
             whole_of = np.empty(int(labels.max()) + 1, dtype=np.int64)
             whole_of[labels] = above
-            rounded = _share(rounded, _sums_by(labels, sums), whole_of)
+            rounded = _share(
+                rounded, _sums_by(labels, sums), whole_of, None if beside is None else _sums_by(labels, beside)
+            )
             above = labels
     return np.asarray(rounded.reshape(table.shape), dtype=np.int64)
+
+
+def _multiples(table: Reals, unit: float) -> Reals:
+    """The nearest multiples of a power of two, whose sums are exact, shape of the table."""
+    found: Reals = table / unit
+    np.round(found, out=found)
+    found *= unit
+    return found
 
 
 def _sums_by(labels: NDArray[np.int64], sums: Reals) -> Reals:
@@ -62,13 +75,14 @@ def _sums_by(labels: NDArray[np.int64], sums: Reals) -> Reals:
     return totals
 
 
-def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
+def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64], leaning: Reals | None) -> Wholes:
     """Whole numbers near the parts that sum to their wholes.
 
     Args:
         wholes: shape (rows, wholes).
         parts: shape (rows, parts), multiples of 2^-12.
         whole_of: the whole that each part belongs to, shape (parts,).
+        leaning: multiples of 2^-12, shape of the parts.
     """
     (rows, size), shares = parts.shape, np.empty(parts.shape, dtype=np.int64)
     in_order = np.sort(whole_of)
@@ -78,7 +92,8 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
         block = slice(start, start + some)
         down = np.floor(parts[block])
         spare = wholes[block] - _sums_by(whole_of, down).astype(np.int64)
-        places = _by_remainder(down - parts[block], whole_of)
+        owed = down - parts[block]
+        places = _by_remainder(owed, whole_of) if leaning is None else _by_both(owed, leaning[block], whole_of)
         rounded = shares[block]
         np.put_along_axis(rounded, places, rank < spare[:, in_order], axis=1)
         rounded += down.astype(np.int64)
@@ -102,3 +117,9 @@ def _by_remainder(owed: Reals, whole_of: NDArray[np.int64]) -> Wholes:
     keys.sort(axis=1)
     keys &= (1 << bits) - 1
     return keys
+
+
+def _by_both(owed: Reals, leaning: Reals, whole_of: NDArray[np.int64]) -> Wholes:
+    """As `_by_remainder`, by remainder and leaning together; parts that are whole come last."""
+    keys = np.where(owed < 0, owed - leaning, np.inf)
+    return np.lexsort((keys, np.broadcast_to(whole_of, keys.shape)), axis=-1)

@@ -31,7 +31,7 @@ ServesOption = Annotated[
     typer.Option(
         "--serves",
         metavar="WHAT",
-        help="What shall be answered well, by a mechanism that a public rule names: cells, ranges, boxes, prefixes or "
+        help="What must be answered well; a public rule names the mechanism for it: cells, ranges, boxes, prefixes or "
         "tables.",
     ),
 ]
@@ -42,6 +42,7 @@ DecimalsOption = Annotated[
         min=0,
         max=15,
         metavar="N",
-        help="Of printed numbers. Default: as many as their noise justifies; of expected errors two or three digits.",
+        help="Decimals of printed numbers. Default: as many as their noise justifies; expected errors have two or "
+        "three digits.",
     ),
 ]

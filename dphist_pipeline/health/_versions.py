@@ -27,7 +27,7 @@ def versions(seen: Examined) -> Finding:
         if name not in installed:
             return fault(check, f"{name} is not installed", MEND)
         if _numbers(installed[name]) < _numbers(least):
-            return fault(check, f"{name} is {installed[name]}, needed is {least}", MEND)
+            return fault(check, f"{name} is version {installed[name]}, and at least {least} is needed", MEND)
     other = _untested(seen)
     if other is not None:
         return other

@@ -31,7 +31,7 @@ def read_as(reading: SourceReading) -> str:
 def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
     """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it."""
     if field == "folder":
-        return "folder is as it was then there, elsewhere now here"
+        return "folder has moved: a link or a variable leads elsewhere than when it was allowed"
     return f"{field} is {_shown(getattr(allowed, field))} there, {_shown(getattr(asked, field))} here"
 
 

@@ -40,7 +40,9 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
         address = _resolved(server.name)
         if server_of(address) != server.server:
-            raise engine_refused(server.name, "is another server now than when it was allowed; allow it anew")
+            raise engine_refused(
+                server.name, "leads to another server than the one that was allowed; an operator can allow it anew"
+            )
         progress("reading, bounding and counting by Spark")
         return spark.write_cube(plan, address, folder)
     from dphist_pipeline.confidential import cube

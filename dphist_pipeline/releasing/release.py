@@ -122,8 +122,8 @@ class CubeMissing(Halted):
     def __init__(self, key: Key) -> None:
         self.key = key
         super().__init__(
-            f"release '{key.release}', period {key.period}: it was not drawn yet, or not to its end, so nothing is "
-            "published. Run the whole release: its job, or all of its assets together."
+            f"release '{key.release}', period {key.period}: its numbers were not drawn yet, or not all of them, so "
+            "nothing is published. Run the whole release: its job, or all of its assets together."
         )
 
 
@@ -576,7 +576,9 @@ def publish_approved(
     with store.run(attempt.key) as folder:
         drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
     if attempt.charge is None or not drawn:
-        raise nothing_to_decide(attempt.key, "it was not drawn yet, or not to its end; run `dphist release` first")
+        raise nothing_to_decide(
+            attempt.key, "its numbers were not drawn yet, or not all of them; run `dphist release` first"
+        )
     published = attempt.ledger.published_digest(attempt.charge) is not None
     if published and "approved" not in attempt.ledger.notes(attempt.charge):
         raise nothing_to_decide(attempt.key, f"it was published before `publish: {attempt.rule.publish}` held it back")

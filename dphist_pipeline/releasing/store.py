@@ -490,7 +490,7 @@ class Store:
                 witness = (str(rejection.relative_to(self.root)), int(facts["number"]), facts["hash"])
             except (ValueError, KeyError, TypeError, OSError):
                 raise store_unusable(
-                    self.root, f"has a damaged {rejection.relative_to(self.root)}: restore it"
+                    self.root, f"has a damaged {rejection.relative_to(self.root)}: put it back from a backup"
                 ) from None
             yield witness
 
@@ -544,7 +544,7 @@ class Store:
                 replace_durably(described, self.root / f".{DESCRIBED}.new", store._description(), mode)
             return store
         except OSError as error:
-            problem = f"cannot remember that: {DESCRIBED} is not written ({error.strerror})"
+            problem = f"cannot keep the new address: {DESCRIBED} could not be written ({error.strerror})"
         raise store_unusable(self.root, f"{problem}. Run this as the user who releases.")
 
     def _describe(self) -> None:
@@ -570,7 +570,9 @@ def make_folders(root: Path, witness: Witness) -> Path:
     root = root.absolute()
     witness.refuse_inside(root)
     if {"?", "#"} & set(str(root)):
-        raise store_unusable(root, "cannot be made: databases take ? and # for parts of an address. Use another name.")
+        raise store_unusable(
+            root, "cannot be made: ? and # have a meaning in addresses of databases. Use a path without them."
+        )
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise store_unusable(root, "cannot be made: something is there already. Choose another folder.")
     try:

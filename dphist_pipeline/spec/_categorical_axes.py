@@ -54,7 +54,7 @@ class CategoricalAxisSpec(NamedAxis):
         lists: dict[Location, tuple[str, ...]] = {("levels", name): groups for name, groups in self.levels.items()}
         if self.labels:
             lists["labels",] = self.labels
-        what = f"needs one for each of the {len(self.values)} values, in their order"
+        what = f"needs one label for each of the {len(self.values)} values, in their order"
         mistakes = [(at, what) for at, items in lists.items() if len(items) != len(self.values)]
         if mistakes:
             raise MistakesError(mistakes)
@@ -112,7 +112,9 @@ class CategoricalAxisSpec(NamedAxis):
 def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
     """The checked labels of codes; `beside`: whether others stand beside them. All empty ones are none."""
     if beside:
-        raise MistakesError([(("labels",), "stands beside `values` that have words; keep one of them")])
+        raise MistakesError(
+            [(("labels",), "gives words to codes to which `values` gives some already; keep one of the two")]
+        )
     faults, labels = list[tuple[Location, str]](), list[str]()
     for code, word in words.items():
         try:
@@ -134,7 +136,7 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     """
     problems: list[tuple[Location, str]] = []
     if "values" in axis:
-        problems.append((("values_from",), "stands beside `values`; keep one of them"))
+        problems.append((("values_from",), "is given together with `values`; keep one of the two"))
     try:
         code_list = CodeListFields.model_validate(axis)
     except ValidationError as error:

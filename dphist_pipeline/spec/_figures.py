@@ -99,7 +99,7 @@ def _check_values(asked: FiguresSpec, level: str, values: set[str]) -> None:
         if named != level:
             continue
         if value not in values:
-            raise MistakesError([((), f"line {line}: its value is none of level {shown(level)}")])
+            raise MistakesError([((), f"line {line}: its value is not among those of level {shown(level)}")])
         if value in seen:
             raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
         seen.add(value)

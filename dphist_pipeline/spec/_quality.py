@@ -68,7 +68,8 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
         found += [
-            (("by", number), f"names no axis, {shown(name)}. {did_you_mean(name, names)}") for number, name in unknown
+            (("by", number), f"{shown(name)} is no axis of the spec. {did_you_mean(name, names)}")
+            for number, name in unknown
         ]
     if not found and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
         found += _too_little(
@@ -86,7 +87,7 @@ def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
         MistakesError: by field of the spec.
     """
     found: list[tuple[Location, str]] = [
-        (("quality", "by", number), f"names an axis that no table has, {shown(name)}. {did_you_mean(name, axes)}")
+        (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")
         for number, name in enumerate(quality.by)
         if name not in axes
     ]
@@ -101,10 +102,10 @@ def _too_little(
     moved = (2 if substitute else 1) * (1 if by_row else quality.rows) * axes
     each = quality.share * epsilon / tables(quality, by_row)
     if each < SMALLEST_EPSILON or moved / each > LARGEST_SCALE:
-        return [(("share",), f"leaves too little for noise: {moved:,} rows at epsilon {digits(each)}; raise it")]
+        return [(("share",), f"is too small to draw noise for {moved:,} rows at epsilon {digits(each)}; raise it")]
     rest = (1 - quality.share) * epsilon
     if rest < SMALLEST_EPSILON or (2 if substitute else 1) * bound / rest > LARGEST_SCALE:
-        return [(("share",), f"leaves too little to the mechanism, epsilon {digits(rest)}; lower it")]
+        return [(("share",), f"is so large that too little epsilon is left to the mechanism, {digits(rest)}; lower it")]
     return []
 
 

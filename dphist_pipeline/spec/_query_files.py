@@ -99,7 +99,7 @@ def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float
     ranges, wrong = [], list[Mistake]()
     for (line, row), weight in zip(asked.rows, asked.weights, strict=True):
         if row["axis"] not in numbers:
-            wrong.append((line, "its axis is none of this release"))
+            wrong.append((line, "its axis is no axis of this release"))
             continue
         number = numbers[row["axis"]]
         axis, (firsts, lasts) = domain.axes[number], ends[number]

@@ -63,7 +63,7 @@ def _visit(part: Any, visible: frozenset[str], reads: _Reads) -> None:
     """Checks a part of the parse and everything below it."""
     reads.level += 1
     if reads.level > MOST_LEVELS:
-        raise _refused("it is nested too deep; write less", {})
+        raise _refused("it is nested too deep; write it with fewer levels", {})
     if isinstance(part, list):
         for below in part:
             _visit(below, visible, reads)
@@ -125,7 +125,7 @@ def _check(part: Node, visible: frozenset[str], reads: _Reads) -> None:
 
 def _check_expression(part: Node, kind: str) -> None:
     if kind == "PARAMETER":
-        raise _refused("there is nothing to fill in a parameter", part)
+        raise _refused("a query takes no parameters; write the value itself", part)
     if kind not in _EXPRESSIONS:
         raise _refused(f"{kind.replace('_', ' ').lower()} is not known", part)
     names = part.get("column_names") or []

@@ -38,8 +38,8 @@ _REFUSED = {
     "WINDOW": "a window function reads other rows",
     "LAMBDA": "functions of one's own are not judged",
     "STAR": "`*` stands only as an item of its own",
-    "PARAMETER": "there is nothing to fill in a parameter",
-    "POSITIONAL_REFERENCE": "a column is named, not numbered",
+    "PARAMETER": "a query takes no parameters; write the value itself",
+    "POSITIONAL_REFERENCE": "columns are named, not numbered; write the column's name",
     "COLLATE": "collations are not judged",
     "DEFAULT": "DEFAULT has no meaning in a query",
 }
@@ -73,9 +73,9 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     counted = [0] if seen is None else seen
     counted[0] += 1
     if counted[0] > MOST_NODES or level > MOST_LEVELS:
-        raise NotAccepted(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; write less")
+        raise NotAccepted(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; shorten it")
     if level and node.get("alias"):
-        raise NotAccepted("a name stands only after a whole item", node)
+        raise NotAccepted("only a whole item of SELECT is given a name by AS", node)
     judge = _JUDGES.get(node.get("class", ""))
     if judge is None:
         raise NotAccepted(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)

@@ -262,7 +262,7 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     plain = text_of(parser, _untried(node))
     said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
     if said:
-        raise NotAccepted(f"DuckDB does not take it ({said} error); check its patterns and formats", allowable=False)
+        raise NotAccepted(f"DuckDB refuses it ({said} error); check its patterns and formats", allowable=False)
 
 
 def _untried(node: Any) -> Any:

@@ -75,7 +75,10 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     """
     by_name = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
     found: list[tuple[Location, str]] = [
-        (("list", number, place), f"names no axis and no level, {shown(name)}. {did_you_mean(name, by_name)}")
+        (
+            ("list", number, place),
+            f"{shown(name)} is no axis of the spec and no level of one. {did_you_mean(name, by_name)}",
+        )
         for number, table in enumerate(tables.list)
         for place, name in enumerate(table)
         if name not in by_name

@@ -88,7 +88,7 @@ class UpstreamFields(RecordSource):
         if checks is None or deps is None:  # found wrong already
             return require
         if (require == "checks") != bool(checks):
-            raise ValueError("is `checks` where `required_checks` names some, and nowhere else")
+            raise ValueError("`require: checks` and `required_checks` go together; write both or neither")
         strange = [name for name in checks if name.rpartition(":")[0] not in deps]
         if strange:
             raise ValueError(f"is `checks`, and {shown(strange[0])} is a check of no asset that `deps` names")

@@ -231,7 +231,7 @@ def _check_together(read: list[Consumer]) -> None:
             found[(other,)] = f"{what}; write both alike, or use wider intervals"
     for edge in boundaries:
         if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER:
-            what = f"has an edge of more than {LONGEST_NUMBER} digits; give `start`, `stop` or edges fewer"
+            what = f"has an edge of more than {LONGEST_NUMBER} digits; write `start`, `stop` and the edges with fewer"
             found[(owners[edge],)] = what
     if found:
         raise MistakesError(found.items())

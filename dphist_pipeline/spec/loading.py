@@ -147,7 +147,9 @@ def _filled_in(value: object, at: Location, variables: Mapping[str, object], fou
 
 def _text(text: str, at: Location, variables: Mapping[str, object], found: Found) -> object:
     if list(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
-        found.append((at, f"holds a template that names no variable; {_known(variables)}, and nothing else is run"))
+        found.append(
+            (at, f"holds a template that names no variable; {_known(variables)}, and no other template is resolved")
+        )
         return text
     whole = _VARIABLE.fullmatch(text)
     try:
@@ -354,7 +356,9 @@ def from_templates(
     problems = [*problems, *wrong, *merged(parts, faults)]
     readable = [spec for spec in specs if spec is not None]
     if not problems and (twice := _twice(readable, of_what)):
-        what = f"is {shown(twice)} for two items of `for_each`; put the variable in"
+        what = (
+            f"is {shown(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
+        )
         problems.append((f"attributes.{of_what}", what))
     if problems:
         raise SpecError(problems, of_what=of_what)

@@ -151,7 +151,7 @@ def check_placeholders(address: str, secret: bool = False) -> None:
         raise ValueError(f"holds {placeholder} in braces, which is none of {NAMES}{hint}")
     if "week" in names and names & {"month", "day"}:
         raise ValueError(
-            "holds {week} beside {month} or {day}; weeks lie across months, so use {year} and {week} alone"
+            "holds {week} beside {month} or {day}; weeks cross the ends of months, so use {year} and {week} alone"
         )
     for name, needed in (("month", {"year"}), ("week", {"year"}), ("day", {"year", "month"})):
         if name in names and needed - names:
@@ -452,7 +452,7 @@ def _encoding_named(value: object) -> Encoding:
     for encoding in ENCODINGS:
         if name == encoding:
             return encoding
-    raise ValueError(f"is one of {', '.join(ENCODINGS)}, not {shown(value)}")
+    raise ValueError(f"must be one of {', '.join(ENCODINGS)}, not {shown(value)}")
 
 
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -460,9 +460,9 @@ def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
     found: list[tuple[Location, str]] = []
     for number, column in enumerate(columns):
         if column == EVERY_ROW and len(columns) > 1:
-            found.append(((number,), "`row` stands alone, where every row is another person"))
+            found.append(((number,), "`row` means that every row is another person; leave it out beside columns"))
         elif "," in column:
-            what = "holds a comma, which parts the names in the ledger; rename the column in `source_sql`"
+            what = "holds a comma, which separates names in the ledger; rename the column in `source_sql`"
             found.append(((number,), what))
         elif column in columns[:number]:
             found.append(((number,), f"{shown(column)} is named twice; name it once"))
@@ -552,7 +552,9 @@ class RecordSource(BaseModel):
     def _commas_do_not_part_fields(cls, comma: bool, info: ValidationInfo) -> bool:
         parted = (info.data.get("csv_delimiter"), info.data.get("csv_quote")) == (",", "")
         if comma and parted and "source" in info.data and format_of(info.data["source"]) == "csv":
-            raise ValueError('cannot be where commas part the fields: declare `csv_delimiter: ";"`, or `csv_quote`')
+            raise ValueError(
+                'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote`'
+            )
         return comma
 
     @field_validator("unit_normalise")

@@ -169,7 +169,7 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
         assert head.split() == [option[2:], "ci_lower", "ci_upper", "cells"] and len(line.split()) == 4
     for blank in ("", "  "):
         refusal = str(answered(store, "cells", "--where", first, "--ratio", blank).exception)
-        assert "--ratio takes the conditions of the count below the line" in refusal and "is --share" in refusal
+        assert "--ratio takes the conditions of the count to divide by" in refusal and "use --share" in refusal
     ranks = facts(store, "cells", "--ranks", "state")["rows"]
     assert [row["rank"] for row in ranks] == [1, 2, 3, 4] and ranks[0]["state"] == "A"
     assert answered(store, "cells", "--ranks", "state").stdout.splitlines()[2].split()[:4] == ["other", "2", "2", "2"]
@@ -195,9 +195,16 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
     assert shown[0].split()[:4] == ["county", "county_label", "population", "rate"]
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
-        ("--population", str(file)): "--population takes --by",
-        ("--standardise", "age"): "--standardise takes --population, and --by or no other question",
-        ("--standardise", "age", "--population", str(file), "--mean", "age"): "--standardise takes --population, and",
+        ("--population", str(file)): "--population goes with --by",
+        ("--standardise", "age"): "--standardise goes with --population, and with --by or no other question",
+        (
+            "--standardise",
+            "age",
+            "--population",
+            str(file),
+            "--mean",
+            "age",
+        ): "--standardise goes with --population, and",
         ("--by", "county", "--population", "people.txt"): "must be a file that ends in .csv or .parquet",
         ("--by", "county", "--population", "none.csv"): "the population none.csv cannot be read",
     }.items():

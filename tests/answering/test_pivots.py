@@ -141,11 +141,11 @@ def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--pivot", "state"], "--pivot takes --by"),
+        (["--pivot", "state"], "--pivot goes with --by"),
         (["--by", "age", "--pivot", "age"], "another axis for its columns"),
         (["--by", "age", "--pivot", "sate"], "Did you mean 'state'"),
-        (["--by", "age", "--pivot", "state", "--changes"], "--pivot takes --by and nothing else"),
-        (["--pivot", "state", "--mean", "age"], "--pivot takes --by"),
+        (["--by", "age", "--pivot", "state", "--changes"], "--pivot goes with --by and no other question"),
+        (["--pivot", "state", "--mean", "age"], "--pivot goes with --by"),
         (["--by", "age", "--pivot", "state", "--where", "age >= 20"], "cuts the bin"),
     ],
 )

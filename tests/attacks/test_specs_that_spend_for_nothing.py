@@ -19,5 +19,5 @@ def test_a_quality_table_that_leaves_too_little_for_the_noise_of_counts(office: 
         epsilon="0.001", max_rows_per_unit=20, axes=[WARD], quality={"share": "0.999", "rows": 21}
     )
     said = office.release()
-    assert said.code == 1 and "leaves too little to the mechanism" in said.err
+    assert said.code == 1 and "too little epsilon is left to the mechanism" in said.err
     assert not [entry for entry in office.entries() if entry[1] == "charged"]

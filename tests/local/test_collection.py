@@ -266,7 +266,9 @@ def test_edges_with_more_digits_than_a_question_holds_are_refused() -> None:
     long = "0." + "1" * 57
     reader = {"name": "a", "epsilon": 1, "bins": 7000}
     found = refusal(start=long, consumers=[reader])
-    assert found == {"consumers[0]": "has an edge of more than 60 digits; give `start`, `stop` or edges fewer"}
+    assert found == {
+        "consumers[0]": "has an edge of more than 60 digits; write `start`, `stop` and the edges with fewer"
+    }
 
 
 def test_all_mistakes_come_in_one_message(load: Load) -> None:

@@ -244,7 +244,7 @@ FAULTS: dict[str, tuple[Callable[[Office, pytest.MonkeyPatch], None], str, str, 
     ),
     "full disk": (full_disk, "disk", "fault", "less than", "Free room"),
     "little disk": (little_disk, "disk", "warning", "less than", "Free room"),
-    "an old DuckDB": (too_old, "versions", "fault", "duckdb is 0.9.1, needed is", "pip install"),
+    "an old DuckDB": (too_old, "versions", "fault", "duckdb is version 0.9.1, and at least", "pip install"),
     "a killed run": (killed, "runs", "warning", "killed run are still there: wards/2026-03-02", "next run deletes"),
     "an older version's cube": (
         lambda office, patch: left_by_older_version(office.store, "wards", "all", 1, "run") and None,

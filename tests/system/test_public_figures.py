@@ -73,7 +73,7 @@ def test_public_figures_hold_exactly_in_whole_tables_alone(office: Office, monke
         ("level,value,people\nstate,north,1\n", "its column 'rows' is not there"),
         (FIGURES.replace("1000", "-1"), "line 2: must be a whole number from 0"),
         (FIGURES.replace("1000", "1e3"), "line 2: must be a whole number from 0"),
-        (FIGURES.replace("north", "nord"), "line 2: its value is none of level 'state'"),
+        (FIGURES.replace("north", "nord"), "line 2: its value is not among those of level 'state'"),
         (FIGURES.replace("state,south", "ward,south"), "line 3: its level is no axis of categories"),
         (FIGURES + "state,south,78\n", "line 5: repeats an earlier figure"),
         (FIGURES.replace("state,other,0\n", ""), "no figure for 1 of the 3 values"),

@@ -56,7 +56,7 @@ def test_a_row_is_a_range_of_cells_along_its_axis(tmp_path: Path, row: str, cell
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (f"{HEAD}{CANARY},0,5,1\n", "line 2: its axis is none of this release"),
+        (f"{HEAD}{CANARY},0,5,1\n", "line 2: its axis is no axis of this release"),
         (f"{HEAD}age,0,5,1\nage,{CANARY},5,1\n", "line 3: its `from` is no edge of a bin of axis 'age'"),
         (f"{HEAD}age,0,2.5,1\n", "line 2: its `to` is no edge of a bin of axis 'age'"),
         (f"{HEAD}age,nan,5,1\n", "line 2: its `from` is no edge"),

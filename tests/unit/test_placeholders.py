@@ -75,7 +75,7 @@ def test_weeks_are_numbered_as_their_names_are() -> None:
         ("{month}.csv", "only together with {year}"),
         ("{year}-{day}.csv", "only together with {month}"),
         ("{day}.csv", "only together with {year} and {month}"),
-        ("{year}-{week}-{day}.csv", "weeks lie across months"),
+        ("{year}-{week}-{day}.csv", "weeks cross the ends of months"),
     ],
 )
 def test_placeholders_that_name_no_stretch_of_time_are_refused(source: str, told: str) -> None:

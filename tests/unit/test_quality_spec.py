@@ -28,10 +28,10 @@ SUBSTITUTE = {"neighbours": "substitute"}
         ({"share": "-1/20"}, "quality.share", "must lie between 0 and 1"),
         ({"share": "1/9999999999999999999999999999999999"}, "quality.share", "must lie between 0 and 1"),
         ({"share": "most"}, "quality.share", "must be a number"),
-        ({"share": "0.00001"}, "quality.share", "leaves too little for noise"),
+        ({"share": "0.00001"}, "quality.share", "is too small to draw noise for"),
         ({"by": "ward"}, "quality.by", "must be a list"),
         ({"by": ["ward", "ward"]}, "quality.by", "names an axis twice"),
-        ({"by": ["wards"]}, "quality.by[0]", "names no axis, 'wards'. Did you mean 'ward'?"),
+        ({"by": ["wards"]}, "quality.by[0]", "'wards' is no axis of the spec. Did you mean 'ward'?"),
         ({"by": ["ward", "age", "ward"]}, "quality.by", "has more than 2 items"),
         ({"bye": ["ward"]}, "quality.bye", "unknown field. Did you mean 'by'?"),
     ],
@@ -54,7 +54,7 @@ def test_a_family_tells_cut_rows_by_the_axes_that_its_tables_have() -> None:
     family = {"mechanism": "tables", "tables": {"list": [["age"]]}, "axes": [AGE, WARD]}
     assert spec(**family, quality={"by": ["age"]}).quality is not None
     assert refusal(**family, quality={"by": ["ward"]}) == {
-        "quality.by[0]": "names an axis that no table has, 'ward'. Known: age."
+        "quality.by[0]": "'ward' is an axis that no table has. Known: age."
     }
 
 

@@ -228,10 +228,10 @@ def test_files_in_folders_are_read_in_their_encoding_too():
 
 
 def test_an_encoding_that_nobody_reads_is_refused(tmp_path: Path):
-    says = "csv_encoding: is one of utf-8, windows-1252, latin-1, not 'utf-16'"
+    says = "csv_encoding: must be one of utf-8, windows-1252, latin-1, not 'utf-16'"
     with pytest.raises(SpecError, match=says):
         spec(tmp_path, **CSV, csv_encoding="utf-16")
-    with pytest.raises(SpecError, match="csv_encoding: is one of"):
+    with pytest.raises(SpecError, match="csv_encoding: must be one of"):
         spec(tmp_path, **CSV, csv_encoding=8)
 
 
@@ -253,7 +253,7 @@ def test_a_decimal_comma_changes_text_that_is_a_number_and_nothing_else():
 
 
 def test_a_decimal_comma_between_commas_is_refused(tmp_path: Path):
-    with pytest.raises(SpecError, match="decimal_comma: cannot be where commas part the fields"):
+    with pytest.raises(SpecError, match="decimal_comma: cannot be used where commas separate the fields"):
         spec(tmp_path, source="*.csv", decimal_comma=True)
     quoted = b'person,age\nA,"9,5"\n'
     assert counted({"a.csv": quoted}, source="*.csv", csv_quote='"', decimal_comma=True) == [1, 0, 0, 0, 0]
@@ -361,7 +361,7 @@ def test_the_account_knows_several_columns_by_their_names_with_commas(tmp_path: 
         ([], "needs at least 1"),
         (["x"] * 11, "more than 10 items"),
         (["a", "a"], "named twice"),
-        (["a", "row"], "`row` stands alone"),
+        (["a", "row"], "`row` means that every row is another person"),
         (["a,b", "c"], "holds a comma"),
         (["a", 5], "quote it"),
         (["a", ""], "is empty"),

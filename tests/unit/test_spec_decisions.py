@@ -160,9 +160,9 @@ def test_a_spec_that_protects_others_than_the_account_is_not_allowed(office: Off
     ("words", "says"),
     [
         (["ledger", "open", "health", *OPEN[2:]], "the spec charges library; name that, or none"),
-        ([*OPEN, "--neighbours", "add_remove"], "says it all; leave out --neighbours"),
-        ([*OPEN, "--csv-quote", "'", "--hive"], "says it all; leave out --csv-quote, --hive"),
-        ([*ALLOW, "--code-lists", "codes"], "says it all; leave out --code-lists"),
+        ([*OPEN, "--neighbours", "add_remove"], "says these already; leave out --neighbours"),
+        ([*OPEN, "--csv-quote", "'", "--hive"], "says these already; leave out --csv-quote, --hive"),
+        ([*ALLOW, "--code-lists", "codes"], "says these already; leave out --code-lists"),
         ([*ALLOW], "holds no account 'library'"),
         (["ledger", "open", "x", "--total", "1", "--yes", "a"], "goes together with --for SPEC only"),
         (["ledger", "open", "x", "--total", "1", "--privacy-unit", "p"], "--neighbours: must be given, or --for SPEC"),

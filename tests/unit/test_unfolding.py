@@ -127,7 +127,7 @@ def test_a_mistake_of_every_item_is_told_once_and_one_of_few_names_them() -> Non
         ({"region": []}, "for_each.region", "must be a list of at least one item"),
         ({"region": ["x"] * (MOST_ITEMS + 1)}, "for_each.region", "has more than 1,000 items"),
         ({"region": "{{ nowhere }}"}, "for_each.region", "there is no variable 'nowhere'"),
-        ({"region": ["a", "a"]}, "release", "is 'wards_a' for two items of `for_each`; put the variable in"),
+        ({"region": ["a", "a"]}, "release", "is 'wards_a' for two items of `for_each`; write the variable into it"),
     ],
 )
 def test_a_loop_that_cannot_be_run_is_one_message(loop: object, where: str, says: str) -> None:

@@ -93,7 +93,7 @@ class Asked:
             raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; {_apart(given)}")
         if self.ratio is not None and not self.ratio.strip():
             raise QuestionRefused(
-                "", "--ratio takes the conditions of the count below the line; a share of all rows is --share"
+                "", "--ratio takes the conditions of the count to divide by; for a share of all rows use --share"
             )
         if self.share is not None and not self.share.strip():
             raise QuestionRefused(
@@ -102,9 +102,9 @@ class Asked:
                 "which rows, all of them without it",
             )
         if self.pivot and (given != ["by"] or self.population or self.standardise):
-            raise QuestionRefused("", "--pivot takes --by and nothing else, as in --by county --pivot ward")
+            raise QuestionRefused("", "--pivot goes with --by and no other question, as in --by county --pivot ward")
         if self.standardise and (not self.population or given not in ([], ["by"])):
-            raise QuestionRefused("", "--standardise takes --population, and --by or no other question")
+            raise QuestionRefused("", "--standardise goes with --population, and with --by or no other question")
         if self.with_chance and not (set(given).intersection(VARYING) or self.population):
             raise QuestionRefused(
                 "",
@@ -114,7 +114,7 @@ class Asked:
         if self.standardise:
             return "standardise"
         if self.population and given != ["by"]:
-            raise QuestionRefused("", "--population takes --by and its axes, as in --by county --population people.csv")
+            raise QuestionRefused("", "--population goes with --by, as in --by county --population people.csv")
         return given[0] if given else ""
 
     @property

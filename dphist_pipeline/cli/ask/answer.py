@@ -86,13 +86,13 @@ def answer(
         str, typer.Option(metavar="AXIS", help="Ranks by counts, the largest first; all intervals hold together.")
     ] = "",
     difference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Less the count where this holds; conditions as in --where.")
+        str | None, typer.Option(metavar="TEXT", help="Subtracts the count where this holds; written as --where.")
     ] = None,
     ratio: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="Divided by the count where this holds, which may lie apart; conditions as in --where. Surgery for "
+            help="Divides by the count where this holds, which need not be a part; written as --where. Surgery for "
             "each row of medicine: --where \"ward = 'surgery'\" --ratio \"ward = 'medicine'\".",
         ),
     ] = None,
@@ -108,7 +108,7 @@ def answer(
         str,
         typer.Option(
             metavar="RELEASE",
-            help="Less the count in this release, of the same account and period. "
+            help="Subtracts the count in this release, of the same account and period. "
             "(`dphist compare` compares mechanisms.)",
         ),
     ] = "",
@@ -134,7 +134,9 @@ def answer(
             "--share, --mean, --sum, --ranks, --changes and --population.",
         ),
     ] = False,
-    per: Annotated[float, typer.Option(metavar="NUMBER", help="With --population: for so many people.")] = 100_000,
+    per: Annotated[
+        float, typer.Option(metavar="NUMBER", help="With --population: people that a rate is for.")
+    ] = 100_000,
     population: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="CSV or Parquet with the axes of --by and `population`: rates, not counts."),
@@ -274,7 +276,7 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
     if asked.question != "by":
-        raise QuestionRefused("", "--pivot takes --by, as in --by county --pivot ward")
+        raise QuestionRefused("", "--pivot goes with --by, as in --by county --pivot ward")
     return Pivot.of(publication, names_of(asked.by), asked.pivot, box)
 
 

@@ -32,8 +32,10 @@ def block(
     other_store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The store of the other owner. Default: the same store.")
     ] = None,
-    period: Annotated[str | None, typer.Option(metavar="DAY", help="Of RELEASE. Default: the latest.")] = None,
-    other_period: Annotated[str | None, typer.Option(metavar="DAY", help="Of OTHER. Default: the latest.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="DAY", help="Period of RELEASE. Default: the latest.")] = None,
+    other_period: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Period of OTHER. Default: the latest.")
+    ] = None,
     pairs: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="Cut until a rule has at most N expected pairs. Default: 100 a record."),

@@ -65,10 +65,14 @@ class ReadingOptions:
         str | None,
         typer.Option(metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'."),
     ] = None
-    source_table: Annotated[str | None, typer.Option(metavar="TABLE", help="Of a database.")] = None
-    csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="Between the fields of CSV.")] = ","
-    csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="Around some fields of CSV.")] = ""
-    csv_encoding: Annotated[str, typer.Option(metavar="NAME", help="Of CSV: utf-8, windows-1252 or latin-1.")] = "utf-8"
+    source_table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The table of a database that holds the records.")
+    ] = None
+    csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="The sign between fields of CSV.")] = ","
+    csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="The sign around quoted fields of CSV.")] = ""
+    csv_encoding: Annotated[
+        str, typer.Option(metavar="NAME", help="How CSV is encoded: utf-8, windows-1252 or latin-1.")
+    ] = "utf-8"
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
     unit_normalise: Annotated[
@@ -178,7 +182,8 @@ def open_account(
 def allow(
     read: ReadingOptions,
     account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; none for what is for all.")
+        str | None,
+        typer.Argument(metavar="ACCOUNT", help="Whose releases may read it; left out for what holds for all accounts."),
     ] = None,
     for_spec: ForOption = None,
     yes: YesOption = None,
@@ -258,7 +263,7 @@ def allow(
 
 @ledger_app.command()
 def disallow(
-    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Of the decision; see `dphist ledger show`.")],
+    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Its number, as `dphist ledger show` lists it.")],
     reason: ReasonOption,
     store: StoreOption = None,
 ) -> None:
@@ -294,7 +299,9 @@ def raise_total(
 
 @ledger_app.command()
 def show(
-    account: Annotated[str | None, typer.Argument(metavar="ACCOUNT", help="Only this one, with its charges.")] = None,
+    account: Annotated[
+        str | None, typer.Argument(metavar="ACCOUNT", help="Only this account, with its charges.")
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -370,7 +377,7 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     is_given = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
     is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
     if for_spec is not None and (mixed := [name for name, given in is_given.items() if given]):
-        raise typer.BadParameter(f"says it all; leave out {', '.join(mixed)}", param_hint="--for")
+        raise typer.BadParameter(f"says these already; leave out {', '.join(mixed)}", param_hint="--for")
 
 
 def _open_for(

@@ -101,7 +101,7 @@ def _new_key(path: Path, store: Path) -> Operator:
 
 @ledger_app.command()
 def sign(
-    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Of the decision that waits for you.")],
+    number: Annotated[int, typer.Argument(metavar="ENTRY", help="Number of the decision that waits for you.")],
     store: StoreOption = None,
 ) -> None:
     """Gives a decision its second signature, where an account asks for two."""

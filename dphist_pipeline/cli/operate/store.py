@@ -22,7 +22,7 @@ store_app = typer.Typer(
 
 @ledger_app.command()
 def report(
-    year: Annotated[int | None, typer.Option(metavar="YEAR", help="Only what was decided and charged in it.")] = None,
+    year: Annotated[int | None, typer.Option(metavar="YEAR", help="Only decisions and charges of this year.")] = None,
     page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an HTML page.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -163,7 +163,7 @@ def publish(
 
 @store_app.command()
 def pages(
-    release: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Of this one only.")] = None,
+    release: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Only the pages of this release.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:

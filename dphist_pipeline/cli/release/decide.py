@@ -24,7 +24,9 @@ def publish(
     ],
     approved_by: Annotated[str, typer.Option(metavar="NAME", help="Who approves; ledger and audit say so for good.")],
     period: Annotated[str | None, typer.Option(metavar="DAY", help="Its first day. Default: the latest.")] = None,
-    revision: Annotated[int | None, typer.Option(metavar="NUMBER", help="Default: the latest of its period.")] = None,
+    revision: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Its number. Default: the latest of the period.")
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,7 +101,7 @@ def withdraw(
         out.print(f"  marked: {escape(str(folder))}")
     if opened_store.public_address:
         out.print(f"  marked in {escape(opened_store.public_address)}, too")
-    out.print("  The catalogue has it no more. What it spent stays spent.")
+    out.print("  It is no longer in the catalogue. What it spent stays spent.")
     if period != "all":
         anew = f"`dphist store pages {escape(release)}` renders that one anew, at no cost."
         out.print(f"  The card of the period after it may compare with it: {anew}")

@@ -152,15 +152,15 @@ class KDHierarchy(Mechanism):
 def _cuts(counts: PrivateCounts, boxes: Sequence[Box], budget: Budget | None) -> list[int]:
     """How many slabs of each box lie before its cut; 0 for a single cell, which stays."""
     cuts = [box.longest // 2 for box in boxes]
-    asked = [number for number, box in enumerate(boxes) if box.longest > 2]
-    if budget is None or not asked:
+    wide = [number for number, box in enumerate(boxes) if box.longest > 2]
+    if budget is None or not wide:
         if budget is not None:
             budget.forfeit()
         return cuts
     numbers = np.arange(counts.domain.cells).reshape(counts.domain.shape)
-    groups = [np.moveaxis(boxes[number].of(numbers), boxes[number].axis, 0).ravel() for number in asked]
+    groups = [np.moveaxis(boxes[number].of(numbers), boxes[number].axis, 0).ravel() for number in wide]
     chosen = counts.choose(groups, CutByBalance(), budget)
-    for number, group, choice in zip(asked, groups, chosen.tolist(), strict=True):
+    for number, group, choice in zip(wide, groups, chosen.tolist(), strict=True):
         slabs = boxes[number].longest
         nearest = (2 * (choice + 1) * slabs + group.size) // (2 * group.size)
         cuts[number] = min(max(nearest, 1), slabs - 1)

@@ -115,7 +115,7 @@ class Estimate:
 
         Args:
             low: lower end in axis units; None for an open end.
-            high: upper end, likewise.
+            high: upper end in axis units; None for an open end.
         """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")

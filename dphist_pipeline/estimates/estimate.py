@@ -150,10 +150,7 @@ AnyEstimate = Estimate | FamilyEstimate
 
 
 def with_quality(estimate: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
-    """An estimate with what was bought about the rows behind it, and what that cost.
-
-    Numbers about an axis go to the tables of a family that have it.
-    """
+    """An estimate with what was bought about the rows behind it (in a family by table), and what that cost."""
     if not quality:
         return estimate
     charges = estimate.charges + tuple((table.step, table.epsilon) for table in quality)

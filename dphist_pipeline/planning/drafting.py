@@ -173,9 +173,6 @@ def draft(
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
         serving: the rule that named the mechanism; None if a person did.
-
-    Raises:
-        Refused: a spec cannot name the source.
     """
     roles = roles_of(layout)
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others

@@ -86,7 +86,7 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that match an absolute glob, sorted by name; `**` reaches into folders, which are left out."""
+    """The files that match an absolute glob, without folders, sorted by name; `**` reaches into folders."""
     files = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
     return sorted(path for path in files if not path.is_dir())
 

@@ -35,7 +35,7 @@ FITTED = (
 
 
 def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
-    """A random uint64 word for each cell, in C order, which the noisy counts determine; its lowest bit is the half."""
+    """A random uint64 word for each cell, in C order, which the noisy counts determine; the lowest bit is its half."""
     line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
     seed = hashlib.sha256(line.tobytes()).digest()
     return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)

@@ -67,7 +67,7 @@ class Box:
         return cube[tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))]
 
     def halves(self, slabs: int) -> tuple[Box, Box]:
-        """The parts of a box cut across its longest side, after so many slabs that both hold cells."""
+        """The parts of a box cut across its longest side; some slabs lie before the cut, and some after it."""
         middle = self.low[self.axis] + slabs
         until = (*self.high[: self.axis], middle, *self.high[self.axis + 1 :])
         after = (*self.low[: self.axis], middle, *self.low[self.axis + 1 :])

@@ -124,10 +124,7 @@ class Blocking:
         return [f"l.{identifier(name)} = r.{identifier(name)}" for name in self.partitions]
 
     def register_sql(self, register: str) -> str:
-        """The query for DuckDB that adds the blocks to an owner's register; some 10 s for 10⁶ records.
-
-        Columns of the register are named as the axes.
-        """
+        """The query for DuckDB that adds the blocks to a register with the axes as columns; 10 s for 10⁶ records."""
         axes = {axis.name: axis for part in self.partitions.values() for axis in part.axes}
         places = {name: f"_position_{number}" for number, name in enumerate(axes, 1)}
         inner = ", ".join(f"{position_sql(axis)} AS {places[name]}" for name, axis in axes.items())

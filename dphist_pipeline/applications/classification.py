@@ -121,11 +121,7 @@ def entropy_tree() -> Any:
 def chosen_axes(
     whole: WholeRelease, target: str, features: Sequence[str] | None = None
 ) -> tuple[CategoricalAxis, tuple[Axis, ...]]:
-    """The axis of the target, and the axes of the features: those that are named, in that order, or all others.
-
-    Raises:
-        Refused: see `train`.
-    """
+    """The axis of the target, and the axes of the features: those that are named, in that order, or all others."""
     axes = {axis.name: axis for axis in whole.domain.axes}
     names = [name for name in axes if name != target] if features is None else list(features)
     for name in (target, *names):

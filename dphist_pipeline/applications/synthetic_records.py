@@ -191,11 +191,7 @@ class SyntheticRecords:
         return pa.RecordBatchReader.from_batches(self.schema, self.draw()).__arrow_c_stream__(requested_schema)
 
     def write(self, file: Path | str, overwrite: bool = False) -> Path:
-        """Draws the rows into a Parquet file, in flat memory; its metadata say what it is.
-
-        Raises:
-            Refused: see `check_output`.
-        """
+        """Draws the rows into a Parquet file, in flat memory; its metadata say what it is."""
         write_synthetic(self, Path(file), overwrite)
         return Path(file)
 

@@ -36,11 +36,7 @@ class Spread:
     interpolate: bool = False
 
     def check(self, domain: Domain) -> None:
-        """Refuses names that are no binned axes, and ends for bins that are not open.
-
-        Raises:
-            Refused: names the option.
-        """
+        """Refuses names that are no binned axes, and ends for bins that are not open."""
         binned = {axis.name: axis for axis in domain.axes if isinstance(axis, BinnedAxis)}
         for option, names in (("low", self.low), ("high", self.high), ("whole_numbers", self.whole_numbers)):
             for name in names:

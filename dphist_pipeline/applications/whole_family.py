@@ -47,9 +47,8 @@ class WholeFamily:
         """Reads the records of a published family.
 
         Raises:
-            Refused: an older version published it, without records.
             PublishedFilesDamaged: a published file is missing or altered.
-            Refused: the publication was withdrawn.
+            Refused: the publication was withdrawn, or made by an older version, without records.
         """
         audit = audit_in_force(folder)
         if not PublishedFolder(folder).population.exists():

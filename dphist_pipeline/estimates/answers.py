@@ -124,10 +124,7 @@ Found = TypeVar("Found", Answer, Quantile)
 
 
 def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
-    """An answer from a row of a macro, by the names of its columns: null is nan, or an empty note.
-
-    Columns that the row lacks keep their defaults.
-    """
+    """An answer from a row of a macro by its columns: null is nan, or no note; lacking ones keep their defaults."""
     known: dict[str, Any] = {one.name: row[one.name] for one in fields(kind) if one.name in row}
     return kind(
         **known

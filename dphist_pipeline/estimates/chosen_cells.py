@@ -106,11 +106,7 @@ def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
 
 
 def check_axes(domain: Domain, names: Iterable[str]) -> None:
-    """Refuses names that are neither an axis nor a level of one.
-
-    Raises:
-        QuestionRefused: with the nearest known names.
-    """
+    """Refuses names that are neither an axis nor a level of one."""
     axes_and_levels = [
         name
         for axis in domain.axes

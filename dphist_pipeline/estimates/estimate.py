@@ -115,7 +115,7 @@ class Estimate:
 
         Args:
             low: lower end in axis units; None for an open end.
-            high: upper end, likewise.
+            high: upper end in axis units; None for an open end.
         """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
@@ -150,10 +150,7 @@ AnyEstimate = Estimate | FamilyEstimate
 
 
 def with_quality(estimate: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
-    """An estimate with what was bought about the rows behind it, and what that cost.
-
-    Numbers about an axis go to the tables of a family that have it.
-    """
+    """An estimate with what was bought about the rows behind it (in a family by table), and what that cost."""
     if not quality:
         return estimate
     charges = estimate.charges + tuple((table.step, table.epsilon) for table in quality)

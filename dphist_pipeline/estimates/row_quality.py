@@ -359,10 +359,7 @@ class QualityTable:
         return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
-        """The numbers of missing and undeclared values that stand out from the noise; see `standing_out`.
-
-        The rows that they can be at most are those of `most_failed`.
-        """
+        """The numbers of missing and undeclared values that stand out, as `standing_out` tells them."""
         rows = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
         lines = sum(row["axis"] is not None for row in self.rows)
         tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
@@ -371,10 +368,7 @@ class QualityTable:
     def numbers(
         self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0
     ) -> tuple[list[Row], str] | None:
-        """As `standing_out`, for the numbers of `units` or of `rows`; None where an interval is wider than their sum.
-
-        The rows that have failed at most are those of `most_failed`.
-        """
+        """As `failures`, for the numbers of `units` or of `rows`; None where an interval is wider than their sum."""
         rows = [row for row in self.rows if row["statistic"] == statistic]
         count = sum(row["estimate"] for row in rows)
         if not all(row["ci_upper"] - row["ci_lower"] <= count for row in rows):

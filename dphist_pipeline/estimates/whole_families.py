@@ -78,7 +78,7 @@ class Population:
     rows: Wholes
 
     def table(self, domain: Domain) -> Wholes:
-        """The whole cells of a table, shape of its domain: of axes, or levels of axes, of the population."""
+        """The whole cells of a table by axes, or levels of axes, of the population; shape of its domain."""
         rows = np.zeros(domain.cells, dtype=np.int64)
         cells = np.zeros(len(self.rows), dtype=np.int64)
         for axis, stride in zip(domain.axes, domain.strides, strict=True):

@@ -76,10 +76,7 @@ def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
 
 
 def leaders(scores: Sequence[Score]) -> list[Score]:
-    """The least mean of a measure at one epsilon, and all that cannot be told apart from it.
-
-    Each is compared with the least one, one-sided, by Student's t.
-    """
+    """The least mean of a measure at one epsilon, and all not told apart from it, one-sided, by Student's t."""
     least = min(scores, key=lambda score: score.mean)
     return [score for score in scores if score is least or not is_above(score, least)]
 
@@ -107,10 +104,7 @@ def student_quantile(freedom: int) -> float:
 
 
 def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
-    """The scores of a measure at one epsilon without those of mechanisms that published what `geometric` publishes.
-
-    If `geometric` does not take part, all stay.
-    """
+    """The scores of a measure without those of mechanisms that published what `geometric` does, if it takes part."""
     same = same_as_geometric(scores)
     competitors = [score for score in column if score.mechanism not in same]
     return competitors if any(score.mechanism == SIMPLEST for score in competitors) else list(column)

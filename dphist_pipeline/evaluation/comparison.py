@@ -165,9 +165,6 @@ def prepare(
         sensitivity: largest change of the counts by one privacy unit, in records.
         shape: see `public_counts.read_counts`; None with `published`.
         published: estimates of an earlier period in the place of counts, int64; None to read the counts.
-
-    Raises:
-        DphistError: with the first problem.
     """
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)

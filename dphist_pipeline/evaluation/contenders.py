@@ -27,11 +27,7 @@ class Contender:
     settings: tuple[tuple[str, str | tuple[object, ...]], ...] = ()
 
     def check(self, domain: Domain, sensitivity: int, epsilons: Iterable[Fraction]) -> None:
-        """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.
-
-        Raises:
-            DphistError: with the reason.
-        """
+        """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve."""
         built = mechanisms.build(self.mechanism, dict(self.settings))
         for epsilon in epsilons:
             Budget(epsilon).scale(sensitivity)

@@ -61,11 +61,7 @@ def unknown_synthetic_set(name: str) -> Refused:
 
 
 def synthetic_counts(name: str) -> Numbers:
-    """The counts of one of `SETS`, int64, shape (cells,); always the same.
-
-    Raises:
-        Refused: with the known names.
-    """
+    """The counts of one of `SETS`, int64, shape (cells,); always the same."""
     if name not in SETS:
         raise unknown_synthetic_set(name)
     wanted = SETS[name]

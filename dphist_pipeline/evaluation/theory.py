@@ -84,10 +84,7 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
 
 
 def uniform_bound(setting: Setting, printed: bool = False) -> float:
-    """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ.
-
-    For `printed` see `uniform_usefulness`.
-    """
+    """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ."""
     return _bias(setting, printed) + setting.share_of_noise
 
 

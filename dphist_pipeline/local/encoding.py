@@ -71,10 +71,7 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
 
 
 def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
-    """Exactly `wanted` of a contributor's values: some chosen at random, or all of them and nan for missing ones.
-
-    A value that is no number counts as missing.
-    """
+    """Exactly `wanted` of a contributor's values: some chosen at random, or all and nan for missing or other ones."""
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]
     if own.size > wanted:

@@ -44,10 +44,7 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
 
 
 def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
-    """Unbiased estimates of the number of values in each interval, float64, shape (intervals,).
-
-    The part of the question is told by its number, from 0.
-    """
+    """Unbiased estimates of the number of values in each interval of part `number`, from 0; shape (intervals,)."""
     part = tally.question.parts[number]
     chances = odds(part.encoding, part.intervals, part.epsilon)
     scale = chances.gap * float(tally.question.participation)

@@ -112,8 +112,7 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     """Counts the reports in Parquet files; `left_out` are refused ones that are in no file, by reason.
 
     Raises:
-        Refused: no report is valid.
-        Refused: a file is damaged, or no file of reports.
+        Refused: no report is valid, or a file is damaged or no file of reports.
     """
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
@@ -124,10 +123,7 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
 
 
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
-    """The estimated histogram of a consumer: unbiased, or made non-negative if the spec says so.
-
-    The consumer is told by its number in the spec, from 0.
-    """
+    """The estimated histogram of a consumer, by its number from 0: unbiased, or non-negative if the spec says so."""
     tally, where = counted.tally, spans_of(spec)[number]
     running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
     unbiased = running[np.array(where.last) + 1] - running[np.array(where.first)]

@@ -86,7 +86,7 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that match an absolute glob, sorted by name; `**` reaches into folders, which are left out."""
+    """The files that match an absolute glob, without folders, sorted by name; `**` reaches into folders."""
     files = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
     return sorted(path for path in files if not path.is_dir())
 
@@ -194,10 +194,7 @@ def questions_named(files: Sequence[Path]) -> set[str]:
 
 @contextmanager
 def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Bytes], None]]:
-    """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`.
-
-    A file that is there is overwritten.
-    """
+    """A new Parquet file of reports, in place of an old one; gives a function that adds ids and bodies; see `Batch`."""
     kinds = [pa.string(), pa.binary(ID_BYTES), pa.binary(question.report_bytes)]
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
     name = pa.array([question.digest[:NAMED]], pa.string())

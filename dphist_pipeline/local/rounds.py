@@ -74,7 +74,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
 
 
 def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
-    """Counts all reports that are there now, and replaces the tally; gives both, the tally as its digest.
+    """Counts all reports that are there now, and replaces the tally; gives what was counted and the tally's digest.
 
     Raises:
         Refused: there is nothing to count.

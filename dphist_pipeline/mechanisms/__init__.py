@@ -199,11 +199,7 @@ def card(name: str) -> str:
 
 
 def about(name: str) -> str:
-    """A mechanism's card up to its settings, which have a description of their own: see `settings`.
-
-    Raises:
-        Refused: see `card`.
-    """
+    """A mechanism's card up to its settings, which have a description of their own: see `settings`."""
     kind, place = _class(name), home(name)
     foreign = f"\n\nNot part of dphist: {place} brings this mechanism." if place.package else ""
     what = inspect.getdoc(sys.modules[kind.__module__]) or ""
@@ -211,31 +207,19 @@ def about(name: str) -> str:
 
 
 def reference(name: str) -> str:
-    """A mechanism's card as Markdown, with a table of its settings.
-
-    Raises:
-        Refused: see `card`.
-    """
+    """A mechanism's card as Markdown, with a table of its settings."""
     table = table_of(settings(name))
     text = about(name).removesuffix("Settings:").strip() if table else about(name)
     return f"```text\n{text}\n```\n\n{table}".strip()
 
 
 def settings(name: str) -> tuple[ToldSetting, ...]:
-    """What is told of each setting of a mechanism: meaning, default, the paper's value, and why they differ.
-
-    Raises:
-        Refused: see `card`.
-    """
+    """What is told of each setting of a mechanism: meaning, default, the paper's value, and why they differ."""
     return told_settings(_class(name))
 
 
 def build(name: str, settings: Mapping[str, object]) -> Mechanism:
-    """The mechanism of that name with these settings, as read from YAML or given in Python, defaults filled in.
-
-    Raises:
-        Refused: naming what is known.
-    """
+    """The mechanism of that name with these settings, as read from YAML or given in Python, defaults filled in."""
     kind = _class(name)
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for setting in settings:

@@ -79,13 +79,13 @@ class Bisection:
         """For each interval, how many of its cells lie before the cut; 0 if it stays whole."""
         first = 0 if self.may_keep else 1  # the first candidate; the last is to cut before the last cell
         cuts = [min(first, high - low - 1) for low, high in intervals]
-        asked = [number for number, (low, high) in enumerate(intervals) if high - low - first >= 2]
-        if not asked:
+        divisible = [number for number, (low, high) in enumerate(intervals) if high - low - first >= 2]
+        if not divisible:
             level.forfeit()
             return cuts
-        groups = [np.arange(*intervals[number]) for number in asked]
+        groups = [np.arange(*intervals[number]) for number in divisible]
         chosen = counts.choose(groups, self._score(price), level)
-        for number, choice in zip(asked, chosen.tolist(), strict=True):
+        for number, choice in zip(divisible, chosen.tolist(), strict=True):
             cuts[number] = first + choice
         return cuts
 

@@ -35,10 +35,7 @@ FITTED = (
 
 
 def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
-    """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half.
-
-    The words are uint64, shape (cells,), in C order.
-    """
+    """A random uint64 word for each cell, in C order, which the noisy counts determine; the lowest bit is its half."""
     line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
     seed = hashlib.sha256(line.tobytes()).digest()
     return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)

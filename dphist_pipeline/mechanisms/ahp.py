@@ -68,10 +68,10 @@ class AHP(Mechanism):
         order, sums = self._shares(budget, counts.sensitivity)
         noisy = counts.noisy_cells(order)
         threshold = self.eta * max(1.0, math.log(noisy.values.size)) * float(noisy.scale)
-        kept = np.where(noisy.values <= threshold, 0.0, noisy.values)
+        cells = np.where(noisy.values <= threshold, 0.0, noisy.values)
         price = 2 * float(sums.scale(counts.sensitivity)) ** 2
         cluster = greedy_groups if self.search == "greedy" else optimal_groups
-        groups = groups_by_value(kept, lambda line: cluster(line, price))
+        groups = groups_by_value(cells, lambda line: cluster(line, price))
         grouped = counts.noisy_sums(groups, sums)
         values = grouped.spread(groups)
         return Estimate(counts.domain, values, budget.charges, unbiased=noisy, groups=groups, sums=grouped)

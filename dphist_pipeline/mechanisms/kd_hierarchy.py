@@ -67,7 +67,7 @@ class Box:
         return cube[tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))]
 
     def halves(self, slabs: int) -> tuple[Box, Box]:
-        """The parts of a box cut across its longest side, after so many slabs that both hold cells."""
+        """The parts of a box cut across its longest side; some slabs lie before the cut, and some after it."""
         middle = self.low[self.axis] + slabs
         until = (*self.high[: self.axis], middle, *self.high[self.axis + 1 :])
         after = (*self.low[: self.axis], middle, *self.low[self.axis + 1 :])
@@ -152,15 +152,15 @@ class KDHierarchy(Mechanism):
 def _cuts(counts: PrivateCounts, boxes: Sequence[Box], budget: Budget | None) -> list[int]:
     """How many slabs of each box lie before its cut; 0 for a single cell, which stays."""
     cuts = [box.longest // 2 for box in boxes]
-    asked = [number for number, box in enumerate(boxes) if box.longest > 2]
-    if budget is None or not asked:
+    wide = [number for number, box in enumerate(boxes) if box.longest > 2]
+    if budget is None or not wide:
         if budget is not None:
             budget.forfeit()
         return cuts
     numbers = np.arange(counts.domain.cells).reshape(counts.domain.shape)
-    groups = [np.moveaxis(boxes[number].of(numbers), boxes[number].axis, 0).ravel() for number in asked]
+    groups = [np.moveaxis(boxes[number].of(numbers), boxes[number].axis, 0).ravel() for number in wide]
     chosen = counts.choose(groups, CutByBalance(), budget)
-    for number, group, choice in zip(asked, groups, chosen.tolist(), strict=True):
+    for number, group, choice in zip(wide, groups, chosen.tolist(), strict=True):
         slabs = boxes[number].longest
         nearest = (2 * (choice + 1) * slabs + group.size) // (2 * group.size)
         cuts[number] = min(max(nearest, 1), slabs - 1)

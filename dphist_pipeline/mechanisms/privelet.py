@@ -59,12 +59,12 @@ def shared_noise_of(wavelet: NoisyContrasts) -> tuple[SharedNoise, ...]:
     """
     variances = [wavelet.variance, *[1.0] * (len(wavelet.shape) - 1)]
     lines = [_shared_along(size, variance) for size, variance in zip(wavelet.shape, variances, strict=True)]
-    found = (
+    terms = (
         SharedNoise(math.prod(part for part, _ in parts), tuple(width for _, width in parts))
         for parts in product(*lines)
     )
     # Total and root of an axis are known alike, so no noise is shared by all of it; one axis keeps its term of 0.
-    return tuple(part for part in found if part.coefficient or len(lines) == 1)
+    return tuple(part for part in terms if part.coefficient or len(lines) == 1)
 
 
 def _shared_along(size: int, variance: float) -> list[tuple[float, int]]:
@@ -93,11 +93,11 @@ def _tail_in_a_cell(wavelet: NoisyContrasts) -> Tail | None:
 
 
 def _products(one: Counter[float], other: Counter[float]) -> Counter[float]:
-    found = Counter[float]()
+    products = Counter[float]()
     for weight, number in one.items():
         for factor, times in other.items():
-            found[weight * factor] += number * times
-    return found
+            products[weight * factor] += number * times
+    return products
 
 
 def _halvings(size: int) -> int:

@@ -157,10 +157,7 @@ def _counted_by_itself(cut: Cut, bound: int) -> str:
 
 
 def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
-    """Bias and noise of bounds from 1 to the rows seen, and of the spec's own, under plain noise.
-
-    The list is empty where the numbers of units tell nothing.
-    """
+    """Bias and noise of bounds up to the rows seen, and of the spec's own; empty where units by rows tell nothing."""
     if not known.tells:
         return []
     most, cells, rows = known.units.size, spec.domain.cells, known.rows

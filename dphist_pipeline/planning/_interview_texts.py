@@ -216,7 +216,7 @@ def other_in_words(axis: Axis) -> str:
 
 
 def spec_text(release: str, file: str, answers: Mapping[str, Any], within: str, serving: Serving | None) -> str:
-    """A spec that says what was answered, and by which rule a mechanism was named; None if a person named it."""
+    """A spec that says what was answered; `serving` is the rule that named the mechanism, None if a person did."""
     return "\n".join(_lines(release, file, answers, within, serving)) + "\n"
 
 

@@ -58,17 +58,14 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
             quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
             lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
         if layout.encoding != UTF_8 or not layout.says_encoding:
-            lines.append(field("csv_encoding", layout.encoding, _of_encoding(layout)))
+            why = "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
+            if layout.encoding != UTF_8:
+                why = "by the bytes of the header line; see that its names are right below"
+            lines.append(field("csv_encoding", layout.encoding, why))
         if layout.delimiter == ";":
             lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
-
-
-def _of_encoding(layout: Layout) -> str:
-    if layout.encoding != UTF_8:
-        return "by the bytes of the header line; see that its names are right below"
-    return "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
 
 
 def _source_path(named: str, output: Path) -> str:
@@ -173,9 +170,6 @@ def draft(
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
         serving: the rule that named the mechanism; None if a person did.
-
-    Raises:
-        Refused: a spec cannot name the source.
     """
     roles = roles_of(layout)
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others

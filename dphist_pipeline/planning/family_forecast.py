@@ -86,10 +86,7 @@ class FamilyForecast:
         return values
 
     def table(self, decimals: int | None = None) -> tuple[str, list[str], list[tuple[str, ...]]]:
-        """The errors as a table: title, header, rows; with targets, what is wanted and reached, too.
-
-        Errors have three digits unless `decimals` are asked for.
-        """
+        """The errors, in three digits or so many decimals, with targets too: title, header, rows."""
         columns = {f"ε = {format_epsilon(epsilon)}": errors for epsilon, errors in self.errors.items()}
         if self.enough is not None:
             reached = f"ε = {format_epsilon(self.enough.epsilon)}, its weights"

@@ -141,15 +141,14 @@ def _rehearsed(
         folder=str(published.path.relative_to(store.public)),
         files={str(path.relative_to(store.public)): path.stat().st_size for path in files},
         columns={field.name: str(field.type) for field in table.schema},
-        first_rows={name: list(map(_as_json, values)) for name, values in first_rows.items()},
+        first_rows={
+            name: [value.isoformat() if isinstance(value, date) else value for value in values]
+            for name, values in first_rows.items()
+        },
         answers=answers,
         remarks=[*invented.remarks, *_remarks(spec)],
         kept=None if keep is None else str(keep),
     )
-
-
-def _as_json(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value
 
 
 @contextmanager

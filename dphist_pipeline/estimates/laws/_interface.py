@@ -125,7 +125,7 @@ class NoiseLaw(ABC):
         return _exact_half_width(self, draws, level)
 
     def half_width_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, int]]:
-        """The catalogue's `half_width_of_sum`, for the next number of draws: (draws, half width in records), rising."""
+        """The catalogue's table of `half_width_of_sum`: (most draws of a sum, half width in records), rising."""
         return [(number, self.exact_half_width(number, level)) for number in _grid(draws)]
 
     def half_width_of_linear(self, variance: float, level: Fraction = LEVEL) -> float:
@@ -144,7 +144,7 @@ class NoiseLaw(ABC):
         return min(calibrated, chebyshev(level))
 
     def linear_reach_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
-        """The catalogue's `linear_reach`, for the number of draws before: (draws, half width in deviations), rising."""
+        """The catalogue's table of `linear_reach`: (fewest draws, half width in standard deviations), rising."""
         return [(number, self.linear_reach(number, level)) for number in _grid(draws)]
 
     def chernoff_reach(self, variance: Reals, missed: float) -> Reals:

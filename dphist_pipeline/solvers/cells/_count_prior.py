@@ -251,10 +251,7 @@ class CountPrior:
     bin_weights: Reals
 
     def likelihoods(self, sight: Sight) -> Reals:
-        """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2).
-
-        The bins of `sight` are those of the prior.
-        """
+        """How likely each noisy count is, up to a factor, and the first moment, on the prior's bins; shape (n, 2)."""
         sums = np.zeros((sight.points.size, 2))
         add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
         add_atoms(sums, sight.points, self.atoms, self.atom_weights, sight.scale)

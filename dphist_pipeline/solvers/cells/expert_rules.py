@@ -183,10 +183,7 @@ class Probes:
         return np.concatenate([[0.0], self.steps, -self.steps])
 
     def covariances(self, values: Reals) -> Reals:
-        """Estimated covariance of each cell's rule and noise, shape (n,).
-
-        The values are those of the rules at all offsets, shape (n, offsets).
-        """
+        """Estimated covariance of each cell's rule and noise, shape (n,), from values of shape (n, offsets)."""
         count = self.steps.size
         sums: Reals = ((values[:, 1 : count + 1] - values[:, count + 1 :]) * self.weights).sum(axis=1)
         return sums

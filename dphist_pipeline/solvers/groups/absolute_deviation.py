@@ -116,14 +116,14 @@ def _of_stretches_from(
     n = counts.size
     before, after = links[0], links[1]
     size, latest, middle, above = n - start, n, n, 0  # n stands for both ends of the list
-    lower, seen = (size + 1) // 2, 0
+    lower, position = (size + 1) // 2, 0
     for place in range(n):
         if order[place] < start:
             continue
         before[place], after[latest], latest = latest, place, place
-        seen += 1
-        above += -counts[order[place]] if seen <= lower else counts[order[place]]
-        if seen == lower:
+        position += 1
+        above += -counts[order[place]] if position <= lower else counts[order[place]]
+        if position == lower:
             middle = place
     before[n], after[latest] = latest, n
     for last in range(n - 1, start - 1, -1):

@@ -50,7 +50,7 @@ def increase(left_sum: float, left_size: float, right_sum: float, right_size: fl
 
 @compiled
 def merge_few(
-    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
+    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, free: int
 ) -> tuple[int, int]:
     """Merges the closest pair of a window until none costs less than `limit`, looking at every pair for each merge.
 
@@ -58,8 +58,8 @@ def merge_few(
         window: the buckets; overwritten.
         limit: records squared.
         beside: whether the first and the last bucket lie beside the window.
-        merges: every merge is written here, from place `done` on.
-        done: the first free place in `merges`.
+        merges: every merge is written here, from place `free` on.
+        free: the first free place in `merges`.
 
     Returns:
         How many buckets are left, and 0; or -1 or 1 if the bucket beside it on the left or right was next to be merged.
@@ -78,8 +78,8 @@ def merge_few(
         if left == count - 2 and beside[1]:
             return count, 1
         level = max(level, least)
-        merges.rights[done], merges.increases[done], merges.levels[done] = places[left + 1], least, level
-        done += 1
+        merges.rights[free], merges.increases[free], merges.levels[free] = places[left + 1], least, level
+        free += 1
         sums[left] += sums[left + 1]
         sizes[left] += sizes[left + 1]
         count -= 1
@@ -93,7 +93,7 @@ def merge_few(
 
 @compiled
 def merge_many(
-    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
+    window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, free: int
 ) -> tuple[int, int]:
     """As `merge_few`, with its arguments and results, by a tournament of pairs; O(log count) a merge.
 
@@ -122,8 +122,8 @@ def merge_many(
         if right == count - 1 and beside[1]:
             return left_over, 1
         level = max(level, tree[1])
-        merges.rights[done], merges.increases[done], merges.levels[done] = places[right], tree[1], level
-        done, left_over = done + 1, left_over - 1
+        merges.rights[free], merges.increases[free], merges.levels[free] = places[right], tree[1], level
+        free, left_over = free + 1, left_over - 1
         sums[left] += sums[right]
         sizes[left] += sizes[right]
         following = after[left] = after[right]
@@ -196,9 +196,9 @@ def _best_starts(sums: Reals, sizes: Reals, cell_variance: float) -> Numbers:
         left = _sweep(sums, sizes, limit * cell_variance, costs, windows, other_sums, other_sizes, merges)
         sums, sizes, other_sums, other_sizes = other_sums[:left], other_sizes[:left], sums, sizes
     left = _sweep(sums, sizes, 2.0 * price, costs, windows, other_sums, other_sizes, merges)
-    done = sums.size - left
+    merge_count = sums.size - left
     # Sorted by the highest increase so far in their window, the merges come in the order of the whole line.
-    order = np.argsort(merges.levels[:done], kind="stable")
+    order = np.argsort(merges.levels[:merge_count], kind="stable")
     # How the stages' criterion has changed after 0, 1, ... merges.
     changes = np.cumsum(np.append(0.0, merges.increases[order] - price))
     first = np.ones(sums.size, dtype=np.bool_)
@@ -236,12 +236,12 @@ def _sweep(
     for left in range(n - 1):
         costs[left] = increase(sums[left], sizes[left], sums[left + 1], sizes[left + 1])
     costs[n - 1] = costs[n] = np.inf
-    found, kept, bucket, room = 0, 0, 0, 2 * FEW
+    number, buckets, bucket, room = 0, 0, 0, 2 * FEW
     window = Window(np.empty(room), np.empty(room), np.empty(room), np.empty(room, dtype=np.int32))
     while bucket < n:
         if costs[bucket] >= limit:
-            to_sums[kept], to_sizes[kept] = sums[bucket], sizes[bucket]
-            kept, bucket = kept + 1, bucket + 1
+            to_sums[buckets], to_sizes[buckets] = sums[bucket], sizes[bucket]
+            buckets, bucket = buckets + 1, bucket + 1
             continue
         start, end = bucket, _window_end(costs, bucket + 2, n, limit)
         while True:
@@ -254,9 +254,9 @@ def _sweep(
                 window.places[k] = low + k
             beside = (start > low, end < high)
             if high - low <= FEW:
-                left, drawn_in = merge_few(window, high - low, limit, beside, merges, start - kept)
+                left, drawn_in = merge_few(window, high - low, limit, beside, merges, start - buckets)
             else:
-                left, drawn_in = merge_many(window, high - low, limit, beside, merges, start - kept)
+                left, drawn_in = merge_many(window, high - low, limit, beside, merges, start - buckets)
             # A window grows by half of its length, so that few buckets are merged again often.
             more = max((end - start) // 2, 1)
             if drawn_in == 0:
@@ -265,18 +265,18 @@ def _sweep(
                 end = _window_end(costs, min(end + more, n), n, limit)
                 continue
             wanted = max(start - more, 0)
-            while found > 0 and windows[found - 1, 1] >= wanted:
-                found -= 1
-                start, kept = windows[found, 0], windows[found, 2]
+            while number > 0 and windows[number - 1, 1] >= wanted:
+                number -= 1
+                start, buckets = windows[number, 0], windows[number, 2]
             if wanted < start:
-                start, kept = wanted, kept - (start - wanted)
-        windows[found, 0], windows[found, 1], windows[found, 2] = start, end, kept
-        found += 1
+                start, buckets = wanted, buckets - (start - wanted)
+        windows[number, 0], windows[number, 1], windows[number, 2] = start, end, buckets
+        number += 1
         for k in range(start - low, left - (high - end)):
-            to_sums[kept], to_sizes[kept] = window.sums[k], window.sizes[k]
-            kept += 1
+            to_sums[buckets], to_sizes[buckets] = window.sums[k], window.sizes[k]
+            buckets += 1
         bucket = end
-    return kept
+    return buckets
 
 
 @compiled

@@ -32,13 +32,13 @@ def inverse_haar(wavelet: Reals, shape: Sequence[int]) -> Reals:
 
 def _inverse_of_lines(numbers: Reals, cells: int) -> Reals:
     """The inverse along the first axis: halves each node's sum by its difference, from the top down."""
-    sums, taken = numbers[:1], 1
+    sums, offset = numbers[:1], 1
     for level in range((cells - 1).bit_length(), 0, -1):
         nodes = -(-cells >> level)
-        left = (sums + numbers[taken : taken + nodes]) / 2
-        taken += nodes
+        left = (sums + numbers[offset : offset + nodes]) / 2
+        offset += nodes
         halves = np.stack([left, sums - left], axis=1).reshape(2 * nodes, *sums.shape[1:])
         sums = halves[: -(-cells >> (level - 1))]
-    if taken != len(numbers):
-        raise ValueError(f"{cells} cells have {taken} totals and differences, not {len(numbers)}")
+    if offset != len(numbers):
+        raise ValueError(f"{cells} cells have {offset} totals and differences, not {len(numbers)}")
     return sums

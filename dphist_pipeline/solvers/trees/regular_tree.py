@@ -111,16 +111,16 @@ def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
     Trees that branch in 2 to `most_branching` are compared, with any number of their upper levels left out; the last
     of these is no tree but the cells alone. A function of the shape; ties go to fewer levels.
     """
-    found: list[tuple[float, int, RegularTree]] = []
+    candidates: list[tuple[float, int, RegularTree]] = []
     for branching in range(2, most_branching + 1):
         whole = branching_tree(shape, branching)
         for top in range(len(whole.widths)):
             tree = RegularTree(whole.shape, whole.widths[top:])
             levels = len(tree.widths)
             # Noise has a scale in proportion to the number of levels, and a variance to its square.
-            found.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
-    least = min(variance for variance, _, _ in found)
-    return min((found_at for found_at in found if found_at[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
+            candidates.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
+    least = min(variance for variance, _, _ in candidates)
+    return min((candidate for candidate in candidates if candidate[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
 
 
 def covariance(tree: RegularTree, variances: Sequence[float]) -> list[float]:
@@ -216,13 +216,13 @@ def least_variance(shape: tuple[int, ...]) -> RegularTree:
     Trees that branch in 2 to 64 are compared, with any number of their upper levels left out; the top may branch more
     than the levels below. Ties go to fewer levels.
     """
-    found: list[tuple[float, int, RegularTree]] = []
+    candidates: list[tuple[float, int, RegularTree]] = []
     for tree in _candidates(shape):
         levels = len(tree.widths)
         # Noise has a scale in proportion to the number of levels, and a variance to its square.
-        found.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
-    least = min(variance for variance, _, _ in found)
-    return min((one for one in found if one[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
+        candidates.append((mean_variance(tree, covariance(tree, [levels**2] * levels)), levels, tree))
+    least = min(variance for variance, _, _ in candidates)
+    return min((one for one in candidates if one[0] <= least * (1 + 1e-9)), key=lambda one: one[1])[2]
 
 
 def over_boxes(shape: tuple[int, ...], cells: int) -> RegularTree:

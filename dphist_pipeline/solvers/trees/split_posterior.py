@@ -104,10 +104,7 @@ def _pieces(
 
 
 def halvings(tree: RegularTree) -> list[Widths]:
-    """Widths of the boxes from one that holds all cells to the cells: each has half the next larger one's cells.
-
-    The widths of the tree are powers of two.
-    """
+    """Widths of boxes, powers of two, from one that holds all cells to the cells, each half of the one before."""
     widths = list(tree.widths[-1])
     chain = [tuple(widths)]
     for above in [*tree.widths[-2::-1], None]:

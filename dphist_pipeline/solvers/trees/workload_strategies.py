@@ -200,10 +200,7 @@ def _error(root: Reals, gram: Gram) -> tuple[float, Reals]:
 
 
 def _descend(function: Callable[[Reals], tuple[float, Reals]], point: Reals) -> Reals:
-    """A local minimum of a smooth function, given its value and derivative: the quasi-Newton method L-BFGS.
-
-    Steps are halved. The search starts at a point of any shape.
-    """
+    """A local minimum of a smooth function near a point of any shape: the quasi-Newton method L-BFGS, halved steps."""
     value, slope = function(point)
     moves: list[tuple[Reals, Reals, float]] = []
     past = [value]
@@ -246,10 +243,7 @@ def _downhill(slope: Reals, moves: list[tuple[Reals, Reals, float]]) -> Reals:
 
 
 def _whole(parts: Reals, total: int) -> Numbers:
-    """Whole numbers near `total` times the parts that add up to `total` in each column; the first row at least 1.
-
-    The parts are at least 0, and their columns sum to 1.
-    """
+    """Whole numbers near the parts times `total`, which they sum to in each column; the first row is at least 1."""
     wanted = parts * total
     weights = np.floor(wanted).astype(np.int64)
     weights[0] = np.maximum(weights[0], 1)

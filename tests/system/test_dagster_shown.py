@@ -14,6 +14,7 @@ import canary
 import dagster as dg
 import duckdb
 import pytest
+from answering.answering_scenario import published_once
 from office import Office
 from system.orchestrated import defined, events, key, said, shown
 
@@ -21,7 +22,9 @@ from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
 from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
 from dphist_pipeline.integrations.dagster import _checks as checks_module
-from dphist_pipeline.integrations.dagster._checks import Found
+from dphist_pipeline.integrations.dagster._checks import Found, Totals
+from dphist_pipeline.publishing.published_files import read_audit
+from dphist_pipeline.releasing.releases import Release
 
 pytestmark = pytest.mark.draws_alike
 
@@ -93,6 +96,15 @@ def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
     assert "```sql" in str(published.description) and "How many rows are there by age, ward" in str(
         published.description
     )
+
+
+def test_totals_are_those_that_the_macro_tells_for_every_kind_of_noise() -> None:
+    for period, asked_of in published_once().releases.items():
+        made = Release(asked_of.path, read_audit(asked_of.path), replayed=False)
+        told, asked = vars(Totals().of(made)), vars(made.answer())
+        for name in ("estimate", "unbiased", "ci_lower", "ci_upper", "noise_error"):
+            assert told[name] == pytest.approx(asked[name], rel=1e-12, nan_ok=True), (period, name)
+        assert (told["basis"], told["cells"], told["note"]) == (asked["basis"], asked["cells"], asked["note"]), period
 
 
 def test_the_sql_of_the_description_can_be_copied(office: Office, instance: dg.DagsterInstance) -> None:

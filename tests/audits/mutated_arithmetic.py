@@ -208,7 +208,7 @@ ARITHMETIC = (
         (
             Mutation("rank < spare[:, in_order]", "rank <= spare[:, in_order]", "whole counts above their sum"),
             Mutation(
-                "_by_remainder(down - parts[block], whole_of)", "_by_remainder(0 * down, whole_of)", "the first parts"
+                "_by_remainder(down - parts[taken], whole_of)", "_by_remainder(0 * down, whole_of)", "the first parts"
             ),
         ),
     ),

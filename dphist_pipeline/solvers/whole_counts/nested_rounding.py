@@ -58,8 +58,8 @@ def _sums_by(labels: NDArray[np.int64], sums: Reals) -> Reals:
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     if starts.size == labels.size and (order[1:] > order[:-1]).all():
         return sums
-    totals: Reals = np.add.reduceat(sums if (order[1:] > order[:-1]).all() else sums[:, order], starts, axis=1)
-    return totals
+    found: Reals = np.add.reduceat(sums if (order[1:] > order[:-1]).all() else sums[:, order], starts, axis=1)
+    return found
 
 
 def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
@@ -75,13 +75,13 @@ def _share(wholes: Wholes, parts: Reals, whole_of: NDArray[np.int64]) -> Wholes:
     rank = np.arange(size) - np.searchsorted(in_order, in_order)
     some = max(1, AT_ONCE // size)
     for start in range(0, rows, some):
-        block = slice(start, start + some)
-        down = np.floor(parts[block])
-        spare = wholes[block] - _sums_by(whole_of, down).astype(np.int64)
-        places = _by_remainder(down - parts[block], whole_of)
-        rounded = shares[block]
-        np.put_along_axis(rounded, places, rank < spare[:, in_order], axis=1)
-        rounded += down.astype(np.int64)
+        taken = slice(start, start + some)
+        down = np.floor(parts[taken])
+        spare = wholes[taken] - _sums_by(whole_of, down).astype(np.int64)
+        places = _by_remainder(down - parts[taken], whole_of)
+        given = shares[taken]
+        np.put_along_axis(given, places, rank < spare[:, in_order], axis=1)
+        given += down.astype(np.int64)
     return shares
 
 

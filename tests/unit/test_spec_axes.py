@@ -214,7 +214,7 @@ def test_a_publication_keeps_the_words_of_its_codes() -> None:
 @pytest.mark.parametrize(
     ("axis", "place", "said"),
     [
-        ({**WORDED, "labels": ["a", "b", "c"]}, "labels", "keep one of them"),
+        ({**WORDED, "labels": ["a", "b", "c"]}, "labels", "keep one of the two"),
         ({"column": "ward", "values": {}}, "values", "needs at least 1"),
         ({"column": "ward", "values": {1: "one"}}, "values[0]", "quote it"),
         ({"column": "ward", "values": {"a": 1}}, "values.a", "quote it"),

@@ -422,7 +422,7 @@ def test_an_encoding_is_asked_for_where_a_header_line_does_not_tell() -> None:
     header = LOANS.replace(",", ";")
     decided, questions = asked([*ANSWERS[:7], "ebcdic", "windows-1252", "no", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.csv_encoding == "windows-1252"
-    assert "In which encoding" in questions[7].asks and "is one of utf-8, windows-1252" in questions[8].problem
+    assert "In which encoding" in questions[7].asks and "must be one of utf-8, windows-1252" in questions[8].problem
     assert 'csv_encoding: "windows-1252"' in decided.text
     decided, _ = asked([*ANSWERS[:7], "", "no", *ANSWERS[7:]], header)
     assert decided is not None and decided.spec.csv_encoding == "utf-8"

@@ -149,8 +149,8 @@ def test_the_command_line_asks_for_somebody_who_looked_at_the_checks(allowed: Of
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"require": "checks"}, "where `required_checks` names some, and nowhere else"),
-        ({"required_checks": [NAME]}, "where `required_checks` names some, and nowhere else"),
+        ({"require": "checks"}, "go together; write both or neither"),
+        ({"required_checks": [NAME]}, "go together; write both or neither"),
         ({"require": "checks", "required_checks": ["raw/beds:complete"]}, "a check of no asset that `deps` names"),
         ({"require": "checks", "required_checks": ["complete"]}, "the key of an asset and the name of its check"),
     ],

@@ -423,7 +423,7 @@ def test_the_card_of_a_family_names_its_tables(family: Office) -> None:
         ({"axes": [{**AGE, "name": "cube"}], "tables": {"all": 1}}, "rename the axis"),
         ({"max_cells": 5}, "more than the 5 of `max_cells`"),
         ({"epsilon": "1/1000000"}, "raise epsilon"),
-        ({"quality": {"by": ["county"]}}, "names an axis that no table has"),
+        ({"quality": {"by": ["county"]}}, "is an axis that no table has"),
     ],
 )
 def test_a_spec_with_wrong_tables_is_refused_with_one_message(

@@ -300,7 +300,7 @@ def _group_sizes(axis: Axis, names: Sequence[str]) -> Mapping[tuple[str | None, 
     """How many positions of an axis of categories each group has; that of `other` is called None."""
     assert isinstance(axis, CategoricalAxis)
     texts = [axis.values if name == axis.name else axis.levels[name] for name in names]
-    found: Counter[tuple[str | None, ...]] = Counter(zip(*texts, strict=True))
+    sizes: Counter[tuple[str | None, ...]] = Counter(zip(*texts, strict=True))
     if axis.other:
-        found[(None,) * len(names)] = 1
-    return found
+        sizes[(None,) * len(names)] = 1
+    return sizes

@@ -140,12 +140,12 @@ def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
 
 def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     """How far the tables of widths reach for each scale: another release may have made them longer."""
-    found: dict[str, list[int]] = {}
+    reach: dict[str, list[int]] = {}
     for table, number in (("dph_half_widths", "cells"), ("dph_linear_widths", "draws")):
         query = f"SELECT noise_scale, max({number}) FROM {_PLACES.table(table)} GROUP BY ALL ORDER BY ALL"
         for scale, most in connection.execute(query).fetchall():
-            found.setdefault(scale, []).append(int(most))
-    return found
+            reach.setdefault(scale, []).append(int(most))
+    return reach
 
 
 def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]], language: str) -> str:
@@ -300,11 +300,11 @@ def _better(
         SELECT period, revision, list_sort(names.boxed), best FROM {_PLACES.table("dph_better")}
         WHERE release = $release AND len(names.by) = 0 ORDER BY ALL
     """
-    found: dict[str, list[list[Any]]] = {}
+    better: dict[str, list[list[Any]]] = {}
     for period, revision, names, best in connection.execute(query, {"release": release}).fetchall():
         if (period, revision) in standing:
-            found.setdefault(period, []).append([names, best])
-    return found
+            better.setdefault(period, []).append([names, best])
+    return better
 
 
 def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -327,8 +327,8 @@ class Publication:
         return box_as_json(self.domain, box)
 
     def _rows(self, macro: str, *arguments: object) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._one(macro, "*", arguments).to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self._one(macro, "*", arguments).to_pylist()
+        return rows
 
     def _table(
         self,

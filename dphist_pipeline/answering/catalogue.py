@@ -167,13 +167,13 @@ def _one_thread() -> duckdb.DuckDBPyConnection:
 
 def _read(folders: Mapping[Key, Path]) -> list[Publication]:
     """The publications in force in some folders, ordered by release, period and revision."""
-    found: list[Publication] = []
+    publications: list[Publication] = []
     for key, folder in sorted(folders.items()):
         audit = read_audit(folder)
         # A family of tables has no cells of its own: its tables are publications.
         if (audit["release"], audit["period"], audit["revision"]) == key and not audit.keys() & {"withdrawn", "tables"}:
-            found.append((folder, audit))
-    return found
+            publications.append((folder, audit))
+    return publications
 
 
 def _folders(public: Path, release: str = "*") -> dict[Key, Path]:

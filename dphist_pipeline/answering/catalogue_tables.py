@@ -359,11 +359,11 @@ def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) 
 
 def answering_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> Answering:
     """The tables that answer for others, in order."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    tables: dict[str, list[tuple[str, int]]] = {}
     query = f"SELECT DISTINCT release, best, first_number FROM {places.table('dph_better')} ORDER BY ALL"
     for release, best, first in connection.execute(query).fetchall():
-        found.setdefault(release, []).append((best, first))
-    return found
+        tables.setdefault(release, []).append((best, first))
+    return tables
 
 
 def make_asked_views(
@@ -390,7 +390,7 @@ def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> 
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index
     """
-    found: dict[str, list[Column]] = {}
+    columns: dict[str, list[Column]] = {}
     for table, *column in connection.execute(query, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
-        found.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
-    return found
+        columns.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
+    return columns

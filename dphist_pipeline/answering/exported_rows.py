@@ -120,15 +120,15 @@ class Exported:
     @cached_property
     def _axes(self) -> dict[str, str]:
         """What the columns of the axes of all periods mean."""
-        found: dict[str, str] = {}
+        meanings: dict[str, str] = {}
         for axis in (axis for one in self.publications for axis in one.domain.axes):
             about = "the category; empty for `other`"
             if isinstance(axis, BinnedAxis):
                 about = "an end of the bin; empty for an open end and for `other`"
-            found |= dict.fromkeys(ReaderAxis(axis).published, f"{axis.name}: {about}")
-            found.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
-            found |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
-        return found
+            meanings |= dict.fromkeys(ReaderAxis(axis).published, f"{axis.name}: {about}")
+            meanings.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
+            meanings |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
+        return meanings
 
     def with_rows(self) -> Exported:
         """The same with its rows in memory, for several files: to ask for them takes a sixth of a small release."""
@@ -216,16 +216,16 @@ def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
 
 def _numbers(publication: Publication) -> dict[str, Any]:
     """The columns of `COLUMNS`."""
-    found = _of_independent_cells(publication)
-    if not found:
+    numbers = _of_independent_cells(publication)
+    if not numbers:
         asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
         # By their places: an axis may be called as a column of an answer.
-        found = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-    cells = len(found["estimate"])
+        numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
+    cells = len(numbers["estimate"])
     key = {name: pa.repeat(publication.audit[name], cells) for name in _KEY}
     days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
     key |= {name: pa.repeat(pa.scalar(day, pa.date32()), cells) for name, day in days.items()}
-    return {**key, **found, "standard_error": found["noise_error"]}
+    return {**key, **numbers, "standard_error": numbers["noise_error"]}
 
 
 def _of_independent_cells(publication: Publication) -> dict[str, Any]:

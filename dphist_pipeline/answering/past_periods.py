@@ -85,13 +85,13 @@ class _Past:
 
     def before(self, start: date) -> list[tuple[date, PeriodSums]]:
         """The last periods that begin before a day, the latest first."""
-        found: list[tuple[date, PeriodSums]] = []
+        periods: list[tuple[date, PeriodSums]] = []
         for day in reversed([day for day in self._folders if day < start]):
-            if len(found) == LAST:
+            if len(periods) == LAST:
                 break
             if sums := self._sums(day):
-                found.append((day, sums))
-        return found
+                periods.append((day, sums))
+        return periods
 
     def near(self, day: date, most: timedelta) -> Iterator[tuple[date, PeriodSums]]:
         """The periods that begin near a day."""

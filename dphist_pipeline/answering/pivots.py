@@ -99,7 +99,7 @@ def _head(publication: Publication, name: str, key: Row) -> str:
 
 def _apart(heads: Sequence[str]) -> list[str]:
     """Texts that differ, also from `total`."""
-    found: list[str] = []
+    distinct: list[str] = []
     for head in heads:
-        found.append(head if head not in (*found, TOTAL) else f"{head} ({len(found) + 1})")
-    return found
+        distinct.append(head if head not in (*distinct, TOTAL) else f"{head} ({len(distinct) + 1})")
+    return distinct

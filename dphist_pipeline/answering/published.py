@@ -125,8 +125,8 @@ def first_day_of_week(release: Path, named: str) -> str:
 def _read_audit_unchecked(release: Path, period: str, otherwise: Mapping[str, Any]) -> Mapping[str, Any]:
     """The audit of a period's latest revision, read without checks; `otherwise` if it cannot be read."""
     with suppress(OSError, ValueError):
-        found: Mapping[str, Any] = json.loads((_latest(release, period) / "audit.json").read_bytes())
-        return found
+        audit: Mapping[str, Any] = json.loads((_latest(release, period) / "audit.json").read_bytes())
+        return audit
     return otherwise
 
 

@@ -401,16 +401,16 @@ def _pieces(line: str) -> tuple[str, ...]:
     Blanks at its beginning, which align numbers, stay with the first piece.
     """
     words = line.split()
-    found: list[str] = words[:1]
+    pieces: list[str] = words[:1]
     for before, word, after in zip(words, words[1:], [*words[2:], ""], strict=False):
         goes_on = (word == "to" and (after == "under" or _has_digit(after))) or re.match(r"\([0-9−-]", word)
         of_number = _has_digit(before) and (word.startswith(_SIGNS) or goes_on)
         if of_number or (before, word) == ("to", "under") or (before in ("±", "to", "under") and _has_digit(word)):
-            found[-1] = f"{found[-1]} {word}"
+            pieces[-1] = f"{pieces[-1]} {word}"
         else:
-            found.append(word)
+            pieces.append(word)
     start = line[: len(line) - len(line.lstrip())]
-    return (start + found[0], *found[1:]) if found else ("",)
+    return (start + pieces[0], *pieces[1:]) if pieces else ("",)
 
 
 def _has_digit(word: str) -> bool:

@@ -55,8 +55,10 @@ def about(seen: Examined) -> Finding:
     check = "about"
     if seen.store is None:
         return not_looked_at(check, "there is no store")
-    if found := faults(seen.store.public):
-        return warning(check, "; ".join(found[:NAMED]), f"Mend {seen.root / NAME}; pages say nothing of these fields.")
+    if problems := faults(seen.store.public):
+        return warning(
+            check, "; ".join(problems[:NAMED]), f"Mend {seen.root / NAME}; pages say nothing of these fields."
+        )
     return ok(check, f"every field of {NAME} is read" if (seen.root / NAME).exists() else f"there is no {NAME}")
 
 

@@ -276,8 +276,10 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return None
 
     def counted(axis: str | None) -> Reals:
-        made = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
-        return made.domain.sums_along(axis, made.values if made.unbiased is None else made.unbiased.values)
+        table_of_axis = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
+        return table_of_axis.domain.sums_along(
+            axis, table_of_axis.values if table_of_axis.unbiased is None else table_of_axis.unbiased.values
+        )
 
     table = QualityTable(rows)
     found = table.cuts(counted)
@@ -356,8 +358,8 @@ def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", mechanism) or not file.is_file():
         return "", {}
     head, _, rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")
-    found = re.findall(r"^([A-Z][a-z]+):\s+(.*(?:\n(?![A-Z][a-z]+:\s).*\S.*)*)", rest, re.MULTILINE)
-    return head.partition(": ")[2], {name: " ".join(text.replace("`", "").split()) for name, text in found}
+    fields = re.findall(r"^([A-Z][a-z]+):\s+(.*(?:\n(?![A-Z][a-z]+:\s).*\S.*)*)", rest, re.MULTILINE)
+    return head.partition(": ")[2], {name: " ".join(text.replace("`", "").split()) for name, text in fields}
 
 
 def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
@@ -498,7 +500,7 @@ def _asked(change: str, tail: str, names: Mapping[str, str]) -> str:
         ", and the total by as much: was a code renamed?": gettext(", and the total by as much: was a code renamed?"),
         ": is there a new code, or a wrong one?": gettext(": is there a new code, or a wrong one?"),
     }
-    if found := _WHILE.fullmatch(tail):
-        rose = pgettext("category", "other") if found[1] == OTHER else names.get(found[1], found[1])
+    if renamed := _WHILE.fullmatch(tail):
+        rose = pgettext("category", "other") if renamed[1] == OTHER else names.get(renamed[1], renamed[1])
         return gettext("%(change)s while %(name)s rose by as much: was a code renamed?", change=change, name=rose)
     return f"{change}{known[tail]}" if tail in known else ""

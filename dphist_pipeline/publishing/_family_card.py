@@ -117,8 +117,8 @@ def _picture(name: str, made: Estimate, audit: Mapping[str, Any]) -> Picture:
 
 
 def _axes_of(family: FamilyEstimate) -> list[Any]:
-    found = {axis.name: axis for made in family.tables.values() for axis in made.domain.axes}
-    return list(found.values())
+    axes = {axis.name: axis for made in family.tables.values() for axis in made.domain.axes}
+    return list(axes.values())
 
 
 def _listed(name: str, made: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:

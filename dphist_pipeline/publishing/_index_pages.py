@@ -165,12 +165,12 @@ def _picker(release: Path) -> dict[str, Any]:
 
 def _downloads(release: Path) -> dict[str, list[str]]:
     """The files to download of each publication that has some, by its place below the folder of the release."""
-    found: dict[str, list[str]] = {}
+    downloads: dict[str, list[str]] = {}
     for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
         path = file.relative_to(release).as_posix()
         if is_path(f"{release.name}/{path}") and file.stat().st_size:
-            found.setdefault(file.parent.relative_to(release / DOWNLOADS).as_posix(), []).append(path)
-    return found
+            downloads.setdefault(file.parent.relative_to(release / DOWNLOADS).as_posix(), []).append(path)
+    return downloads
 
 
 def _marked(release: Path) -> str:
@@ -219,10 +219,10 @@ def _known(release: Path) -> Mapping[tuple[str, int], Told]:
 def _block(page: str, begins: str) -> dict[str, Any]:
     """The JSON of a page; ValueError if it has none."""
     content = page.partition(begins)[2].partition(_END)
-    found = json.loads(content[0] if content[1] else "")
-    if not isinstance(found, dict):
+    block = json.loads(content[0] if content[1] else "")
+    if not isinstance(block, dict):
         raise ValueError(begins)
-    return found
+    return block
 
 
 def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[str, int], Told]) -> str:
@@ -355,8 +355,8 @@ def _alarm(told: Sequence[Told], newest: Told | None) -> list[dict[str, Any]]:
 
 def _latest_files(folder: Path) -> list[str]:
     """Paths of files with every current cell, below the folder of the release; the first ones of many."""
-    found = sorted(path.relative_to(folder).as_posix() for path in folder.glob("latest/**/cells.*"))
-    return [path for path in found if is_path(f"{folder.name}/{path}")][:MOST_FILES]
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.glob("latest/**/cells.*"))
+    return [path for path in paths if is_path(f"{folder.name}/{path}")][:MOST_FILES]
 
 
 def _histogram(folder: Path, newest: Told | None) -> str:

@@ -188,8 +188,8 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
     }
     places = np.unravel_index(np.arange(rows), domain.shape)
     for axis, place in zip(domain.axes, places, strict=True):
-        made = ReaderAxis(axis, closed).values(place)
-        columns |= {name: made[name] for name in ReaderAxis(axis).columns_beside(domain.axes)}
+        labels = ReaderAxis(axis, closed).values(place)
+        columns |= {name: labels[name] for name in ReaderAxis(axis).columns_beside(domain.axes)}
     return pa.table(columns)
 
 

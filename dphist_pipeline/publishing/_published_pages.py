@@ -48,8 +48,8 @@ def marked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
 
 def _language_of(card: str) -> str:
     """The language of a card, in which its marks are told too; one that was made in another language keeps it."""
-    found = _LANGUAGE.search(card)
-    return found[1] if found is not None else ""
+    match = _LANGUAGE.search(card)
+    return match[1] if match is not None else ""
 
 
 def mark_superseded(public: Path, scratch: Path) -> None:
@@ -115,9 +115,9 @@ def _unmarked_superseded(card: str, folder: Path) -> str:
     A folder that was copied alone has no such audit: then any words without tags pass as a reason.
     """
     heading = re.escape(f"{_TOP}{_SUPERSEDED}{_superseded_by('NUMBER')}<").replace("NUMBER", "([0-9]{1,9})")
-    if (found := re.search(heading, card)) is None:
+    if (mark := re.search(heading, card)) is None:
         return card
-    revision = int(found[1])
+    revision = int(mark[1])
     reason = _reason(folder, revision)
     words = _ANY_REASON if reason is None else re.escape(escape(reason))
     with_words, without = (re.escape(_TOP + _supersession(revision, known)) for known in ("WORDS", ""))

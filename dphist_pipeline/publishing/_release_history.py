@@ -108,7 +108,7 @@ def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Tol
         TypeError, ValueError: it is not what `Told` has.
     """
     kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
-    found = {}
+    publications = {}
     for one in listed:
         made = Told(**one)
         for field in fields(Told):
@@ -118,8 +118,8 @@ def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Tol
                 raise ValueError(field.name)
             if field.name in DAYS and _day(value) != value:
                 raise ValueError(field.name)
-        found[made.period, made.revision] = made
-    return found
+        publications[made.period, made.revision] = made
+    return publications
 
 
 def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
@@ -127,13 +127,13 @@ def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
 
     `known`: what was told before; see `told_again`.
     """
-    found = []
+    publications = []
     for folder in revisions(release):
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
         before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
-        found.append(before if before is not None and is_same else _told(folder, period, revision, digest))
-    return sorted(found, key=lambda told: (told.period, told.revision), reverse=True)
+        publications.append(before if before is not None and is_same else _told(folder, period, revision, digest))
+    return sorted(publications, key=lambda told: (told.period, told.revision), reverse=True)
 
 
 def told_before(release: Path, first: str) -> Told | None:
@@ -158,8 +158,8 @@ def told_after(release: Path, after: str) -> Told | None:
 
 def _standing(period: Path) -> Told | None:
     """The latest revision of a period that stands."""
-    made = [folder for folder in revisions(period.parent) if folder.parent == period]
-    for folder in sorted(made, key=_revision, reverse=True):
+    folders = [folder for folder in revisions(period.parent) if folder.parent == period]
+    for folder in sorted(folders, key=_revision, reverse=True):
         told = _told(folder, _period(folder), _revision(folder), PublishedFolder(folder).stated_digest)
         if told.stands:
             return told
@@ -176,8 +176,8 @@ def _revision(folder: Path) -> int:
 
 def revisions(release: Path) -> list[Path]:
     """The folders of the publications of a release; folders that were renamed are none."""
-    found = [path.parent for path in release.glob("period=*/revision=*/audit.json")]
-    return [path for path in found if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
+    folders = [path.parent for path in release.glob("period=*/revision=*/audit.json")]
+    return [path for path in folders if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
 
 
 def _told(folder: Path, period: str, revision: int, digest: str) -> Told:

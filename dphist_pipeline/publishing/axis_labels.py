@@ -56,13 +56,15 @@ class ReaderAxis:
         """
         axis = self.axis
         named = f"`{self.other}` for other"
-        found = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
+        columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
         if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
-            found |= {
+            columns |= {
                 f"{axis.name}_from": ("from", f"{axis.name}: lower end of the bin; -infinity if open, null for other"),
                 f"{axis.name}_to": ("to", f"{axis.name}: upper end of the bin; infinity if open, null for other"),
             }
-        return found | {f"{axis.name}_order": ("order", f"{axis.name}: place in declared order, from 0; other is last")}
+        return columns | {
+            f"{axis.name}_order": ("order", f"{axis.name}: place in declared order, from 0; other is last")
+        }
 
     def columns_beside(self, axes: Iterable[Axis]) -> dict[str, tuple[str, str]]:
         """The columns for readers whose names no other axis has; see `columns`.
@@ -110,11 +112,11 @@ class ReaderAxis:
     def values(self, place: NDArray[np.intp]) -> Mapping[str, Any]:
         """The columns of cells, as Arrow arrays, by their positions along the axis."""
         labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(self.labels))
-        made: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
+        columns: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
         if isinstance(self.axis, BinnedAxis):
             ends = dict(zip(("from", "to"), self.axis.bounds, strict=True))
-            made |= {kind: pa.array(along[place], mask=np.isnan(along[place])) for kind, along in ends.items()}
-        return {name: made[kind] for name, (kind, _) in self.columns.items()}
+            columns |= {kind: pa.array(along[place], mask=np.isnan(along[place])) for kind, along in ends.items()}
+        return {name: columns[kind] for name, (kind, _) in self.columns.items()}
 
     def label_sql(self, table: str = "t") -> str:
         """SQL for the label of a cell from the published columns of a table, by its alias."""

@@ -564,15 +564,15 @@ def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
     audits = {part: _audit(part) for part in _parts(folder)}
     # A card may say that a later revision is published; pages may have been rendered anew.
     several, rendered = len([*folder.parent.glob("revision=*")]) > 1, (folder / RENDERED).exists()
-    found: dict[str, str | None] = {}
+    digests: dict[str, str | None] = {}
     for path, source in files_of(public, folder):
         audit = audits[source.parent]
         is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
         is_changed |= source.name == CARD and (several or "withdrawn" in audit)
         named = audit.get("files")
         known = named.get(source.name) if isinstance(named, dict) else None
-        found[path] = digest_of(source) if is_changed else known
-    return found
+        digests[path] = digest_of(source) if is_changed else known
+    return digests
 
 
 def _audit(part: Path) -> Mapping[str, object]:

@@ -54,15 +54,15 @@ def told_apart(texts: Sequence[str], most: int) -> list[str]:
     """The same texts; those above `most` letters without the words that all of these begin and end with."""
     long = [text.split() for text in texts if shortened(text, most) != text]
     first, last = _alike(long), _alike([words[::-1] for words in long])
-    found = []
+    shortened_texts = []
     for text in texts:
         words = text.split()
         if shortened(text, most) == text or first + last >= min(map(len, long)):
-            found.append(text)
+            shortened_texts.append(text)
         else:
             kept = " ".join(words[first : len(words) - last])
-            found.append(f"{'…' * (first > 0)}{kept}{'…' * (last > 0)}")
-    return found
+            shortened_texts.append(f"{'…' * (first > 0)}{kept}{'…' * (last > 0)}")
+    return shortened_texts
 
 
 def _alike(texts: Sequence[Sequence[str]]) -> int:

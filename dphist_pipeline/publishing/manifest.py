@@ -131,8 +131,8 @@ class Manifest:
 
 def place_of(path: str) -> str | None:
     """The place of the publication that a file belongs to; None for files that are made from all of them."""
-    found = _PLACE.match(path)
-    return found[1] if found else None
+    match = _PLACE.match(path)
+    return match[1] if match else None
 
 
 def _read(told: Any) -> Manifest:

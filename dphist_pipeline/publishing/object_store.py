@@ -108,9 +108,9 @@ class ObjectStore:
         """
 
         def get() -> Stored:
-            found = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
-            with closing(found["Body"]) as body:
-                return Stored(body.read(MOST_READ + 1), found["ETag"])
+            response = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
+            with closing(response["Body"]) as body:
+                return Stored(body.read(MOST_READ + 1), response["ETag"])
 
         stored = self._asked(get, "read", absent=True)
         if stored is not None and len(stored.content) > MOST_READ:
@@ -125,8 +125,8 @@ class ObjectStore:
         """
 
         def get() -> bool:
-            found, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
-            with closing(found["Body"]) as body, path.open("wb") as file:
+            response, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            with closing(response["Body"]) as body, path.open("wb") as file:
                 for part in body.iter_chunks(1 << 20):
                     left -= len(part)
                     if left < 0:
@@ -140,8 +140,8 @@ class ObjectStore:
         """The SHA-256 that an object states; None if it is not there, empty if it states none."""
 
         def head() -> str:
-            found = self._client.head_object(Bucket=self.bucket, Key=self.prefix + name)
-            return str(found["Metadata"].get(DIGEST, ""))
+            response = self._client.head_object(Bucket=self.bucket, Key=self.prefix + name)
+            return str(response["Metadata"].get(DIGEST, ""))
 
         return self._asked(head, "read", absent=True)
 
@@ -152,9 +152,9 @@ class ObjectStore:
         """
 
         def get() -> str | None:
-            found, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            response, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
             digest = hashlib.sha256()
-            with closing(found["Body"]) as body:
+            with closing(response["Body"]) as body:
                 for part in body.iter_chunks(1 << 20):
                     left -= len(part)
                     if left < 0:

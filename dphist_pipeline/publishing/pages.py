@@ -40,7 +40,7 @@ from dphist_pipeline.shown_below import words_for
 @cache
 def _environment() -> Environment:
     folder = Path(__file__).with_name("templates")
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(folder),
         bytecode_cache=_compiled(folder),
         autoescape=lambda name: name is not None and ".html" in name,
@@ -50,21 +50,21 @@ def _environment() -> Environment:
         finalize=_finalized,
         extensions=["jinja2.ext.i18n"],
     )
-    found.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
-    found.globals |= {"gettext": _gettext, "pgettext": _pgettext, "ngettext": _ngettext, "spoken": language}
-    found.filters |= {
+    environment.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
+    environment.globals |= {"gettext": _gettext, "pgettext": _pgettext, "ngettext": _ngettext, "spoken": language}
+    environment.filters |= {
         "whole": whole,
         "number": number_text,
         "days": days_text,
         "translated": translated,
         "english": _in_english,
     }
-    found.filters["bdi"] = _isolated
-    found.filters["columns"] = _columns
-    found.filters["unbroken"] = _unbroken
-    found.filters["in_css"] = _in_css
-    found.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
-    return found
+    environment.filters["bdi"] = _isolated
+    environment.filters["columns"] = _columns
+    environment.filters["unbroken"] = _unbroken
+    environment.filters["in_css"] = _in_css
+    environment.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
+    return environment
 
 
 def _finalized(value: object) -> object:
@@ -117,8 +117,8 @@ def _in_english(text: str) -> str:
 
 def _unbroken(text: str) -> str:
     """A text whose lines break neither before a percent sign nor behind ±."""
-    made = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
-    return Markup(made) if isinstance(text, Markup) else made
+    unbroken = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
+    return Markup(unbroken) if isinstance(text, Markup) else unbroken
 
 
 def _in_css(text: str) -> Markup:

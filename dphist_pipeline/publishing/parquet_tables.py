@@ -233,8 +233,8 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
         return [taken(_with_other(named, axis.other), place) for named in days]
     columns = []
     for ends in axis.bounds:
-        found = ends[place]
-        columns.append(numbers(found, ~np.isfinite(found)))
+        chosen = ends[place]
+        columns.append(numbers(chosen, ~np.isfinite(chosen)))
     return columns
 
 

@@ -311,10 +311,10 @@ def _signs() -> dict[str, Any]:
 
 def svg_in_page(svg: str) -> tuple[str, str]:
     """The `viewBox` and the content of an SVG file without a heading, for an element within a page."""
-    found = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
+    if match is None:
         raise ValueError("vl-convert writes SVG in another form than it did")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def _bars(sums: Marginal) -> Chart:

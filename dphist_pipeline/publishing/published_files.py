@@ -115,9 +115,9 @@ class _Seen:
 
     @classmethod
     def of(cls, path: Path) -> _Seen:
-        found = path.stat()
-        times = (found.st_mtime_ns, found.st_ctime_ns)
-        return cls(path.absolute(), (found.st_dev, found.st_ino, found.st_size, *times))
+        status = path.stat()
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        return cls(path.absolute(), (status.st_dev, status.st_ino, status.st_size, *times))
 
 
 @lru_cache(maxsize=10_000)
@@ -214,8 +214,8 @@ class PublishedFolder:
         """
         with suppress(OSError), (self.path / "audit.json").open("rb") as file:
             file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
-            found = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
-            return found[1].decode() if found else ""
+            match = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
+            return match[1].decode() if match else ""
         return ""
 
     @property
@@ -225,8 +225,8 @@ class PublishedFolder:
 
     def page_version(self, audit: Mapping[str, Any]) -> str:
         """The version of this program that wrote the pages; empty if nothing says it."""
-        made = renderings(self.path)
-        return made[-1].version if made else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
+        renders = renderings(self.path)
+        return renders[-1].version if renders else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
 
     def is_marked_withdrawn(self) -> bool:
         """Whether a publication says that it is withdrawn, on its card too.

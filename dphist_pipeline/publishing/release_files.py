@@ -193,13 +193,13 @@ def _versions() -> dict[str, str]:
 
 def _seal(known: Mapping[str, Any], staging: Path) -> None:
     """Writes the audit of the files that are there, and waits until the disk has all of them."""
-    made = [name for name in SEALED if (staging / name).exists()]
+    names = [name for name in SEALED if (staging / name).exists()]
     # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
     audit = {name: fact for name, fact in known.items() if name != "versions"}
-    audit |= {"files": {name: digest_of(staging / name) for name in made}, "versions": known["versions"]}
+    audit |= {"files": {name: digest_of(staging / name) for name in names}, "versions": known["versions"]}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
-    for name in (*made, "audit.json"):
+    for name in (*names, "audit.json"):
         (staging / name).chmod(0o644)
         sync_file(staging / name)
     staging.chmod(0o755)

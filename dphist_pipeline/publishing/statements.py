@@ -65,8 +65,8 @@ class Statement:
     @staticmethod
     def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
-        found = [entry for entry in ledger.entries() if entry.kind == kind]
-        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
+        entries = [entry for entry in ledger.entries() if entry.kind == kind]
+        return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in entries]
 
     @classmethod
     def _of(cls, books: Books, account: Account, year: int, shared: list[Statement]) -> Statement:

@@ -134,10 +134,10 @@ def meant(
     ]
     if len(waiting) == 1:
         period = waiting[0].period
-    made = [charge.revision for charge in ledger.charges(spec.release, period)] if period is not None else []
-    if period is not None and revision not in (None, *made):
+    revisions = [charge.revision for charge in ledger.charges(spec.release, period)] if period is not None else []
+    if period is not None and revision not in (None, *revisions):
         raise nothing_to_decide(Key(spec.release, period, 1), f"there is no revision {revision}")
-    latest = revision or max(made, default=None)
+    latest = revision or max(revisions, default=None)
     if len(waiting) > 1 or any(charge.revision != latest for charge in waiting):
         raise say_which(spec.release, [f"--period {charge.period} --revision {charge.revision}" for charge in waiting])
     return period, latest

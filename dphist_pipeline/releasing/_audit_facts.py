@@ -140,8 +140,8 @@ def _level(axis: Axis) -> dict[str, Any]:
     """A level of an axis, as a spec writes an axis of its groups."""
     assert isinstance(axis, CategoricalAxis)
     levels = {name: list(groups) for name, groups in axis.levels.items()}
-    found = {"column": axis.column, "name": axis.name, "values": list(axis.values), "other": axis.other}
-    return {**found, **({"levels": levels} if levels else {})}
+    facts = {"column": axis.column, "name": axis.name, "values": list(axis.values), "other": axis.other}
+    return {**facts, **({"levels": levels} if levels else {})}
 
 
 def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict[str, Any]:

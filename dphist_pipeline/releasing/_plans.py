@@ -48,9 +48,9 @@ def plan_of(
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
     """
-    opened = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
+    source = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
     return CountingPlan(
-        source=replace(opened, needed=expected_patterns(spec, period)),
+        source=replace(source, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,

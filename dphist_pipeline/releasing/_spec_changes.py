@@ -71,8 +71,8 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
 
 
 def _changes(kept: Any, spec: ReleaseSpec) -> list[Change]:
-    found = _differences("", kept, json.loads(canonical_json(spec.digested())))
-    return sorted(islice(found, MOST_COMPARED), key=_weight)
+    changes = _differences("", kept, json.loads(canonical_json(spec.digested())))
+    return sorted(islice(changes, MOST_COMPARED), key=_weight)
 
 
 def _weight(change: Change) -> int:

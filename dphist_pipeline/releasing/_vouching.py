@@ -54,7 +54,7 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     Raises:
         PublishedFilesDamaged: when a folder is read that is not what the ledger recorded.
     """
-    opened = cache(store.ledger)
+    ledger_of_store = cache(store.ledger)
 
     def read(published: Path) -> dict[str, Any]:
         audit = read_audit(published)
@@ -62,10 +62,14 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
             return audit
         charge = None
         if (key := store.key_of(published)) is not None:
-            charges = opened().charges(key.release, key.period)
+            charges = ledger_of_store().charges(key.release, key.period)
             charge = next((made for made in charges if made.revision == key.revision), None)
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
-        return audit if charge.lost else vouched_audit(published, charge, opened().published_digest(charge), opened())
+        return (
+            audit
+            if charge.lost
+            else vouched_audit(published, charge, ledger_of_store().published_digest(charge), ledger_of_store())
+        )
 
     return read

@@ -110,11 +110,11 @@ def _counted_from(spec: ReleaseSpec, statement: Statement) -> str:
 
 def _charged(spec: ReleaseSpec, statement: Statement) -> list[Period]:
     """The charged periods of the release, as far as the spec has them: it may have changed since."""
-    found = []
+    periods = []
     for key in {charge.period for charge in statement.charges if charge.release == spec.release}:
         with suppress(PeriodError):
-            found.append(spec.period_named(key))
-    return sorted(found, key=lambda period: period.key)
+            periods.append(spec.period_named(key))
+    return sorted(periods, key=lambda period: period.key)
 
 
 def _other_releases(spec: ReleaseSpec, statement: Statement) -> str:

@@ -151,11 +151,11 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if frame is None:
         yield plan
         return
-    opened = _opened(written, frame, plan.domain)
-    if opened is None:
+    records = _opened(written, frame, plan.domain)
+    if records is None:
         raise SourceRefused(written, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
-        yield _written(opened, plan, folder)
+        yield _written(records, plan, folder)
     finally:
         (folder / FILE).unlink(missing_ok=True)
 

@@ -230,14 +230,14 @@ def release(
         now = now or datetime.now(UTC)
         attempt = begin(spec, store, period, now, reason, progress, upstream_checked=upstream_checked)
     with marking_charges(attempt):
-        made = replayed(attempt)
-        if made is None:
+        publication = replayed(attempt)
+        if publication is None:
             refuse_unchecked(attempt)
             with store.run(attempt.key) as folder:
                 counts = lambda: read_cube(write_cube(attempt, folder, frame))  # noqa: E731
-                made = publish(attempt, draw(attempt, counts, folder))
+                publication = publish(attempt, draw(attempt, counts, folder))
         refresh_catalogue(attempt)
-    return made
+    return publication
 
 
 def begin(
@@ -295,11 +295,13 @@ def _charge_or_request(
     revision: int | None,
 ) -> tuple[Charge | None, ChargeRequest]:
     """The charge that pays for this call, if it was made before, and what to ask the ledger for if not."""
-    made = ledger.charges(spec.release, period.key)
-    if reason and not made:
+    charges = ledger.charges(spec.release, period.key)
+    if reason and not charges:
         raise nothing_to_revise(spec.release, period.key)
     meant = [
-        charge for charge in publisher.revisions_meant(made, reason, spec.digest) if revision in (None, charge.revision)
+        charge
+        for charge in publisher.revisions_meant(charges, reason, spec.digest)
+        if revision in (None, charge.revision)
     ]
     # What was rejected stands in nobody's way, but where nothing else was made.
     standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]
@@ -308,7 +310,7 @@ def _charge_or_request(
         spec,
         store.id,
         period.key,
-        revision=charge.revision if charge else len(made) + 1,
+        revision=charge.revision if charge else len(charges) + 1,
         reason=charge.reason if charge else reason,
         engine=engines.engine_of(ledger, charge) if charge else spec.engine,
     )
@@ -335,10 +337,10 @@ def replayed(attempt: Attempt) -> Release | None:
     recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
         attempt.store.vouched_audit(attempt.ledger, attempt.charge, recorded)
-    made = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
-    if made is not None:
+    publication = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
+    if publication is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published
-    return made
+    return publication
 
 
 def refuse_unchecked(attempt: Attempt) -> None:
@@ -479,7 +481,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     """
     facts = facts_if_approved(attempt, paid)
     attempt.progress("publishing")
-    made = publisher.publish(
+    publication = publisher.publish(
         attempt.store,
         attempt.key,
         paid.estimate,
@@ -491,7 +493,7 @@ def publish(attempt: Attempt, paid: Paid) -> Release:
     )
     finish_withdrawals(attempt.store, attempt.ledger)
     refuse_overtaken(attempt, Race.WITHDRAWN_WHILE_PUBLISHING, paid.charge)
-    return replace(made, replayed=paid.published)
+    return replace(publication, replayed=paid.published)
 
 
 def refresh_catalogue(attempt: Attempt) -> None:
@@ -515,9 +517,9 @@ def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
     `before` is called before a first charge; refuses what must not be charged.
     """
     with marking_charges(attempt):
-        made = replayed(attempt)
-        if made is not None:
-            return Drawn(attempt, str(made.audit["values_digest"]), replayed=True)
+        publication = replayed(attempt)
+        if publication is not None:
+            return Drawn(attempt, str(publication.audit["values_digest"]), replayed=True)
         if attempt.charge is None:
             before()
         with attempt.store.run(attempt.key) as folder:
@@ -527,26 +529,26 @@ def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
 
 def publish_apart(attempt: Attempt, drawn: Drawn | None = None) -> Release:
     """Publishes what the journal holds, or gives back what was published; `drawn` if this process drew for it."""
-    made = make_public(attempt, drawn)
+    publication = make_public(attempt, drawn)
     refresh_catalogue(attempt)
-    return made
+    return publication
 
 
 def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
     """As `publish_apart`, before the catalogue and the copy in a bucket; see `refresh_catalogue`."""
     with marking_charges(attempt):
-        made = replayed(attempt)
-        if made is None:
-            made = publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
-    return made
+        publication = replayed(attempt)
+        if publication is None:
+            publication = publish(attempt, _from_journal(attempt) if drawn is None else drawn.paid)
+    return publication
 
 
 def _from_journal(attempt: Attempt) -> Paid:
     with attempt.store.run(attempt.key) as scratch:
-        found = answered(attempt, scratch)
-    if found is None:
+        paid = answered(attempt, scratch)
+    if paid is None:
         raise CubeMissing(attempt.key)
-    return found
+    return paid
 
 
 def publish_approved(
@@ -619,7 +621,7 @@ def _is_charged(attempt: Attempt) -> bool | None:
     if attempt.charge is not None:
         return True
     try:
-        made = attempt.ledger.charges(attempt.key.release, attempt.key.period)
+        charges = attempt.ledger.charges(attempt.key.release, attempt.key.period)
     except DphistError:
         return None
-    return any(charge.revision == attempt.key.revision for charge in made)
+    return any(charge.revision == attempt.key.revision for charge in charges)

@@ -141,8 +141,8 @@ class Release:
         Each q is a share of the rows, between 0 and 1.
         """
         shares = q if isinstance(q, Sequence) else [q]
-        found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
-        return found if isinstance(q, Sequence) else found[0]
+        quantiles = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
+        return quantiles if isinstance(q, Sequence) else quantiles[0]
 
     def mean(
         self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False

@@ -61,13 +61,13 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return {}
-    asked, found = list(_questions(spec, seen)), dict[str, int]()
+    asked, widths = list(_questions(spec, seen)), dict[str, int]()
     each = spec.epsilon * spec.quality.share / len(asked)
     for one in asked:
         half = noise_law(one.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
         for statistic in dict.fromkeys(names[0] for names in one.names):
-            found[statistic] = max(half, found.get(statistic, 0))
-    return found
+            widths[statistic] = max(half, widths.get(statistic, 0))
+    return widths
 
 
 def _limits(spec: ReleaseSpec, seen: int) -> Limits:

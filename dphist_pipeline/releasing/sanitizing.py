@@ -66,12 +66,12 @@ class MechanismRun:
         """Runs the mechanism on the counts of each grid, and checks that it spent what it was given."""
         budget = Budget(self.epsilon)
         if self.family is None:
-            made: AnyEstimate = self.mechanism.release(counts[0], budget)
+            estimate: AnyEstimate = self.mechanism.release(counts[0], budget)
         elif isinstance(self.mechanism, Tables):
-            made = self.mechanism.release_family(self.family, counts, budget)
-        if made.epsilon != self.epsilon or made.charges != budget.charges:
-            raise mechanism_misspent(mechanisms.name_of(self.mechanism), made.epsilon, self.epsilon)
-        return made
+            estimate = self.mechanism.release_family(self.family, counts, budget)
+        if estimate.epsilon != self.epsilon or estimate.charges != budget.charges:
+            raise mechanism_misspent(mechanisms.name_of(self.mechanism), estimate.epsilon, self.epsilon)
+        return estimate
 
 
 def sanitize(
@@ -105,6 +105,6 @@ def sanitize(
         counts = PrivateCounts(Domain.from_shape(given.shape), sensitivity, lambda: exact)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
-    made = MechanismRun(built, budget, counts.sensitivity, (counts.domain,)).estimate([counts])
-    assert isinstance(made, Estimate)  # a family is released from a spec alone
-    return made
+    estimate = MechanismRun(built, budget, counts.sensitivity, (counts.domain,)).estimate([counts])
+    assert isinstance(estimate, Estimate)  # a family is released from a spec alone
+    return estimate

@@ -60,9 +60,9 @@ class SpecCheck:
         """Refuses the name of a release that the catalogue of the store would need twice; there may be no store yet."""
         with suppress(StoreMissing):
             tables = self.spec.family.names if self.spec.family is not None else ()
-            opened = Store.named(self.store)
-            refuse_taken_view(opened, self.spec.release, tables)
-            refuse_other_length(opened, self.spec)
+            store = Store.named(self.store)
+            refuse_taken_view(store, self.spec.release, tables)
+            refuse_other_length(store, self.spec)
 
     def columns(self, now: datetime, named: str | None = None) -> Compared:
         """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
@@ -78,13 +78,13 @@ class SpecCheck:
 
         spec = self.spec
         try:
-            opened = Store.named(self.store)
+            store = Store.named(self.store)
             period = spec.latest_period(now) if named is None else spec.period_named(named)
-            ledger = opened.ledger()
+            ledger = store.ledger()
             if spec.account not in [account.name for account in ledger.accounts()]:
                 how = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
                 return Compared(f"account {spec.account} is not open yet: {how}")
-            decisions = ledger.allowed(request_of(spec, opened.id, period.key))
+            decisions = ledger.allowed(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions[0].reading)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return Compared(types=engines.check(plan, decisions, Path(scratch)))
@@ -137,10 +137,10 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
 
     @cache
     def decided() -> CodeListFolders:
-        opened = Store.named(store() if callable(store) else store)
-        ledger = opened.ledger()
+        open_store = Store.named(store() if callable(store) else store)
+        ledger = open_store.ledger()
         folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
-        return CodeListFolders(tuple(folders), is_confidential(opened, ledger.sources()))
+        return CodeListFolders(tuple(folders), is_confidential(open_store, ledger.sources()))
 
     def declared() -> CodeListFolders:
         try:

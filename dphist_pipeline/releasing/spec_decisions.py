@@ -121,11 +121,11 @@ class SpecDecisions:
     @property
     def facts(self) -> dict[str, Any]:
         """All that would be signed, as JSON values."""
-        opened = None if self.account is None else {**vars(self.account), "total": str(self.account.total)}
+        account = None if self.account is None else {**vars(self.account), "total": str(self.account.total)}
         return {
             "account": self.spec.account,
             "store": self.store_id,
-            "opens": opened,
+            "opens": account,
             "source": None if self.reading is None else self.reading.facts(),
             "also_of": list(self.also_of),
             "code_lists": [{**folder["code_lists"]} for folder in self.code_lists],
@@ -193,13 +193,15 @@ class SpecDecisions:
 
     def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:
         """Enters the decisions, each as its own command would; None stands for one that waits for a signature."""
-        made: list[Decision | None] = []
+        decisions: list[Decision | None] = []
         if self.account is not None:
             ledger.open_account(self.account, operator, self.reading, self.also_of)
         elif self.reading is not None:
-            made.append(ledger.allow(self.spec.account, {"source": self.reading.facts()}, operator, "", self.also_of))
-        made += [ledger.allow(EVERYWHERE, folder, operator) for folder in self.code_lists]
-        return made
+            decisions.append(
+                ledger.allow(self.spec.account, {"source": self.reading.facts()}, operator, "", self.also_of)
+            )
+        decisions += [ledger.allow(EVERYWHERE, folder, operator) for folder in self.code_lists]
+        return decisions
 
 
 def in_words(reading: SourceReading) -> str:

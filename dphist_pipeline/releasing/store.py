@@ -449,12 +449,12 @@ class Store:
 
         Nothing in their folders is opened.
         """
-        folder, found = self.confidential / "runs", set()
+        folder, places = self.confidential / "runs", set()
         for place, _, names in os.walk(folder):
             for name in names:
                 if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
-                    found.add("/".join(Path(place).relative_to(folder).parts[:2]))
-        return sorted(found)
+                    places.add("/".join(Path(place).relative_to(folder).parts[:2]))
+        return sorted(places)
 
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
@@ -511,9 +511,9 @@ class Store:
                     os.link(draft, path)
                 draft.unlink()
                 sync_folder(path.parent)
-            found = json.loads(path.read_bytes())["id"]
-            if isinstance(found, str) and len(found) == 32 and found.isalnum():
-                return Folder(found, host_name())
+            folder_id = json.loads(path.read_bytes())["id"]
+            if isinstance(folder_id, str) and len(folder_id) == 32 and folder_id.isalnum():
+                return Folder(folder_id, host_name())
         except PermissionError:
             problem = "a confidential/ that you may not use. `dphist doctor` says which user releases here"
         except OSError as error:

@@ -198,9 +198,9 @@ class StoreDecisions:
         if cadence is not None:
             cadence.rule.named(period)
         waiver = {"name": f"{release}/{period}{LATER if and_later else ''}"}
-        made = self.allow(EVERYWHERE, {"waiver": waiver}, reason)
-        assert made is not None  # a waiver waits for no second signature
-        return made
+        decision = self.allow(EVERYWHERE, {"waiver": waiver}, reason)
+        assert decision is not None  # a waiver waits for no second signature
+        return decision
 
     @staticmethod
     def move_ledger(store: Store, address: str) -> Ledger:

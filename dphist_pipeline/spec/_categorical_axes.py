@@ -63,23 +63,23 @@ class CategoricalAxisSpec(NamedAxis):
     @model_validator(mode="after")
     def _one_category_for_each_text(self) -> Self:
         """Refuses texts that are counted in two cells. No message holds a spelling, which may come from a file."""
-        found: list[tuple[Location, str]] = []
+        mistakes: list[tuple[Location, str]] = []
         if len(set(self.tidy)) < len(self.tidy):
-            found.append((("tidy",), "names a step twice; name each once"))
+            mistakes.append((("tidy",), "names a step twice; name each once"))
         texts: dict[str, str] = {}
         for number, value in enumerate(self.values):
             if texts.setdefault(tidied(value, self.tidy), value) != value:
-                found.append(
+                mistakes.append(
                     (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
                 )
         categories = set(self.values)
         for number, (spelling, value) in enumerate(self.spellings.items()):
             if value not in categories:
-                found.append((("spellings", number), "stands for a category that `values` does not list"))
+                mistakes.append((("spellings", number), "stands for a category that `values` does not list"))
             elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
-                found.append((("spellings", number), "is, once tidied, counted in another category already"))
-        if found:
-            raise MistakesError(found[:MOST_MISTAKES])
+                mistakes.append((("spellings", number), "is, once tidied, counted in another category already"))
+        if mistakes:
+            raise MistakesError(mistakes[:MOST_MISTAKES])
         return self
 
     @property

@@ -44,13 +44,13 @@ class CodeList:
 
 
 def _named_once(levels: tuple[str, ...]) -> tuple[str, ...]:
-    found: list[tuple[Location, str]] = [
+    mistakes: list[tuple[Location, str]] = [
         ((number,), f"{shown(level)} is named twice; name it once")
         for number, level in enumerate(levels)
         if level in levels[:number]
     ]
-    if found:
-        raise MistakesError(found)
+    if mistakes:
+        raise MistakesError(mistakes)
     return levels
 
 
@@ -102,15 +102,15 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
         MistakesError: naming lines of the file, for spellings that repeat, and for all that no category may hold.
     """
     rows = read_rows(base / file, shortened(str(Path(file)), 300), decided, ["spelling", "value"])
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     spellings: dict[str, str] = {}
     for number, row in rows:
         spelling, value = row["spelling"], row["value"]
-        found += [(number, f"its {name} {what}") for name, text in row.items() if (what := _problem(text))]
+        mistakes += [(number, f"its {name} {what}") for name, text in row.items() if (what := _problem(text))]
         if spelling in spellings:
-            found.append((number, "repeats an earlier spelling; keep one of them"))
+            mistakes.append((number, "repeats an earlier spelling; keep one of them"))
         spellings[spelling] = value
-    refuse_lines(found)
+    refuse_lines(mistakes)
     return spellings
 
 
@@ -210,7 +210,7 @@ def _check_header(header: list[str], columns: Iterable[str]) -> None:
 
 def _check_codes(rows: list[Row], column: str) -> None:
     """Refuses codes that cannot be categories, and codes that repeat."""
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     seen: dict[str, str] = {}
     for number, row in rows:
         code, key = row[column], fields.comparable(row[column])
@@ -219,21 +219,21 @@ def _check_codes(rows: list[Row], column: str) -> None:
             ignoring = "" if seen[key] == code else ", case and hidden signs ignored"
             problem = f"repeats an earlier code{ignoring}; keep one of them"
         if problem:
-            found.append((number, problem))
+            mistakes.append((number, problem))
         seen.setdefault(key, code)
-    refuse_lines(found)
+    refuse_lines(mistakes)
 
 
 def _from_columns(rows: list[Row], names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The group of each code on each level; a group that lies in two coarser groups is refused."""
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     above: dict[tuple[str, str], str] = {}
     for number, row in rows:
-        found += [(number, problem) for name in names if (problem := _group_problem(name, row[name]))]
+        mistakes += [(number, problem) for name in names if (problem := _group_problem(name, row[name]))]
         for finer, coarser in pairwise(names):
             if above.setdefault((finer, row[finer]), row[coarser]) != row[coarser]:
-                found.append((number, f"its {finer} lies in another {coarser} on an earlier line"))
-    refuse_lines(found)
+                mistakes.append((number, f"its {finer} lies in another {coarser} on an earlier line"))
+    refuse_lines(mistakes)
     return {name: tuple(row[name] for _, row in rows) for name in names}
 
 

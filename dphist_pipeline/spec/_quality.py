@@ -55,28 +55,28 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     Raises:
         MistakesError: by field of the table.
     """
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     by_row, bound = fields.get("privacy_unit") == EVERY_ROW, fields.get("max_rows_per_unit")
     axes = fields.get("axes")
     if by_row:
         given = quality.model_fields_set & {"rows", "by"}
-        found += [((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in given]
+        mistakes += [((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in given]
     elif bound is not None and quality.rows <= bound:
         what = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
-        found.append((("rows",), what))
+        mistakes.append((("rows",), what))
     if axes is not None:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
-        found += [
+        mistakes += [
             (("by", number), f"{shown(name)} is no axis of the spec. {did_you_mean(name, names)}")
             for number, name in unknown
         ]
-    if not found and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
-        found += _too_little(
+    if not mistakes and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
+        mistakes += _too_little(
             quality, fields["epsilon"], len(axes or ()), fields["neighbours"] == "substitute", by_row, bound or 1
         )
-    if found:
-        raise MistakesError(found)
+    if mistakes:
+        raise MistakesError(mistakes)
     return quality
 
 
@@ -86,13 +86,13 @@ def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
     Raises:
         MistakesError: by field of the spec.
     """
-    found: list[tuple[Location, str]] = [
+    mistakes: list[tuple[Location, str]] = [
         (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")
         for number, name in enumerate(quality.by)
         if name not in axes
     ]
-    if found:
-        raise MistakesError(found)
+    if mistakes:
+        raise MistakesError(mistakes)
 
 
 def _too_little(

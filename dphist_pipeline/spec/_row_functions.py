@@ -119,7 +119,7 @@ SQL_VALUES = frozenset(
 
 def by_kind() -> dict[str, list[str]]:
     """The names of all functions, each as code, by the kind of what they give; for the reference."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name, function in {**FUNCTIONS, TRUNCATING: TRUNCATION, **dict.fromkeys(JOINING, FUNCTIONS["lower"])}.items():
-        found.setdefault(function.gives, []).append(f"`{name}`")
-    return {**found, "the kind of its arguments": [f"`{name}`" for name in (*ALIKE, "coalesce", "CASE")]}
+        names.setdefault(function.gives, []).append(f"`{name}`")
+    return {**names, "the kind of its arguments": [f"`{name}`" for name in (*ALIKE, "coalesce", "CASE")]}

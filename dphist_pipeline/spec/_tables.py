@@ -48,9 +48,9 @@ class TablesSpec(BaseModel):
 
     def normalised(self) -> dict[str, object]:
         """All fields that a release depends on, as JSON values."""
-        found: dict[str, object] = {"list": [list(table) for table in self.list], "all": self.all}
-        found["weights"] = dict(self.weights)
-        return found if self.invariants is None else {**found, "invariants": self.invariants.normalised()}
+        fields: dict[str, object] = {"list": [list(table) for table in self.list], "all": self.all}
+        fields["weights"] = dict(self.weights)
+        return fields if self.invariants is None else {**fields, "invariants": self.invariants.normalised()}
 
 
 def _with_figures(value: object, info: ValidationInfo) -> object:
@@ -74,7 +74,7 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         MistakesError: by field, each within `tables`.
     """
     by_name = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
-    found: list[tuple[Location, str]] = [
+    mistakes: list[tuple[Location, str]] = [
         (
             ("list", number, place),
             f"{shown(name)} is no axis of the spec and no level of one. {did_you_mean(name, by_name)}",
@@ -83,16 +83,16 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         for place, name in enumerate(table)
         if name not in by_name
     ]
-    if found:
-        raise _of_tables(found)
+    if mistakes:
+        raise _of_tables(mistakes)
     used = {name for table in tables.list for name in table}
     by_level = {by_name[name][0] for name in used}
     used |= {axis.name for number, axis in enumerate(axes) if tables.all and number not in by_level}
-    found += _levels_clash(tables, by_name, used)
+    mistakes += _levels_clash(tables, by_name, used)
     order = [name for name in by_name if name in used]
     # Named as written, with axes in declared order.
     wanted = {tuple(sorted(set(table), key=order.index)): "_".join(table) for table in tables.list}
-    if not found and tables.all:
+    if not mistakes and tables.all:
         sizes = Counter(by_name[name][0] for name in order)
         together = min(tables.all, len(sizes))
         if (many := _ways(sizes.values(), together)) > MOST_TABLES:
@@ -110,8 +110,8 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
         tuple(float(tables.weights.get(name, 1)) for name in names),
         most_cells,
     )
-    if found := found or _unfit(tables, family):
-        raise _of_tables(found)
+    if mistakes := mistakes or _unfit(tables, family):
+        raise _of_tables(mistakes)
     return family
 
 
@@ -136,7 +136,7 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
     """An axis and its levels by name; a level is an axis of the groups, in the order of their first categories."""
     if isinstance(axis, BinnedAxis) or not axis.levels:
         return {axis.name: axis}
-    found: dict[str, Axis] = {axis.name: axis}
+    axes: dict[str, Axis] = {axis.name: axis}
     for name, groups in axis.levels.items():
         values = tuple(dict.fromkeys(groups))
         above: dict[str, tuple[str, ...]] = {}
@@ -144,22 +144,22 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
             pairs = dict(zip(groups, of, strict=True))
             if level != name and len(set(zip(groups, of, strict=True))) == len(values):
                 above[level] = tuple(pairs[value] for value in values)
-        found[name] = CategoricalAxis(name, axis.column, values, axis.other, above)
-    return found
+        axes[name] = CategoricalAxis(name, axis.column, values, axis.other, above)
+    return axes
 
 
 def _levels_clash(
     tables: TablesSpec, known: Mapping[str, tuple[int, Any]], used: set[str]
 ) -> list[tuple[Location, str]]:
     """Whether a table names two levels of one axis, or levels do not nest."""
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     for number, table in enumerate(tables.list):
         by_axis: dict[int, str] = {}
         for name in dict.fromkeys(table):
             other = by_axis.setdefault(known[name][0], name)
             if other != name:
                 what = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
-                found.append((("list", number), what))
+                mistakes.append((("list", number), what))
     levels: dict[int, list[str]] = {}
     for name in (name for name in known if name in used):
         levels.setdefault(known[name][0], []).append(name)
@@ -168,8 +168,8 @@ def _levels_clash(
         for fine, coarse in pairwise(names):
             if coarse not in known[fine][1].levels:
                 what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
-                found.append((("list",), f"{what} in all tables"))
-    return found
+                mistakes.append((("list",), f"{what} in all tables"))
+    return mistakes
 
 
 def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:

@@ -27,13 +27,13 @@ Rule = Literal["files", "partitions", "checks"]
 
 
 def _apart(keys: tuple[str, ...]) -> tuple[str, ...]:
-    found: list[tuple[Location, str]] = [
+    mistakes: list[tuple[Location, str]] = [
         ((number,), f"{shown(key)} is named twice; name it once")
         for number, key in enumerate(keys)
         if key in keys[:number]
     ]
-    if found:
-        raise MistakesError(found)
+    if mistakes:
+        raise MistakesError(mistakes)
     return keys
 
 

@@ -111,27 +111,27 @@ def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     """Axes whose published columns have names of their own."""
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     owners = dict.fromkeys(fields.OUR_COLUMNS, "that every release has")
     owners |= dict.fromkeys(fields.ANSWER_COLUMNS, "that every answer has")
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if owners.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
                 what = f"its published column {shown(column)} clashes with the one {owners[column]}"
-                found.append(((number, "name"), f"{what}; give it another `name:`"))
+                mistakes.append(((number, "name"), f"{what}; give it another `name:`"))
                 break
     called = [axis.label or axis.name for axis in axes]
     for number, axis in enumerate(axes):
         if axis.label and (called.count(axis.label) > 1 or axis.label in {one.name for one in axes if one is not axis}):
-            found.append(((number, LABEL), "is what another axis is called; give it another word"))
+            mistakes.append(((number, LABEL), "is what another axis is called; give it another word"))
     for number, axis in enumerate(axes):
         if isinstance(axis, CategoricalAxisSpec) and axis.other:
             # Not of published axes, which may be older than this rule.
             lists: dict[Location, tuple[str, ...]] = {("values",): axis.values, ("labels",): axis.labels}
             lists |= {("levels", name): groups for name, groups in axis.levels.items()}
-            found += [((number, *at), TWO_OTHERS) for at, named in lists.items() if OTHER in named]
-    if found:
-        raise MistakesError(found)
+            mistakes += [((number, *at), TWO_OTHERS) for at, named in lists.items() if OTHER in named]
+    if mistakes:
+        raise MistakesError(mistakes)
     return axes
 
 

@@ -91,19 +91,19 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
     if not 1 <= len(value) <= MOST_CONSUMERS:
         raise ValueError(f"must name between 1 and {MOST_CONSUMERS} consumers, not {len(value)}; one is {EXAMPLE}")
     read: list[Consumer] = []
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     seen: dict[str, int] = {}
     for number, item in enumerate(value):
         name = item.get("name") if isinstance(item, Mapping) else None
         if isinstance(name, str) and (first := seen.setdefault(name.casefold(), number)) != number:
             what = f"{shown(name)} is the name of consumers[{first}], case ignored; each makes a release of its own"
-            found.append(((number, "name"), f"{what}, so give each another"))
+            mistakes.append(((number, "name"), f"{what}, so give each another"))
         try:
             read.append(_consumer(item, info.data))
         except MistakesError as error:
-            found += [((number, *at), what) for at, what in error.found]
-    if found:
-        raise MistakesError(found)
+            mistakes += [((number, *at), what) for at, what in error.found]
+    if mistakes:
+        raise MistakesError(mistakes)
     if "start" in info.data and "stop" in info.data:
         _check_together(read)
     return tuple(read)
@@ -223,18 +223,18 @@ def _check_together(read: list[Consumer]) -> None:
             f"cut the range into {len(boundaries) - 1:,} intervals, all boundaries merged, and at most "
             f"{MOST_ASKED.intervals:,} are possible; use wider intervals, or widths that divide each other"
         )
-    found: dict[Location, str] = {}
+    mistakes: dict[Location, str] = {}
     for low, high in pairwise(boundaries):
         if float(low) == float(high):
             one, other = sorted((owners[low], owners[high]))
             what = f"an edge is the same double as one of consumers[{one}], but not the same number"
-            found[(other,)] = f"{what}; write both alike, or use wider intervals"
+            mistakes[(other,)] = f"{what}; write both alike, or use wider intervals"
     for edge in boundaries:
         if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER:
             what = f"has an edge of more than {LONGEST_NUMBER} digits; write `start`, `stop` and the edges with fewer"
-            found[(owners[edge],)] = what
-    if found:
-        raise MistakesError(found.items())
+            mistakes[(owners[edge],)] = what
+    if mistakes:
+        raise MistakesError(mistakes.items())
 
 
 FINEST_PARTICIPATION = 10**9

@@ -349,15 +349,15 @@ def comparable(word: str) -> str:
 
 def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
     """Categories none of which equals an earlier one, case ignored."""
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     seen: dict[str, int] = {}
     for number, value in enumerate(values):
         earlier = seen.setdefault(comparable(value), number)
         if earlier != number:
             ignoring = "" if value == values[earlier] else ", case and hidden signs ignored"
-            found.append(((number,), f"{shown(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
-    if found:
-        raise MistakesError(found)
+            mistakes.append(((number,), f"{shown(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
+    if mistakes:
+        raise MistakesError(mistakes)
     return values
 
 

@@ -205,14 +205,14 @@ def resolve_templates(
     A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`. By default the
     environment is the process's own. Of every template that is left come location and message.
     """
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     resolved = {str(field): value for field, value in attributes.items()}
     for field, value in resolved.items():
         if field in addresses and isinstance(value, str):
-            resolved[field] = _resolved(value, (field,), os.environ if environment is None else environment, found)
+            resolved[field] = _resolved(value, (field,), os.environ if environment is None else environment, mistakes)
         else:
-            found += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
-    return resolved, found
+            mistakes += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
+    return resolved, mistakes
 
 
 def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -168,7 +168,7 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
 
     `kinds`: models of a discriminated union, by the tag that Pydantic puts behind the item's number.
     """
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     for detail in error.errors(include_url=False):
         at: Location = detail["loc"]
         model_fields = fields
@@ -178,8 +178,8 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
             at = at[:-1]
         # Where a default rests on another field, the mistake is told of that one.
         if detail["type"] != "default_factory_not_called":
-            found += _explained(detail, at, model_fields)
-    return found
+            mistakes += _explained(detail, at, model_fields)
+    return mistakes
 
 
 def checker(kind: Any) -> Callable[[object], Any]:

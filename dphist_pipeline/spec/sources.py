@@ -457,17 +457,17 @@ def _encoding_named(value: object) -> Encoding:
 
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns that name a person together."""
-    found: list[tuple[Location, str]] = []
+    mistakes: list[tuple[Location, str]] = []
     for number, column in enumerate(columns):
         if column == EVERY_ROW and len(columns) > 1:
-            found.append(((number,), "`row` means that every row is another person; leave it out beside columns"))
+            mistakes.append(((number,), "`row` means that every row is another person; leave it out beside columns"))
         elif "," in column:
             what = "holds a comma, which separates names in the ledger; rename the column in `source_sql`"
-            found.append(((number,), what))
+            mistakes.append(((number,), what))
         elif column in columns[:number]:
-            found.append(((number,), f"{shown(column)} is named twice; name it once"))
-    if found:
-        raise MistakesError(found)
+            mistakes.append(((number,), f"{shown(column)} is named twice; name it once"))
+    if mistakes:
+        raise MistakesError(mistakes)
     return columns
 
 

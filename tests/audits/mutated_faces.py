@@ -117,7 +117,11 @@ FACES = (
                 'many + "\\n".join(problems))',
                 "a refusal is retried",
             ),
-            Mutation("Found(all(found.values()), found,", "Found(True, found,", "the gate passes whatever was found"),
+            Mutation(
+                "Found(all(conditions.values()), conditions,",
+                "Found(True, conditions,",
+                "the gate passes whatever was found",
+            ),
         ),
     ),
     Part(

@@ -242,7 +242,7 @@ PUBLISHING = (
         (RENDERED, LANGUAGES),
         (
             Mutation('if content["form"] == _FORM and read and', "if read or", "any list of pages is read"),
-            Mutation('return found[1] if found is not None else ""', 'return ""', "a mark in English on a German card"),
+            Mutation('return match[1] if match is not None else ""', 'return ""', "a mark in English on a German card"),
         ),
     ),
     Part(

@@ -39,11 +39,11 @@ RELEASING = (
                 "other values than published",
             ),
             Mutation(
-                "revision=charge.revision if charge else len(made) + 1,",
+                "revision=charge.revision if charge else len(charges) + 1,",
                 "revision=charge.revision if charge else 1,",
                 "a revision in the place of the first",
             ),
-            Mutation("if reason and not made:", "if False:", "a revision of nothing is charged"),
+            Mutation("if reason and not charges:", "if False:", "a revision of nothing is charged"),
         ),
     ),
     Part(
@@ -352,8 +352,14 @@ RELEASING = (
         "dphist_pipeline/releasing/sanitizing.py",
         ("mechanisms/test_foreign_mechanisms.py", "mechanisms/test_every_mechanism.py"),
         (
-            Mutation("if made.epsilon != self.epsilon or made", "if made", "a mechanism spends less than was charged"),
-            Mutation("or made.charges != budget.charges:", "or False:", "a mechanism tells charges that it made up"),
+            Mutation(
+                "if estimate.epsilon != self.epsilon or estimate",
+                "if estimate",
+                "a mechanism spends less than was charged",
+            ),
+            Mutation(
+                "or estimate.charges != budget.charges:", "or False:", "a mechanism tells charges that it made up"
+            ),
         ),
     ),
     Part(
@@ -422,7 +428,7 @@ RELEASING = (
         ("system/test_compared.py",),
         (
             Mutation("key=int, reverse=True", "key=int", "the first revision of a period is its past"),
-            Mutation("if len(found) == LAST:", "if len(found) == 0:", "no period is compared"),
+            Mutation("if len(periods) == LAST:", "if len(periods) == 0:", "no period is compared"),
             Mutation('if "withdrawn" not in audit:', "if True:", "a withdrawn week is the past"),
             Mutation("if same else {}", "if True else {}", "weeks that count other rows are compared"),
         ),

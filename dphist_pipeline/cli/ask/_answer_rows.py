@@ -420,8 +420,8 @@ def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
 
 
 def _rows(table: Any) -> Rows:
-    found: Rows = table.to_pylist()
-    return found
+    rows: Rows = table.to_pylist()
+    return rows
 
 
 def names_of(listed: str) -> list[str]:

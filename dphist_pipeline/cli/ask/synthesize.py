@@ -102,16 +102,16 @@ def synthesize(
 
 def _ends(option: str, given: list[str] | None) -> dict[str, Any]:
     """The declared ends by axis: numbers, or texts of days."""
-    found: dict[str, Any] = {}
+    ends: dict[str, Any] = {}
     for text in given or []:
         name, _, value = (part.strip() for part in text.partition("="))
-        if not name or not value or name in found:
+        if not name or not value or name in ends:
             raise typer.BadParameter(f"{option} takes an axis and its end once, as in age=120, not {text!r:.60}")
         try:
-            found[name] = float(value)
+            ends[name] = float(value)
         except ValueError:
-            found[name] = value
-    return found
+            ends[name] = value
+    return ends
 
 
 def _print(whole: Any, records: Any, output: Path) -> None:

@@ -41,8 +41,8 @@ class Group:
     @property
     def look(self) -> Translation | None:
         """How the spec says that its assets look."""
-        found: Translation | None = getattr(self.spec, "translation", None)
-        return found
+        translation: Translation | None = getattr(self.spec, "translation", None)
+        return translation
 
     @property
     def prefix(self) -> str:
@@ -178,8 +178,8 @@ class Storage:
         """The store, whose ledger and witness may be the resource's, too."""
         if self.resource is None:
             return open_store()
-        found: Store = getattr(resources, self.resource).store()
-        return found
+        store: Store = getattr(resources, self.resource).store()
+        return store
 
 
 def open_store() -> Store:

@@ -209,8 +209,8 @@ def _checked(
 
 def gate_of(outcome: Outcome) -> Found:
     """What the check that stops publishing found."""
-    found = dict(outcome.found or {})
-    return Found(all(found.values()), found, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
+    conditions = dict(outcome.found or {})
+    return Found(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
 
 
 def _others_wait(context: dg.AssetExecutionContext) -> bool:

@@ -86,22 +86,22 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
     wanted: list[str | None] = [None] if needed is None else list(needed)
     open_ones = set(wanted)
     cursor: int | None = None
-    found: dict[str | None, str] = {}
+    states: dict[str | None, str] = {}
     while open_ones:
         history = instance.event_log_storage.get_asset_check_execution_history(
             dg.AssetCheckKey(key, check), limit=MOST_AT_ONCE, cursor=cursor
         )
         for record in history:
             spoken = {None} if needed is None else _partitions_of(record, partitions, instance) & open_ones
-            found |= dict.fromkeys(spoken & open_ones, record.status.value)
+            states |= dict.fromkeys(spoken & open_ones, record.status.value)
             open_ones -= spoken
         if len(history) < MOST_AT_ONCE:
             break
         cursor = history[-1].id
     for partition in wanted:
         where = name if partition is None else f"{name} {partition}"
-        if found.get(partition) != PASSED:
-            yield f"{where} {'failed' if found.get(partition) == FAILED else 'was not run to its end'}"
+        if states.get(partition) != PASSED:
+            yield f"{where} {'failed' if states.get(partition) == FAILED else 'was not run to its end'}"
 
 
 def _partitions_of(

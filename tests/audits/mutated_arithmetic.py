@@ -259,6 +259,11 @@ ARITHMETIC = (
                 "((1 - factors) ** 2) * clear", "((1 - factors) ** 2) * squares", "noise is taken for interaction"
             ),
             Mutation("model = model * factors", "model = model + factors", "margins that are added"),
+            Mutation(
+                "away = _deviations(values - model)",
+                "away = values - model",
+                "noise of margins is an interaction",
+            ),
         ),
     ),
 )

@@ -1,10 +1,12 @@
 """Noisy tables pulled towards the tables that their margins alone would give, as far as noise hides the difference.
 
-The difference of a table from a model of its margins is its interaction, seen through noise of a known variance v.
-A factor f of it is kept in each cell: f = c·m^(2p)/(c·m^(2p) + v), where m is the cell of the model, as if interactions
-varied by c·m^(2p). The power p and c are those with the least estimated squared error. The error of keeping fixed
-factors f of differences d is the sum of (1 - f)²·(d² - v) + f²·v without bias, whatever the law of the noise. Few
-constants are chosen for many cells, so that the choice hardly biases it.
+What a table tells beyond a model of its margins is its interaction, seen through noise of a known variance v: the
+deviations along all of its axes of the difference from the model. What else differs are the margins; the model has
+better ones, and their noise is not in v. In each cell a factor of an interaction is kept, f = c·m^(2p)/(c·m^(2p) + v),
+where m is the cell of the model, as if interactions varied by c·m^(2p). The power p and c are those with the least
+estimated squared error. The error of keeping fixed factors f of interactions d is the sum of (1 - f)²·(d² - v) + f²·v
+without bias, whatever the law of the noise. Few constants are chosen for many cells, so that the choice hardly biases
+it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def lean_on_margins(
         values: any shape.
         margins: the axes that each has, rising, and its sums, which are not negative and sum to the total.
         total: of the model; positive.
-        variance: of the noise in a cell of the difference, in rows squared.
+        variance: of the noise in a cell of the interaction, in rows squared.
     """
     if margins:
         return shrink_towards(values, without_interaction(values.shape, margins), variance)
@@ -49,12 +51,12 @@ def shrink_towards(values: Reals, model: Reals, variance: float) -> Reals:
     Args:
         values: any shape.
         model: not negative, shape of `values`.
-        variance: of the noise in a cell of the difference, in rows squared.
+        variance: of the noise in a cell of the interaction, in rows squared.
 
     Returns:
         float64, shape of `values`; O(cells) for each of 75 tried factors.
     """
-    away = values - model
+    away = _deviations(values - model)
     squares = away * away
     clear = squares - variance
     best, best_factors = float(clear.sum()), np.zeros_like(away)
@@ -69,6 +71,13 @@ def shrink_towards(values: Reals, model: Reals, variance: float) -> Reals:
             if risk < best:
                 best, best_factors = risk, factors
     return model + best_factors * away
+
+
+def _deviations(away: Reals) -> Reals:
+    """The part of a table whose sums along every axis are 0."""
+    for axis in range(away.ndim):
+        away = away - away.mean(axis=axis, keepdims=True)
+    return away
 
 
 def without_interaction(shape: Sequence[int], margins: Sequence[tuple[tuple[int, ...], Reals]]) -> Reals:

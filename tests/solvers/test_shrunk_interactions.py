@@ -57,6 +57,18 @@ def test_the_factors_are_as_good_as_the_best_that_know_how_interactions_vary(pow
     assert ((found - truth) ** 2).mean() < 1.05 * ((best - truth) ** 2).mean()
 
 
+def test_interactions_of_three_axes_that_may_be_noise_count_as_none() -> None:
+    model = np.full((6, 7, 8), 50.0)
+    kept = 0
+    for _ in range(120):
+        noise = DRAWS.laplace(0, 10, model.shape)
+        for axis in range(3):
+            noise -= noise.mean(axis=axis, keepdims=True)
+        variance = 200 * (5 * 6 * 7) / (6 * 7 * 8)
+        kept += not np.array_equal(shrink_towards(model + noise, model, variance), model)
+    assert kept < 40  # of noise alone; without the price about 62
+
+
 def test_two_lines_give_their_product() -> None:
     one, two = np.array([30.0, 0.0, 70.0]), np.array([60.0, 40.0])
     found = without_interaction((3, 2), [((0,), one), ((1,), two)])

@@ -14,6 +14,7 @@ from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.whole_families import Population, fit_population
+from dphist_pipeline.solvers.tables.shrunk_interactions import without_interaction
 
 SHAPE = (6, 5, 4, 3)
 PAIRS = list(combinations(range(4), 2))
@@ -99,6 +100,27 @@ def test_where_noise_hides_pairs_whole_tables_are_nearer_than_the_product_of_mar
             errors.append([((one - truth) ** 2).mean() for one in (found[f"{pair}"], product)])
     whole, product = np.mean(errors, axis=0)
     assert whole < 0.8 * product
+
+
+def test_tables_of_three_axes_that_pairs_do_not_tell_have_no_interaction_of_chance() -> None:
+    """No axes interact by three, and records show no more of that than whole rows need."""
+    draws = np.random.Generator(np.random.PCG64(11))
+    model = np.exp(
+        sum(draws.normal(0, 0.6, [SHAPE[axis] if axis in pair else 1 for axis in range(4)]) for pair in PAIRS)
+    )
+    exact = draws.multinomial(1_000, (model / model.sum()).ravel()).reshape(SHAPE)
+    tables = tables_of(exact, Fraction(1))
+    population = fit_population(tables)
+    away, by_chance = 0.0, 0.0
+    for triple in combinations(range(4), 3):
+        found = population.table(Domain(tuple(DOMAIN.axes[axis] for axis in triple)))
+        pairs = list(combinations(range(3), 2))
+        margins = [(pair, summed(found, pair).astype(float)) for pair in pairs]
+        given = without_interaction(found.shape, margins)
+        away += float(((found - given) ** 2).sum())
+        by_chance += float(given.sum())
+    # Records that fall by chance would have a variance of their mean in each cell: 1.
+    assert away < 0.4 * by_chance
 
 
 def test_without_noise_a_family_is_met_to_less_than_a_row() -> None:

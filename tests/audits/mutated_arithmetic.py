@@ -258,6 +258,12 @@ ARITHMETIC = (
                 "((1 - factors) ** 2) * clear", "((1 - factors) ** 2) * squares", "noise is taken for interaction"
             ),
             Mutation("model = model * factors", "model = model + factors", "margins that are added"),
+            Mutation("if away.ndim > 2 else 0.0", "if away.ndim > 9 else 0.0", "triples of noise count as real"),
+            Mutation(
+                "away = _deviations(values - model)",
+                "away = values - model",
+                "noise of margins is an interaction",
+            ),
         ),
     ),
 )

@@ -19,6 +19,8 @@ from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.signing import Operator
 
+pytestmark = pytest.mark.draws_alike
+
 Patch = pytest.MonkeyPatch
 FOREIGN = "is not one of this ledger's"
 

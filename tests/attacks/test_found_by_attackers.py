@@ -28,6 +28,8 @@ from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import files_of
 from tests.office import Office
 
+pytestmark = pytest.mark.draws_alike
+
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")
 SECRET = SourceReading("secret/*.parquet", "/office/secret", "parquet", unit=("patient_id",))
 ANN, BEN, CAROL = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "carol"))

@@ -13,6 +13,8 @@ from refusing import check_changes_nothing
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.mistakes import SpecError
 
+pytestmark = pytest.mark.draws_alike
+
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 50, "other": True}
 FAMILY: dict[str, Any] = {"release": "family", "mechanism": "tables", "axes": [WARD, AGE], "epsilon": "1/2"}
 

@@ -15,6 +15,8 @@ import pytest
 from attempts import Attempt, check_nobody_reads, nothing_opened
 from office import OPEN_HEALTH, RECORDS, Office
 
+pytestmark = pytest.mark.draws_alike
+
 CANARY = "c4n4ry"
 NOT_ALLOWED = "is not allowed for account 'health'"
 STAFF: dict[str, list[Any]] = {name: [f"{CANARY}{value}" for value in values] for name, values in RECORDS.items()}

@@ -78,7 +78,16 @@ def installed(name: str) -> Path:
     if not (CLIENTS / name / "ready").exists():
         shutil.rmtree(CLIENTS / name, ignore_errors=True)
         ran(CLIENTS.parent, sys.executable, "-m", "venv", "--without-pip", str(CLIENTS / name))
-        install = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet"]
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(programs / "python"),
+            "install",
+            "--quiet",
+            "--no-compile",
+        ]
         done = subprocess.run([*install, *PYTHON[name]], capture_output=True, text=True, check=False)
         if done.returncode:
             missing("clients", f"{', '.join(PYTHON[name])} cannot be installed")

@@ -22,6 +22,8 @@ from office import ran
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.publishing._published_pages import CARD, without_marks
 
+pytestmark = pytest.mark.draws_alike
+
 CATALOGUE = "catalog.duckdb"
 LATEST = {("weekly", PERIODS[0]): 2}
 MACHINES = re.compile(rb"/(?:home|root|work|Users|private|mnt|opt|builds?)/")
@@ -30,6 +32,19 @@ MACHINES = re.compile(rb"/(?:home|root|work|Users|private|mnt|opt|builds?)/")
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptStore:
     return unpacked(tmp_path / "elsewhere")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> KeptStore:
+    """The store after its first replay, which built the catalogue and the pages for tests that ask something else."""
+    made = unpacked(tmp_path_factory.mktemp("once") / "elsewhere")
+    made.released("looked_at", "all")
+    return made
+
+
+@pytest.fixture
+def catalogued(once: KeptStore, tmp_path: Path) -> KeptStore:
+    return KeptStore(shutil.copytree(once.folder, tmp_path / "elsewhere"))
 
 
 def cells(folder: Path) -> list[dict[str, object]]:
@@ -81,20 +96,20 @@ def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore
     assert (as_published(kept.files()), kept.spent()) == (files, spent)
 
 
-def test_lost_publications_come_back_from_the_stored_answers_with_the_same_values(kept: KeptStore) -> None:
-    spent = kept.spent()
-    (kept.folder / "data" / "admissions.parquet").unlink()  # no record is read
+def test_lost_publications_come_back_from_the_stored_answers_with_the_same_values(catalogued: KeptStore) -> None:
+    spent = catalogued.spent()
+    (catalogued.folder / "data" / "admissions.parquet").unlink()  # no record is read
     for name, period in [RELEASED[0], *RELEASED[2:]]:
-        folder = kept.published(name, period, LATEST.get((name, period), 1))
+        folder = catalogued.published(name, period, LATEST.get((name, period), 1))
         before = cells(folder)
         shutil.rmtree(folder)
-        kept.released(name, period)
+        catalogued.released(name, period)
         assert before and cells(folder) == before
-    assert kept.spent() == spent
+    assert catalogued.spent() == spent
 
 
-def test_its_questions_have_the_answers_that_they_had(kept: KeptStore) -> None:
-    assert kept.answers() == kept.answers_then()
+def test_its_questions_have_the_answers_that_they_had(catalogued: KeptStore) -> None:
+    assert catalogued.answers() == catalogued.answers_then()
 
 
 def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: KeptStore) -> None:
@@ -112,40 +127,40 @@ def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: K
 
 @pytest.mark.parametrize("now", ["", "2036-02-29T06:00:00Z"])
 def test_a_revision_is_charged_once_and_leaves_the_one_before_it(
-    kept: KeptStore, now: str, monkeypatch: pytest.MonkeyPatch
+    catalogued: KeptStore, now: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, spent = kept.files(), Fraction(kept.spent())
+    files, spent = as_published(catalogued.files()), Fraction(catalogued.spent())
     if now:
         monkeypatch.setattr(opened, "utc_now", lambda: now)
-    kept.allowed(now[:10])
+    catalogued.allowed(now[:10])
     for replayed in (False, True):
-        told = kept.released("weekly", PERIODS[1], "--revise", "--reason", "more records")
+        told = catalogued.released("weekly", PERIODS[1], "--revise", "--reason", "more records")
         assert (told["revision"], told["replayed"]) == (2, replayed)
-    assert Fraction(kept.spent()) == spent + Fraction(1, 2)
-    assert as_published({name: content for name, content in kept.files().items() if name in files}) == files
-    kept.run("ledger", "verify")
+    assert Fraction(catalogued.spent()) == spent + Fraction(1, 2)
+    assert as_published({name: content for name, content in catalogued.files().items() if name in files}) == files
+    catalogued.run("ledger", "verify")
 
 
-def test_what_waits_is_approved_for_nothing_and_published_once(kept: KeptStore) -> None:
-    spent = kept.spent()
-    assert kept.released("waiting", "all")["awaits_approval"]
-    assert not kept.published("waiting", "all").exists()
-    (kept.folder / "data" / "admissions.parquet").unlink()
-    kept.run("publish", "waiting.yaml", "--approved-by", "Ada")
-    files = kept.files()
-    kept.run("publish", "waiting.yaml", "--approved-by", "Ada")
-    assert kept.released("waiting", "all")["replayed"]
-    assert (kept.files(), kept.spent()) == (files, spent)
-    kept.run("ledger", "verify")
+def test_what_waits_is_approved_for_nothing_and_published_once(catalogued: KeptStore) -> None:
+    spent = catalogued.spent()
+    assert catalogued.released("waiting", "all")["awaits_approval"]
+    assert not catalogued.published("waiting", "all").exists()
+    (catalogued.folder / "data" / "admissions.parquet").unlink()
+    catalogued.run("publish", "waiting.yaml", "--approved-by", "Ada")
+    files = catalogued.files()
+    catalogued.run("publish", "waiting.yaml", "--approved-by", "Ada")
+    assert catalogued.released("waiting", "all")["replayed"]
+    assert (catalogued.files(), catalogued.spent()) == (files, spent)
+    catalogued.run("ledger", "verify")
 
 
-def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(kept: KeptStore) -> None:
-    kept.run("withdraw", "looked_at", "all", "--reason", "the wrong column")
-    with kept.used():
+def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(catalogued: KeptStore) -> None:
+    catalogued.run("withdraw", "looked_at", "all", "--reason", "the wrong column")
+    with catalogued.used():
         for name in ("looked_at", "mistaken"):
             refused = ran("release", f"{name}.yaml")
             assert (refused.code, "withdrawn" in refused.err) == (1, True)
-    kept.run("ledger", "verify")
+    catalogued.run("ledger", "verify")
 
 
 def test_its_pages_can_be_rendered_anew(kept: KeptStore) -> None:

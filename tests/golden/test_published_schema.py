@@ -24,6 +24,8 @@ from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.releasing.sanitizing import sanitize
 from dphist_pipeline.spec.fields import SQL_WORDS
 
+pytestmark = pytest.mark.draws_alike
+
 AXES = [{"column": "age", "edges": [0, 17.5, 65], "below": True, "above": True, "other": True}, WARD]
 AGES = [(None, 0.0), (0.0, 17.5), (17.5, 65.0), (65.0, None), (None, None)]
 WARDS = ["surgery", "medicine", None]

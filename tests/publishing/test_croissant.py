@@ -18,6 +18,8 @@ from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
+pytestmark = pytest.mark.draws_alike
+
 WEEKS = ("2026-03-02", "2026-03-09")
 COUNTY = {"column": "county", "values": ["01", "=2"], "labels": ["North", ""], "levels": {"state": ["A", "B"]}}
 DAY = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-01-19", "other": True}

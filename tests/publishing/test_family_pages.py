@@ -14,6 +14,8 @@ from system.test_families import AGE, COUNTY, FAMILY, SEX, WARD, records
 
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
+pytestmark = pytest.mark.draws_alike
+
 
 @pytest.fixture
 def office(office: Office) -> Office:

@@ -23,6 +23,8 @@ from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
+pytestmark = pytest.mark.draws_alike
+
 WEEKS = ("2026-03-02", "2026-03-09")
 AGE: dict[str, Any] = {"column": "age", "start": 0, "stop": 60, "width": 20, "above": True, "other": True}
 AXES = [AGE, WARD]

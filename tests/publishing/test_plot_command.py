@@ -14,6 +14,8 @@ from dphist_pipeline.answering import plot
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, read_audit
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.draws_alike
+
 
 @pytest.fixture
 def released(office: Office) -> Office:

@@ -20,6 +20,8 @@ from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, QualityTable, rest_in_words
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
+pytestmark = pytest.mark.draws_alike
+
 # 100 patients with one row in surgery, and 50 with five in medicine, of which two are kept, and two of three are seen.
 RECORDS: dict[str, list[Any]] = {
     "patient": [f"p{number}" for number in range(100)] + [f"q{number % 50}" for number in range(250)],

@@ -26,6 +26,8 @@ from dphist_pipeline.publishing.published_files import (
     read_audit,
 )
 
+pytestmark = pytest.mark.draws_alike
+
 FALSE = "<p>A sentence that a later version corrected.</p></main>"
 MADE: dict[str, dict[str, Any]] = {
     "noise of cells": {"axes": [AGE, WARD]},

@@ -30,6 +30,8 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.draws_alike
+
 Patch = pytest.MonkeyPatch
 
 

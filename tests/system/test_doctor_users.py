@@ -15,6 +15,8 @@ import pytest
 from office import Office
 from system.doctored import all_well, examined
 
+pytestmark = pytest.mark.draws_alike
+
 NOBODY = 65534
 
 

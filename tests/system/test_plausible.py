@@ -20,6 +20,8 @@ from dphist_pipeline.releasing.due import charges_of
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.draws_alike
+
 WITHOUT = {"surgery": 0}
 
 

@@ -18,6 +18,8 @@ from dphist_pipeline.cli import app
 from dphist_pipeline.cli.commands import HOMES, load
 from dphist_pipeline.releasing import publisher
 
+pytestmark = pytest.mark.draws_alike
+
 COMMANDS = [
     [],
     ["init"],

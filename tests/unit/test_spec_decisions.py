@@ -16,6 +16,8 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account
 from dphist_pipeline.releasing.store import Store
 
+pytestmark = pytest.mark.draws_alike
+
 OPEN = ["ledger", "open", "--for", "spec.yaml", "--total", "12"]
 ALLOW = ["ledger", "allow", "--for", "spec.yaml"]
 KIND = {"column": "kind", "values_from": "codes/kinds.csv", "values_column": "code", "other": True}

@@ -89,11 +89,7 @@ class About:
         return str(audit.get("language") or self.language)
 
     def address_of(self, path: str) -> str:
-        """The address of a public file on the web; empty if nobody said where the public folder is.
-
-        Args:
-            path: below the public folder, of our own names.
-        """
+        """The address on the web of a path below the public folder; empty if nobody said where that folder is."""
         base = link_of(self.address)
         return f"{base.rstrip('/')}/{path}" if base.startswith("http") else ""
 
@@ -133,11 +129,7 @@ def _fault(name: str, text: Any) -> str:
 
 
 def link_of(text: str) -> str:
-    """Where a link on a text leads: the text if it is an address, `mailto:` before one of mail; else empty.
-
-    Args:
-        text: from outside; nothing but addresses of these two kinds is linked.
-    """
+    """Where a link on a text leads: the text if it is an address, `mailto:` before one of mail; else empty."""
     if _ADDRESS.fullmatch(text):
         return text
     return f"mailto:{text}" if _MAIL.fullmatch(text) else ""

@@ -9,10 +9,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=T
 
 
 def canonical_json(facts: object) -> str:
-    """The canonical JSON text of a value: sorted names, no spaces, ASCII.
-
-    Args:
-        facts: JSON values.
+    """The canonical JSON text of JSON values: sorted names, no spaces, ASCII.
 
     Raises:
         ValueError: a number is nan or infinite, which JSON cannot express.
@@ -21,9 +18,5 @@ def canonical_json(facts: object) -> str:
 
 
 def sha256(facts: object) -> str:
-    """The SHA-256 digest of the canonical JSON text, in hex.
-
-    Args:
-        facts: JSON values.
-    """
+    """The SHA-256 digest of the canonical JSON text, in hex."""
     return hashlib.sha256(canonical_json(facts).encode("ascii")).hexdigest()

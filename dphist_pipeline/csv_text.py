@@ -52,11 +52,7 @@ def opened_csv(path: Path) -> IO[bytes]:
 
 
 def decoded(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
-    """The text of a file, piece by piece; a mark of the encoding stays as U+FEFF.
-
-    Args:
-        file: read from where it stands to its end.
-    """
+    """The text of a file, from where it stands, piece by piece; a mark of the encoding stays as U+FEFF."""
     decoder = codecs.getincrementaldecoder(UTF_8)("dphist.lost")
     while piece := file.read(PIECE):
         match encoding:
@@ -82,11 +78,7 @@ def is_utf8(file: IO[bytes]) -> bool:
 
 
 def likely_encoding(start: bytes) -> Encoding | None:
-    """The encoding that the first bytes of a file look like; None for one that is not read, such as UTF-16.
-
-    Args:
-        start: a header line, or more; not cut within a sign.
-    """
+    """The encoding that the first bytes of a file, not cut within a sign, look like; None for UTF-16 and the like."""
     if 3 * start.count(b"\0") > len(start) or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return None
     return UTF_8 if is_utf8(BytesIO(start)) else "windows-1252"
@@ -98,10 +90,7 @@ def says_encoding(start: bytes) -> bool:
 
 
 def header_names(line: str, delimiter: str, quote: str) -> list[str]:
-    """The names of columns in a header line.
-
-    Args:
-        line: without its end, and without a mark of the encoding.
+    """The names of columns in a header line, without its end and a mark of the encoding.
 
     Raises:
         ValueError: a name is missing, there twice, or no text; told by places, for a line may be a record by mistake.

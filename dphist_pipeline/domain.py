@@ -25,17 +25,12 @@ OTHER = "other"  # the name of the cell of values that no bin or category holds
 
 @dataclass(frozen=True)
 class BinnedAxis:
-    """An axis of half-open bins of a number.
+    """An axis of half-open bins of a number; its published columns are `<name>_lower` and `<name>_upper`.
 
-    Attributes:
-        name: of the axis; its published columns are `<name>_lower` and `<name>_upper`.
-        column: of the source.
-        edges: bin edges in axis units, rising, at least two; the doubles nearest to the declared decimals.
-        closed: the end of a bin that belongs to the bin.
-        below: True if there is a cell below the first edge.
-        above: True if there is a cell above the last edge.
-        other: True if there is a cell for null, unparsable and undeclared values.
-        whole: True if values are whole numbers, by declaration: bins are told by their first and last one.
+    `edges`, in axis units, are rising and at least two: the doubles nearest to the declared decimals. `closed`: the end
+    of a bin that belongs to it. `below`, `above`: there is a cell beyond the first or last edge; `other`: there is one
+    for null, unparsable and undeclared values. `whole`: values are whole numbers: bins are told by their first and last
+    one.
     """
 
     name: str
@@ -77,22 +72,16 @@ class BinnedAxis:
         return np.concatenate(lower), np.concatenate(upper)
 
     def values_between(self, lower: float, upper: float, closed: bool = False) -> tuple[float, float]:
-        """The ends between which the values of a bin lie: of whole numbers, the first and the last one.
+        """The ends, infinite if open, between which the values of a bin lie: of whole numbers, the first and last one.
 
-        Args:
-            lower: of the bin; infinite at an open end, as upper is.
-            closed: whether both ends of the last bin belong to it.
+        `closed`: both ends of the last bin belong to it.
         """
         if not self.whole or (closed and upper == self.edges[-1]):
             return lower, upper
         return (lower, upper - 1) if self.closed == "left" else (lower + 1, upper)
 
     def written(self, end: float) -> str:
-        """The shortest text of an end of a bin that reads back as the same double, without a final `.0`.
-
-        Args:
-            end: in axis units; may be infinite.
-        """
+        """The shortest text of an end of a bin that reads back as the same double, without a final `.0`."""
         return repr(end).removesuffix(".0")
 
 
@@ -114,11 +103,7 @@ class CalendarAxis(BinnedAxis):
         return tuple(day_of(edge) for edge in self.edges)
 
     def written(self, end: float) -> str:
-        """The date of an end of a bin as text.
-
-        Args:
-            end: days since 1970-01-01; may be infinite.
-        """
+        """The date, as text, of an end of a bin in days since 1970-01-01; it may be infinite."""
         return day_of(end).isoformat() if math.isfinite(end) else super().written(end)
 
 
@@ -126,9 +111,8 @@ class CalendarAxis(BinnedAxis):
 class BandedAxis(BinnedAxis):
     """An axis of numbers whose source holds text for each bin: what is published and asked is as of numbers.
 
-    Attributes:
-        bands: texts of the source, and the position that counts each; several may be counted in one.
-        tidy: steps of `tidying` that a text takes before it is compared.
+    `bands`: texts of the source, and the position that counts each; several may be counted in one. `tidy`: steps of
+    `tidying` that a text takes before it is compared.
     """
 
     bands: Mapping[str, int] = field(default_factory=dict, compare=False)
@@ -144,11 +128,7 @@ EPOCH = date(1970, 1, 1)
 
 
 def day_of(number: float) -> date:
-    """The date of a number of days since 1970-01-01.
-
-    Args:
-        number: of days; a fraction is cut off.
-    """
+    """The date of a number of days since 1970-01-01; a fraction is cut off."""
     return EPOCH + timedelta(days=int(number))
 
 
@@ -159,17 +139,12 @@ def number_of_day(day: date) -> int:
 
 @dataclass(frozen=True)
 class CategoricalAxis:
-    """An axis of named categories, which are compared as text.
+    """An axis of named categories, in declared order, which are compared as text.
 
-    Attributes:
-        name: of the axis, and of its published column.
-        column: of the source.
-        values: the declared categories, in order.
-        other: True if there is a cell for null, unparsable and undeclared values.
-        levels: coarser groupings by name, the finest first: the group of each category, in the order of `values`.
-        labels: display name of each category, in the order of `values`; may be empty.
-        tidy: steps of `tidying` that a text takes before it is compared; how a column is read is no part of the grid.
-        spellings: other texts that are counted as a category, and that category; compared as `values` are.
+    `other`: there is a cell for null, unparsable and undeclared values. `levels`: coarser groupings by name, the finest
+    first: the group of each category. `labels`: display name of each category; may be empty. `tidy`: steps of `tidying`
+    that a text takes before it is compared. `spellings`: other texts that are counted as a category. How a column is
+    read is no part of the grid.
     """
 
     name: str

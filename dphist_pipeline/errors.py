@@ -125,11 +125,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """The first names of a list, and how many more there are.
-
-    Args:
-        names: in order.
-    """
+    """The first names of a list, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 

@@ -21,11 +21,7 @@ named_store: ContextVar[Path | None] = ContextVar("named_store", default=None)  
 
 
 def write_durably(path: Path, *parts: bytes | memoryview) -> None:
-    """Writes a new private file (mode 0600) and waits until it is on the disk.
-
-    Args:
-        parts: of its content, one after the other.
-    """
+    """Writes a new private file (mode 0600) of some parts, and waits until it is on the disk."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         for part in parts:
@@ -37,8 +33,7 @@ def write_durably(path: Path, *parts: bytes | memoryview) -> None:
 def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) -> None:
     """Replaces a private file, whole or not at all; one process at a time.
 
-    Args:
-        draft: beside it; what a killed process left there is deleted.
+    The draft lies beside it; what a killed process left there is deleted.
     """
     draft.unlink(missing_ok=True)
     write_durably(draft, content)
@@ -50,8 +45,7 @@ def replace_durably(path: Path, draft: Path, content: bytes, mode: int = 0o600) 
 def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
     """Replaces a public file, whole or not at all, and waits until the disk has it.
 
-    Args:
-        scratch: a private folder on the same file system.
+    The scratch folder is on the same file system.
     """
     draft = scratch / path.name
     draft.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -62,11 +56,7 @@ def replace_public(path: Path, content: str | bytes, scratch: Path) -> None:
 
 
 def read_own(path: Path, most: int) -> bytes:
-    """The first bytes of a file that nobody but this user can have written; nothing of any other file.
-
-    Args:
-        path: of the file, which need not be there.
-    """
+    """The first bytes of a file that nobody but this user can have written; nothing of any other file."""
     with suppress(OSError):
         # Opening must not follow a link, nor wait for whoever writes to a pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -79,11 +69,7 @@ def read_own(path: Path, most: int) -> bytes:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Lets one process at a time in; the others wait.
-
-    Args:
-        folder: exists; the lock is on the folder itself, and nothing is written to it.
-    """
+    """Lets one process at a time in; the others wait. The lock is on the folder itself, which exists."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -105,11 +91,7 @@ def make_folder(folder: Path, mode: int = 0o700) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Waits until the disk has a file.
-
-    Args:
-        path: of the file, which this user can read.
-    """
+    """Waits until the disk has a file, which this user can read."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -143,11 +125,7 @@ def may(path: Path, mode: int) -> bool:
 
 
 def network_disk(path: Path) -> str | None:
-    """The type of the network file system that a file is, or would be, on; None for others, and where none is told.
-
-    Args:
-        path: of a file that may not exist yet; the nearest folder above it tells.
-    """
+    """The type of the network file system that a file is, or would be, on; None for others, and where none is told."""
     with suppress(OSError):
         there = next(place for place in (path, *path.parents) if place.exists())
         return network_type(there.stat().st_dev, _MOUNTS.read_text(errors="replace"))
@@ -165,9 +143,5 @@ def network_type(device: int, mounts: str) -> str | None:
 
 
 def project_folder(start: Path) -> Path:
-    """The nearest folder from one upwards that has a pyproject.toml, else that folder itself.
-
-    Args:
-        start: a folder, absolute.
-    """
+    """The nearest folder from an absolute one upwards that has a pyproject.toml, else that folder itself."""
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)

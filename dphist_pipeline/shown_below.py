@@ -33,11 +33,7 @@ class Masks(NamedTuple):
     beside: NDArray[np.bool_]
 
     def of(self, column: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Where a column tells words, and where it is left out.
-
-        Args:
-            column: of numbers; any other than the estimate and the unbiased one is an end of the interval.
-        """
+        """Where a column tells words, and where it is left out; one that is no estimate is an end of the interval."""
         none = np.zeros_like(self.beside)
         if column == "estimate":
             return self.estimate, none
@@ -45,11 +41,7 @@ class Masks(NamedTuple):
 
 
 def limit_of(audit: Mapping[str, Any]) -> int | None:
-    """The least figure that is shown; None where every figure is.
-
-    Args:
-        audit: of a publication, whose `show_below` is what its spec said.
-    """
+    """The least figure that is shown; None where every figure is."""
     limit = audit.get("show_below")
     return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
 
@@ -83,11 +75,7 @@ def commands_hide(limit: int) -> str:
 
 
 def compared_in_words(audit: Mapping[str, Any]) -> str:
-    """What a publication says of sudden changes, without the figures if one of them is below the limit; may be empty.
-
-    Args:
-        audit: its `compared` names the sums that changed, before and now.
-    """
+    """What a publication says, if anything, of sudden changes; without figures if one is below the limit."""
     compared, limit = audit.get("compared") or {}, limit_of(audit)
     figures = [float(change[when]) for change in compared.get("changes", ()) for when in ("before", "now")]
     says = str(compared.get("says") or "")

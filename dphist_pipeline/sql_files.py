@@ -17,11 +17,9 @@ def _text(name: str) -> str:
 
 
 def statement(name: str, **parts: str) -> str:
-    """The statement `sql/<name>.sql` with its `{parts}` filled in.
+    """The statement `sql/<name>.sql` with its `{parts}`, SQL text by name, filled in.
 
-    Args:
-        name: folder and file, without the suffix.
-        parts: SQL text by name of part; names from users must be quoted by `identifier` or `literal`.
+    Names from users must be quoted by `identifier` or `literal`.
     """
     # One pass, so that a part whose text contains braces is not searched again.
     return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], _text(name))
@@ -33,11 +31,7 @@ def identifier(name: str) -> str:
 
 
 def schema_prefix(schema: str | None) -> str:
-    """What stands before a name to place it in a schema.
-
-    Args:
-        schema: any text; None for the current schema of the connection.
-    """
+    """What stands before a name to place it in a schema; nothing for the current schema of the connection."""
     return "" if schema is None else f"{identifier(schema)}."
 
 

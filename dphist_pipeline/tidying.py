@@ -29,12 +29,7 @@ def tidied(text: str, steps: Iterable[str]) -> str:
 
 
 def tidied_sql(text: str, steps: Sequence[str]) -> str:
-    """SQL of a text after the steps, as `tidied` in Python; null stays null, and no text raises.
-
-    Args:
-        text: SQL of a text whose length is bounded.
-        steps: among `STEPS`, in their order.
-    """
+    """SQL of a text of bounded length after the steps, as `tidied` in Python; null stays null, no text raises."""
     forms = {"trim": f"trim({{}}, '{BLANKS}')", "lower": "lower({})", "nfc": "nfc_normalize({})"}
     for step in steps:
         text = forms[step].format(text)

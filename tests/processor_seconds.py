@@ -4,7 +4,8 @@ A run writes them to `.tests/seconds.json`. `slow_tests.txt` names the tests tha
 `kept_tests.txt` those above half a second that `make test` runs all the same, each with the promise that it alone
 touches. `python tests/processor_seconds.py` compares the two with the last run (`make slow-tests`).
 Some costs fall on the test that happens to come first in its process: Numba compiles a solver, or reads it compiled,
-and modules are imported when they are needed first. They are counted apart: any other test would pay them.
+modules are imported when they are needed first, and a store that several tests share is made. They are counted apart,
+since any other test would pay them: what is shared under the name of its fixture, the rest in one sum.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class _FirstCalls:
 
 
 _first_calls = _FirstCalls()
+_shared = Counter[str]()  # by fixture, since the last report
 
 
 def used() -> float:
@@ -100,12 +102,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Counts what several tests share apart; a fixture that it asks for was set up before it."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = used() - _first_calls.seconds
+    made = yield
+    spent = used() - _first_calls.seconds - before
+    _shared[f"{request.node.nodeid or fixturedef.baseid}::{fixturedef.argname}"] += spent
+    return made
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Notes what was used since the last report of this process."""
     global _last
     report: Any = yield
-    report.first_calls = _first_calls.take()
-    report.processor, _last = (used() - _last - report.first_calls if _last else 0.0), used()
+    report.first_calls, report.shared = _first_calls.take(), dict(_shared)
+    _shared.clear()
+    apart = report.first_calls + sum(report.shared.values())
+    report.processor, _last = (used() - _last - apart if _last else 0.0), used()
     return report
 
 
@@ -137,6 +153,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         seconds[str(getattr(report, "nodeid", ""))] += getattr(report, "processor", 0.0)
         seconds[FIRST] += getattr(report, "first_calls", 0.0)
+        seconds.update(getattr(report, "shared", {}))
     if hasattr(terminalreporter.config, "workerinput") or not seconds:
         return
     SECONDS.parent.mkdir(exist_ok=True)
@@ -148,11 +165,18 @@ def main() -> int:
     """Lists the tests of the last run of `make test` above half a second; 1 where one is unnamed, or there are many."""
     seconds, kept = json.loads(SECONDS.read_text()), kept_tests()
     first, slow = seconds.pop(FIRST, 0.0), slow_tests()
-    ran = {name: spent for name, spent in seconds.items() if not {name, name.partition("[")[0]} & slow}
+    shared = {name: spent for name, spent in seconds.items() if not name.partition("::")[2].startswith("test_")}
+    ran = {
+        name: spent
+        for name, spent in seconds.items()
+        if name not in shared and not {name, name.partition("[")[0]} & slow
+    }
     long = {name: spent for name, spent in ran.items() if spent > LONG}
     for name, spent in long.items():
         print(f"{spent:6.2f}  {name}  {kept.get(name, 'NOT NAMED in tests/kept_tests.txt')}")
     print(f"{len(long)} of {len(ran)} tests above {LONG} s, of {MOST_KEPT} at most; {sum(ran.values()):.0f} s in all")
+    dearest = ", ".join(f"{name} {spent:.1f}" for name, spent in list(shared.items())[:3])
+    print(f"{sum(shared.values()):.0f} s more: what several tests share, in every process anew (dearest: {dearest})")
     print(f"{first:.0f} s more: {FIRST}")
     return int(len(long) > MOST_KEPT or not long.keys() <= kept.keys())
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
+
+import duckdb
 
 from dphist_pipeline.answering import catalogue
 
@@ -19,18 +22,20 @@ class _Anew(Exception):
     """The file that is there cannot be added to."""
 
 
-def build_catalogue(public: Path, scratch: Path) -> Path:
+def build_catalogue(
+    public: Path, scratch: Path, read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None
+) -> Path:
     """As `catalogue.build_catalogue`, which adds to the file that is there, or to an empty one in its place."""
     place(public)
     empty_catalogue()
     try:
         with patch.object(catalogue, "create_tables", side_effect=_Anew):
-            return catalogue.build_catalogue(public, scratch)
+            return catalogue.build_catalogue(public, scratch, read)
     except _Anew:
         (scratch / catalogue.NAME).unlink(missing_ok=True)
         copy = shutil.copy2(empty_catalogue(), public / f".{catalogue.NAME}.empty")
         Path(copy).replace(public / catalogue.NAME)
-    return catalogue.build_catalogue(public, scratch)
+    return catalogue.build_catalogue(public, scratch, read)
 
 
 def place(public: Path) -> None:

@@ -20,10 +20,8 @@ _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@$-]*", re.ASCII)
 class Code(NamedTuple):
     """A position along an axis.
 
-    Attributes:
-        code: Latin letters, digits and `_@$-`; no two positions have the same, in capitals or not.
-        label: for people, on one line.
-        meant: the category or bin: the same in every period that has it.
+    The code has Latin letters, digits and `_@$-`; no two positions have the same, in capitals or not. The label is for
+    people, on one line. `meant`: the category or bin: the same in every period that has it.
     """
 
     code: str
@@ -34,8 +32,7 @@ class Code(NamedTuple):
 def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
     """The codes of an axis in declared order; a category that is a code by itself keeps it.
 
-    Args:
-        closed: whether both ends of the last bin belong to it, as in local collections.
+    `closed`: both ends of the last bin belong to it, as in local collections.
     """
     if isinstance(axis, BinnedAxis):
         with in_language(""):  # a code is the same in every language
@@ -56,10 +53,7 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
 
 
 def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]:
-    """Every code of an axis in some publications, in order; the last one's labels.
-
-    Args:
-        publications: which all have the axis.
+    """Every code of an axis that all of some publications have, in order; the last one's labels.
 
     Raises:
         ValueError: a code means another bin or category in another period.

@@ -20,9 +20,8 @@ ASKED = "dph_asked_"  # the view that macros read, before the name of the releas
 class Places:
     """The schemas of a catalogue.
 
-    Attributes:
-        schema: that holds everything, in somebody's own database; None for a catalogue's own file, or for memory, where
-            `INTERNALS` lies beside `main`.
+    `schema` holds everything, in somebody's own database; None for a catalogue's own file, or for memory, where
+    `INTERNALS` lies beside `main`.
     """
 
     schema: str | None = None

@@ -29,12 +29,7 @@ _SVG = '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff"'
 
 
 def write_downloads(public: Path, scratch: Path) -> None:
-    """Writes the files of publications that have none yet.
-
-    Args:
-        public: the store's public folder, with `current.json` as it shall be; one process at a time.
-        scratch: a private folder on the same file system.
-    """
+    """Writes the files of publications that have none yet, by `current.json`; one process at a time."""
     for current in sorted(public.glob(f"*/{DerivedFiles.current}")):
         release, wanted = current.parent, set()
         for period, revision in _standing(current):

@@ -16,11 +16,9 @@ from dphist_pipeline.shown_below import limit_of
 
 
 def datapackage(exported: Exported, name: str, data: Path) -> str:
-    """The description of the file that `csv_lines` writes, as JSON.
+    """The description of the file that `csv_lines` writes and that lies beside it under its name, as JSON.
 
-    Args:
-        name: of the file with the data, which lies beside the description.
-        data: its draft, which is read for its size and digest only.
+    Of the draft `data` only size and digest are read.
     """
     with data.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()

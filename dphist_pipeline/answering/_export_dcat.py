@@ -73,10 +73,7 @@ _OPEN: Node = {"@id": f"{_EU}/access-right/PUBLIC", "@type": "dct:RightsStatemen
 
 
 def dcat_ap(exported: Exported) -> list[str]:
-    """The record of a release within a catalogue of its publisher.
-
-    Args:
-        exported: all periods of a release.
+    """The record of a release, with all its periods, within a catalogue of its publisher.
 
     Raises:
         ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
@@ -99,11 +96,8 @@ def dcat_ap(exported: Exported) -> list[str]:
 def health_dcat_ap(exported: Exported) -> list[str]:
     """The record of a release for catalogues of health data: the dataset, open to all, with its variables.
 
-    Args:
-        exported: all periods of a release.
-
     Raises:
-        ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
+        ValueError: see `dcat_ap`.
     """
     record, about = _Record(exported, _NEEDED_FOR_HEALTH), exported.about
     mail_or_page, page = about.access_body_contact, about.access_body_homepage

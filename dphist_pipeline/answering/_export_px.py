@@ -50,9 +50,6 @@ _MOST_SHOWN, _MOST_DECIMALS = 6, 15
 def px_lines(exported: Exported) -> Iterator[str]:
     """The text of the file, piece by piece.
 
-    Args:
-        exported: of one or more periods.
-
     Raises:
         ValueError: the periods have other axes, bins or categories.
     """
@@ -126,11 +123,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
 
 
 def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Iterator[str]:
-    """Where the figures are from, what dots stand for, and the footnotes.
-
-    Args:
-        named: what the contents are called, by their columns.
-    """
+    """Where the figures are from, what dots stand for, and the footnotes; `named`: the contents, by column."""
     if exported.about.publisher:
         yield _keyword("SOURCE", exported.about.publisher)
     yield _keyword("DATASYMBOL2", gettext("not available or not shown"))

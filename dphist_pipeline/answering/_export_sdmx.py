@@ -33,9 +33,6 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
 
     Dimensions are the axes and, for releases with periods, `TIME_PERIOD` as a range such as 2026-01-05/P7D.
 
-    Args:
-        exported: of one or more periods.
-
     Raises:
         ValueError: the periods have other axes.
     """

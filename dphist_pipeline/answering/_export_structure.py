@@ -38,12 +38,7 @@ _KINDS = {"REVISION": "Integer", "NOTE": "String", "RELIABILITY": "String"}  # e
 
 
 def sdmx_structure(exported: Exported, name: str, data: Path) -> str:
-    """The structure of the file that `sdmx_lines` writes, as XML.
-
-    Args:
-        exported: of one or more periods.
-        name: of the file with the data.
-        data: where its draft lies; not read.
+    """The structure of the file that `sdmx_lines` writes, as XML; its draft is not read.
 
     Raises:
         ValueError: the periods have other axes, or a code means another bin in another period.

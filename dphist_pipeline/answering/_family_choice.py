@@ -48,11 +48,9 @@ _PICKED = 6  # single groups of a level that are tried
 
 @dataclass(frozen=True)
 class _Law:
-    """What a table tells of its noise.
+    """What a table tells of its noise: the scale of a draw, and covariances of two cells.
 
-    Attributes:
-        scale: of a draw.
-        parts: covariances of two cells that agree on some axes, with True for each of these axes.
+    Each covariance is of cells that agree on the axes with True.
     """
 
     scale: Fraction
@@ -74,25 +72,17 @@ class _Law:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """The sums along one axis that are tried.
-
-    Attributes:
-        squares: the sum of the squared weights of positions, shape (sums,).
-        square: the square of the sum of the weights, shape (sums,).
-    """
+    """The sums along one axis that are tried: squared weights summed, and the sum of weights squared; shape (sums,)."""
 
     squares: Reals
     square: Reals
 
 
 class FamilyChoice:
-    """The tables of a family in one publication, and which of them is best for the names in a question.
+    """The tables of a family in one publication, by name, and which of them is best for the names in a question.
 
-    Cost: microseconds to milliseconds for a question; tables are told apart by at most `MOST_COMPARED` of them.
-
-    Args:
-        domains: of the tables, by their names.
-        audit_of: gives the audit of a table; asked for those that are compared alone.
+    Cost: microseconds to milliseconds for a question; tables are told apart by at most `MOST_COMPARED` of them. Only
+    the audits of those that are compared are asked for.
     """
 
     def __init__(self, domains: Mapping[str, Domain], audit_of: Callable[[str], Audit]) -> None:
@@ -105,9 +95,7 @@ class FamilyChoice:
     def best(self, named: str, by: Collection[str], boxed: Collection[str]) -> str:
         """The table that answers a question: the named one, or another that is better for these names.
 
-        Args:
-            by: axes or levels for whose groups rows are asked.
-            boxed: axes or levels that have conditions, or are summed along with weights.
+        Rows are asked for groups of `by`; `boxed` have conditions, or are summed along with weights.
         """
         names = frozenset(by) - frozenset(boxed), frozenset(boxed)
         if not self._has_levels or not self._may_use(named, names):

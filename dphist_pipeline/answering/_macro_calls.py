@@ -74,10 +74,7 @@ def call_macro(
 ) -> pa.Table:
     """The rows of a macro about publications that have one name.
 
-    Args:
-        columns: of its rows, as SQL.
-        arguments: by position, after the name of the release.
-        tables: rows that the macro reads, by the name of their table.
+    `columns` are SQL; `arguments` follow the name of the release; `tables` are rows that the macro reads, by name.
 
     Raises:
         QuestionRefused: the macro refuses the question.

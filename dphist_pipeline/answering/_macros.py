@@ -83,11 +83,7 @@ _NAMES = {
 
 @cache
 def macro(name: str, schema: str | None = None) -> str:
-    """The CREATE statement of a macro.
-
-    Args:
-        name: one of `MACROS` or `INNER`.
-    """
+    """The CREATE statement of one of `MACROS` or `INNER`."""
     file = f"internals/{name}.sql" if name in INNER else f"{name}.sql"
     return macro_files(schema).get_template(file).render(name=name)
 

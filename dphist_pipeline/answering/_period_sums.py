@@ -29,15 +29,10 @@ TOTAL = ""  # stands for an axis where all cells are summed
 
 @dataclass(frozen=True, eq=False)
 class AxisSums:
-    """Unbiased sums of cells by the values of one axis, or the total.
+    """Unbiased sums of cells by the values of one axis, or the total, called `TOTAL`.
 
-    Attributes:
-        axis: its name; `TOTAL` for the sum of all cells.
-        labels: the values in words, in declared order; `other` for that cell.
-        values: the sums, in records, shape (labels,).
-        variances: of the noise in each sum, in records squared, shape (labels,).
-        scale: of a draw of that noise.
-        named: whether the values are names that need no axis beside them.
+    `labels` are in words, in declared order. `values` (records) and `variances` (of the noise, records squared) have
+    the shape (labels,); `scale` is of a draw. `named`: the values are names that need no axis beside them.
     """
 
     axis: str
@@ -53,11 +48,7 @@ class AxisSums:
         return {label: place for place, label in enumerate(self.labels)}
 
     def reaches(self, level: Fraction) -> Reals:
-        """Half the width of the interval of each sum, in records, shape (labels,).
-
-        Args:
-            level: of the interval, up to 0.999999.
-        """
+        """Half the width of each sum's interval at a level of up to 0.999999, in records, shape (labels,)."""
         different, where = np.unique(self.variances, return_inverse=True)
         widths = [noise_law(self.scale).half_width_of_linear(float(one), level) for one in different]
         return np.array(widths)[where].ravel()
@@ -69,19 +60,14 @@ PeriodSums = Mapping[str, AxisSums]  # by axis; the total is there whenever anyt
 def sums_of_estimate(made: AnyEstimate) -> PeriodSums:
     """The sums of what a mechanism returned; none where no noise tells how far a sum may be off.
 
-    Args:
-        made: a table, or a family of tables; of each axis the smallest table that has it is summed.
+    Of a family, the smallest table that has an axis is summed along it.
     """
     tables = made.tables.values() if isinstance(made, FamilyEstimate) else [made]
     return _of_tables([_sums_of_table(table) for table in sorted(tables, key=lambda table: table.cells)])
 
 
 def sums_of_publication(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
-    """As `sums_of_estimate`, from published files.
-
-    Args:
-        audit: of the publication, whose files were checked; see `read_audit`.
-    """
+    """As `sums_of_estimate`, from published files, which were checked."""
     if "tables" not in audit:
         return _of_tables([_published_sums(folder, audit)])
     tables = [(table["cells"], name) for name, table in audit["tables"].items()]

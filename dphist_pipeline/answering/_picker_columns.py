@@ -76,7 +76,6 @@ def split(
         shape: positions of each axis.
         estimate: of each cell in declared order, shape (cells,).
         unbiased: likewise, shape (cells,); all nan where there are none.
-        whole: bytes of both columns in one file.
     """
     has_unbiased = not np.isnan(unbiased).all()
     columns = {"estimate": estimate} | ({"unbiased": unbiased} if has_unbiased else {})

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
-from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.domain import OTHER, BinnedAxis, CalendarAxis, day_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
@@ -65,10 +64,8 @@ _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days
 class _Publication:
     """The latest publication of one period of a table, as the catalogue has it.
 
-    Attributes:
-        folder: the release's, or its family's, in the public folder.
-        release: the name of the table in SQL.
-        days: the first day of the period, and the day after its last; both None without periods.
+    `folder`: the release's, or its family's, in the public folder. `release`: the name of the table in SQL. `days`: the
+    first day of the period, and the day after its last; both None without periods.
     """
 
     folder: str
@@ -108,36 +105,22 @@ class _Publication:
         return read
 
 
-def write_picker(public: Path, scratch: Path) -> None:
-    """Writes the files of every release of which something changed.
+def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: Path) -> None:
+    """Writes the files of every release of which something changed, by the catalogue; one process at a time.
 
     Args:
-        public: the store's public folder, with its catalogue as it shall be; one process at a time.
-        scratch: a private folder on the same file system.
+        connection: to the catalogue as it shall be, attached as `catalogue` and in use.
     """
-    with duckdb.connect(config={"threads": 1}) as connection:
-        if not _is_attached(connection, public):
-            return
-        connection.execute("USE catalogue")
-        old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
-        releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
-        for one in _latest(connection):
-            releases.setdefault(one.folder, []).append(one)
-        reached, about = _reached(connection), About.of(public)
-        for name, publications in sorted(releases.items()):
-            mark = _mark(publications, reached, about.language)
-            folder = public / name / FOLDER
-            if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
-                _write_release(connection, public / name, publications, mark, about, scratch)
-
-
-def _is_attached(connection: duckdb.DuckDBPyConnection, public: Path) -> bool:
-    """Attaches the catalogue; False if it cannot be read. One without any publication can be."""
-    if Catalogue(public).attach(connection):
-        return True
-    with suppress(duckdb.Error):
-        return connection.execute("SELECT count(*) FROM catalogue.dph_releases").fetchall() == [(0,)]
-    return False
+    old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
+    releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
+    for one in _latest(connection):
+        releases.setdefault(one.folder, []).append(one)
+    reached, about = _reached(connection), About.of(public)
+    for name, publications in sorted(releases.items()):
+        mark = _mark(publications, reached, about.language)
+        folder = public / name / FOLDER
+        if _made_from(folder / RELEASE) != mark and (public / name).is_dir():
+            _write_release(connection, public / name, publications, mark, about, scratch)
 
 
 def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:

@@ -50,13 +50,10 @@ class Season:
 
 @dataclass(frozen=True, eq=False)
 class AxisChanges:
-    """How the sums of an axis, or the total, changed.
+    """How the sums of an axis, or the total, changed; arrays have the shape (labels,).
 
-    Attributes:
-        sums: of the new period.
-        before: what they were before, the median of the last periods; nan where none has the value, shape (labels,).
-        noise: how far the noise may move each difference, shape (labels,).
-        rings: whether a change is more than chance, noise and season make, shape (labels,).
+    `before`: the median of the last periods; nan where none has the value. `noise`: how far the noise may move each
+    difference. `rings`: a change is more than chance, noise and season make.
     """
 
     sums: AxisSums
@@ -75,9 +72,7 @@ def sudden_changes(
 ) -> list[AxisChanges]:
     """The changes of all sums, the total first.
 
-    Args:
-        last: those of the last periods, the latest first; at most `LAST` of them count.
-        seasons: periods of last year at the same time; empty where there is none.
+    Of the last periods, the latest first, at most `LAST` count; `seasons` are of last year at the same time.
     """
     values = sum(len(one.labels) for axis, one in now.items() if axis != TOTAL)
     changes = []
@@ -254,8 +249,7 @@ def ringing(found: Sequence[AxisChanges]) -> Iterator[dict[str, Any]]:
 def changes_in_words(found: Sequence[AxisChanges], numbers: bool = True) -> str:
     """One sentence about all sums that ring; empty if none does.
 
-    Args:
-        numbers: whether it says from what to what; without, it may be told of a period that is not published.
+    Without numbers, it may be told of a period that is not published.
     """
     said = _sentence(found)
     return said if numbers else without_figures(said)

@@ -44,14 +44,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Described:
-    """A release whose views are made.
+    """A release whose views are made, with all axes that its publications ever had.
 
-    Attributes:
-        release: its name.
-        columns: of its table.
-        axes: all that its publications ever had.
-        closed: whether the last bin of an axis has its upper end, as in local collections.
-        strides: difference of cell numbers for one step along each axis, and its size; empty if publications differ.
+    `closed`: the last bin of an axis has its upper end, as in local collections. `strides`: difference of cell numbers
+    for one step along each axis, and its size; empty if publications differ.
     """
 
     release: str
@@ -88,8 +84,7 @@ class Described:
 def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[str]:
     """The statements that make the views of a release, and the comments on its views and table.
 
-    Args:
-        taken: names of releases; a release keeps its name where another one's view of every revision would have it.
+    A release in `taken` keeps its name where another one's view of every revision would have it.
     """
     about = f"What views read. Ask {of.release}, or {of.release}{EVERY_REVISION}, instead."
     comments = of.comments
@@ -105,9 +100,7 @@ def asked_statements(
 ) -> Iterator[str]:
     """The statements that make the view that macros read: the cells of a release, then those of other tables.
 
-    Args:
-        columns: of its table; the view has the same.
-        others: tables that may answer for it: name, number of the first cell, and columns.
+    Of the others come name, number of the first cell, and columns; the view has those of the release.
     """
     view, parts = places.asked(release), [f"SELECT * FROM {places.cells(release)}"]
     for table, first, theirs in others:
@@ -159,11 +152,7 @@ def title_comments(places: Places, release: str, title: str, taken: set[str]) ->
 
 
 def table_comments(table: str, about: str, columns: Mapping[str, str]) -> Iterator[str]:
-    """The comments on a table and its columns.
-
-    Args:
-        table: its name, with its schema.
-    """
+    """The comments on a table, named with its schema, and on its columns."""
     yield f"COMMENT ON TABLE {table} IS {literal(about)}"
     yield from _column_comments(table, columns)
 

@@ -47,10 +47,8 @@ NO_NAMES: Mapping[str, object] = MappingProxyType({})
 class Publication:
     """A published folder that answers questions.
 
-    Attributes:
-        folder: of the publication.
-        audit: the facts in `audit.json`.
-        with_chance: whether intervals cover the chance of counts, too, of all but counts and quantiles.
+    `with_chance`: intervals cover the chance of counts, too, of all but counts and quantiles. Each question may raise
+    QuestionRefused as `chosen_cells` does: an axis or category is unknown, or the box holds no cells.
     """
 
     folder: Path
@@ -60,9 +58,6 @@ class Publication:
     @classmethod
     def read(cls, folder: Path) -> Publication:
         """A publication whose files are those that were published.
-
-        Args:
-            folder: of one publication.
 
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
@@ -88,13 +83,10 @@ class Publication:
     def range(self, axis: str, ends: tuple[End, End], box: Box) -> RangeAnswer:
         """The estimated count in a half-open range of an axis, whether or not its ends are edges: `dph_range`.
 
-        Args:
-            ends: (low, high) in axis units, or as days; None for an open end.
-            box: conditions on the other axes; see `estimate.answer_box`.
+        The ends are in axis units, or days; None for an open end. `box` is about the other axes.
 
         Raises:
-            QuestionRefused: the axis is not a binned axis, the ends are in the wrong order or beyond all bins, or see
-                `chosen_cells`.
+            QuestionRefused: the axis is not a binned axis, the ends are in the wrong order or beyond all bins.
         """
         binned = next((one for one in self.domain.axes if one.name == axis and isinstance(one, BinnedAxis)), None)
         json_ends = [end_as_json(binned, end) for end in ends] if isinstance(binned, BinnedAxis) else ends
@@ -105,11 +97,7 @@ class Publication:
     def marginal(self, by: Sequence[str], box: Box) -> pa.Table:
         """The estimated counts by some axes or levels, summed over the others: `dph_marginal`.
 
-        Returns:
-            One row per combination: the columns of the axes, then the columns of an answer.
-
-        Raises:
-            QuestionRefused: an axis or level is unknown, or see `chosen_cells`.
+        One row per combination: the columns of the axes, then the columns of an answer.
         """
         if isinstance(by, str):
             raise QuestionRefused(by, f"give a list of axes, as in [{by!r}]")
@@ -117,13 +105,10 @@ class Publication:
         return self._table("dph_marginal", by, MARGINAL_COLUMNS, list(by), self._whole_bins(box))
 
     def share(self, part: Box, whole: Box) -> Answer:
-        """The share of a box that lies in a part of it, from 0 to 1: `dph_share`.
-
-        Args:
-            part: a box; the part is the cells that lie in both boxes.
+        """The share of a box that lies in a part of it, from 0 to 1: `dph_share`; the part is the cells in both boxes.
 
         Raises:
-            QuestionRefused: part and whole have no cells in common, or see `chosen_cells`.
+            QuestionRefused: part and whole have no cells in common.
         """
         (row,) = self._rows("dph_share", self._whole_bins(part), self._whole_bins(whole))
         return found_in_row(Answer, row)
@@ -131,25 +116,18 @@ class Publication:
     def share_by(self, by: Sequence[str], part: Box, whole: Box) -> pa.Table:
         """The share of a box that lies in a part of it for each value of some axes or levels: `dph_share`.
 
-        Returns:
-            One row per combination in which part and whole have cells in common: the columns of the axes, both counts,
-            then the columns of an answer.
-
-        Raises:
-            QuestionRefused: an axis or level is unknown, or see `share`.
+        One row per combination in which part and whole have cells in common: the columns of the axes, both counts, then
+        the columns of an answer.
         """
         columns = ("part_estimate", "whole_estimate", *ANSWER_COLUMNS, "capped", "chance")
         boxes = (self._whole_bins(part), self._whole_bins(whole))
         return self._table("dph_share", by, columns, *boxes, rows_by=by)
 
     def quantiles(self, axis: str, shares: Sequence[float], box: Box) -> list[Quantile]:
-        """The bins of an axis that contain some quantiles: `dph_quantile`. Their intervals hold together.
-
-        Args:
-            shares: each between 0 and 1.
+        """The bins of an axis that contain quantiles, each in (0, 1): `dph_quantile`. Intervals hold together.
 
         Raises:
-            QuestionRefused: the axis is not a binned axis, a share is not between 0 and 1, or see `chosen_cells`.
+            QuestionRefused: the axis is not a binned axis, or a share is not between 0 and 1.
         """
         wanted = [float(share) for share in shares]
         rows = self._rows("dph_quantile", axis, wanted, self._whole_bins(box))
@@ -159,22 +137,15 @@ class Publication:
     def mean(self, axis: str, low: End, high: End, box: Box) -> Answer:
         """The mean of a binned axis over the rows of a box, in axis units: `dph_mean`.
 
-        Args:
-            low: no value lies below it; only used for an open bin.
-            high: no value lies above it; only used for an open bin.
+        No value of an open bin lies below `low` or above `high`.
 
         Raises:
-            QuestionRefused: the axis is not a binned axis, the end of an open bin is not given, or see `chosen_cells`.
+            QuestionRefused: the axis is not a binned axis, or the end of an open bin is not given.
         """
         return self._moment("dph_mean", axis, (low, high), box)
 
     def sum(self, axis: str, low: End, high: End, box: Box) -> Answer:
-        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`.
-
-        Args:
-            low: no value lies below it; only used for an open bin.
-            high: no value lies above it; only used for an open bin.
-        """
+        """The sum of a binned axis over the rows of a box, in axis units: `dph_sum`; otherwise as `mean`."""
         return self._moment("dph_sum", axis, (low, high), box)
 
     def _moment(self, macro: str, axis: str, ends: tuple[End, End], box: Box) -> Answer:
@@ -183,39 +154,27 @@ class Publication:
         return found_in_row(Answer, row)
 
     def band(self, level: float, box: Box) -> pa.Table:
-        """The cells of a box with a band that holds with the probability `level`: `dph_band`.
+        """The cells of a box with a band that holds with the probability `level`, in (0, 1): `dph_band`.
 
-        Args:
-            level: between 0 and 1.
-
-        Returns:
-            One row per cell: the columns of the axes, then the columns of an answer.
-
-        Raises:
-            QuestionRefused: the level is not between 0 and 1, or see `chosen_cells`.
+        One row per cell: the columns of the axes, then the columns of an answer.
         """
         return self._table("dph_band", None, ANSWER_COLUMNS, float(level), self._whole_bins(box))
 
     def whole(self) -> pa.Table:
         """All cells as non-negative whole numbers whose sums stay near the unbiased ones: `dph_whole`.
 
-        Returns:
-            One row per cell: the columns of the axes, `whole_count` and `estimate`.
+        One row per cell: the columns of the axes, `whole_count` and `estimate`.
         """
         return self._table("dph_whole", None, ("whole_count", "estimate"))
 
     def rate(self, by: Sequence[str], population: pa.Table, per: float, box: Box) -> pa.Table:
-        """The estimated counts by some axes or levels for each `per` people of a public population: `dph_rate`.
+        """The estimated counts by axes or levels for each `per` (above 0) people of a public population: `dph_rate`.
 
-        Args:
-            population: the columns of the axes, as in `marginal`, and `population`.
-            per: number of people, above 0.
-
-        Returns:
-            One row per combination: the columns of the axes, `population`, then the columns of an answer.
+        The population has the columns of the axes, as in `marginal`, and `population`. One row per combination: the
+        columns of the axes, `population`, then the columns of an answer.
 
         Raises:
-            QuestionRefused: a row of the population is missing, not above 0 or there twice, or see `chosen_cells`.
+            QuestionRefused: a row of the population is missing, not above 0 or there twice.
         """
         arguments = (list(by), POPULATION, float(per), self._whole_bins(box))
         return self._table(
@@ -227,16 +186,9 @@ class Publication:
         )
 
     def standardised(self, by: Sequence[str], over: str, population: pa.Table, per: float, box: Box) -> pa.Table:
-        """Rates as they would be if each group had a standard population: `dph_standardised`.
+        """Rates as they would be if each group had a standard population along `over`: `dph_standardised`.
 
-        Args:
-            by: axes or levels; none for one row.
-            over: the axis or level to standardise over, such as age.
-            population: as in `rate`, with the columns of `over`, too, and `standard`.
-            per: number of people, above 0.
-
-        Returns:
-            One row per combination: the columns of the axes, `population`, then the columns of an answer.
+        The population is as in `rate`, with the columns of `over`, too, and `standard`. Without `by` there is one row.
 
         Raises:
             QuestionRefused: see `rate`; or the standard is not one population.
@@ -249,43 +201,30 @@ class Publication:
     def ranks(self, axis: str, box: Box) -> pa.Table:
         """The ranks of the categories or bins of an axis by their counts, which hold together: `dph_ranks`.
 
-        Returns:
-            One row per category, the largest first: the columns of the axis, ranks, then the columns of an answer.
-
-        Raises:
-            QuestionRefused: the axis is unknown, or see `chosen_cells`.
+        One row per category, the largest first: the columns of the axis, ranks, then the columns of an answer.
         """
         check_axes(self.domain, [axis])
         columns = ("rank", "rank_lower", "rank_upper", *ANSWER_COLUMNS, "chance")
         return self._table("dph_ranks", [axis], columns, axis, self._whole_bins(box))
 
     def difference(self, first: Box, second: Box) -> Answer:
-        """The count in one box less that in another: `dph_difference`.
-
-        Raises:
-            QuestionRefused: see `chosen_cells`.
-        """
+        """The count in one box less that in another: `dph_difference`."""
         (row,) = self._rows("dph_difference", self._whole_bins(first), self._whole_bins(second))
         return found_in_row(Answer, row)
 
     def ratio(self, first: Box, second: Box) -> Answer:
-        """The count in one box divided by that in another: `dph_ratio`; its upper end may be infinite.
-
-        Raises:
-            QuestionRefused: see `chosen_cells`.
-        """
+        """The count in one box divided by that in another: `dph_ratio`; its upper end may be infinite."""
         (row,) = self._rows("dph_ratio", self._whole_bins(first), self._whole_bins(second))
         return found_in_row(Answer, row)
 
     def ratio_by(self, by: Sequence[str], first: Box, second: Box) -> pa.Table:
         """The ratio of two boxes for each value of some axes or levels: `dph_ratio`.
 
-        Returns:
-            One row per combination in which both boxes have cells: the columns of the axes, both counts, then the
-            columns of an answer.
+        One row per combination in which both boxes have cells: the columns of the axes, both counts, then the columns
+        of an answer.
 
         Raises:
-            QuestionRefused: an axis or level is unknown, no combination has cells in both boxes, or see `chosen_cells`.
+            QuestionRefused: no combination has cells in both boxes.
         """
         columns = ("first_estimate", "second_estimate", *ANSWER_COLUMNS, "capped", "chance")
         boxes = (self._whole_bins(first), self._whole_bins(second))
@@ -294,39 +233,23 @@ class Publication:
     def changes(self, box: Box, by: Sequence[str] = ()) -> pa.Table:
         """The change of a count from each period of the release to the next one: `dph_changes`.
 
-        Args:
-            by: axes or levels; with them, a row for each of their values that both periods have.
-
-        Returns:
-            One row per period but the first: both periods, the columns of the axes, both estimates, then the columns
-            of an answer.
-
-        Raises:
-            QuestionRefused: see `chosen_cells`.
+        One row per period but the first, and with `by` for each value that both periods have: both periods, the columns
+        of the axes, both estimates, then the columns of an answer.
         """
         arguments = {**self._by(by), **self._chance("dph_changes")}
         return call_macro(self._periods, "dph_changes", "*", (self._whole_bins(box),), arguments)
 
     def by_period(self, box: Box) -> pa.Table:
-        """The count in a box for each period of the release that stands: `dph_box`.
-
-        Returns:
-            One row a period, in order of time, with the columns of an answer.
-
-        Raises:
-            QuestionRefused: see `chosen_cells`.
-        """
+        """The count in a box for each period of the release that stands, in order of time: `dph_box`."""
         return call_macro(self._periods, "dph_box", "*", (self._whole_bins(box),)).sort_by("period")
 
     def over(self, first: str | None, last: str | None, box: Box) -> Answer:
         """The count in a box over the periods of the release from the first to the last, together: `dph_over`.
 
-        Args:
-            first: first day of the first period; None for no limit.
-            last: first day of the last period; None for no limit.
+        The limits are first days of periods; None for no limit.
 
         Raises:
-            QuestionRefused: no period lies within, or see `chosen_cells`.
+            QuestionRefused: no period lies within.
         """
         return found_in_row(Answer, self.span(first, last, box))
 
@@ -338,13 +261,10 @@ class Publication:
         return dict(row)
 
     def change_since(self, earlier: Publication, box: Box) -> Answer:
-        """The change of the count in a box since another publication: `dph_compare`.
-
-        Args:
-            earlier: the other publication, which may be of another release of the same account.
+        """The change of the count in a box since another publication of the same account: `dph_compare`.
 
         Raises:
-            QuestionRefused: the publications are of other accounts or units, or see `chosen_cells`.
+            QuestionRefused: the publications are of other accounts or units.
         """
         (row,) = self.changes_since(earlier, box)
         return found_in_row(Answer, row)
@@ -458,11 +378,7 @@ def _of_period(side: str, source: Source) -> dict[str, Any]:
 
 
 def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Refuses two publications that do not count the same people.
-
-    Args:
-        one: audit of the earlier one.
-        other: audit of the later one.
+    """Refuses two publications that do not count the same people, by their audits.
 
     Raises:
         QuestionRefused: they are of other accounts or units.
@@ -488,8 +404,7 @@ def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:
 def read_population(file: Path) -> pa.Table:
     """The rows of a public file, for `Publication.rate`.
 
-    Args:
-        file: CSV with a header, whose columns stay texts (so `01` stays `01`), or Parquet.
+    The file is CSV with a header, whose columns stay texts (so `01` stays `01`), or Parquet.
 
     Raises:
         QuestionRefused: the file is of another kind or cannot be read.

@@ -17,11 +17,7 @@ from dphist_pipeline.spec.axes import domain_of
 def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence[Box] = ({},)) -> Publication:
     """The table that answers a question: the named one, or another of its family that knows it better.
 
-    The axes and levels that the question names decide, not the values in boxes; see `family_choice`.
-
-    Args:
-        by: axes or levels whose combinations are asked for.
-        boxes: all that are asked about; see `estimate.answer_box`.
+    The axes and levels that the question names decide, not the values in boxes; see `_family_choice`.
     """
     if "family" not in named.audit:
         return named

@@ -32,9 +32,7 @@ class CatalogueNotBuilt(Halted):
 def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     """Writes `latest/` of every release, `catalog.duckdb` and `index.html` in a separate process; see `build`.
 
-    Args:
-        scratch: a private folder on the same file system, for the draft.
-        anew: reads every publication again for `index.html`, whatever is there.
+    `anew` reads every publication again for `index.html`, whatever is there.
 
     Raises:
         CatalogueNotBuilt: with the message of the other process.
@@ -50,11 +48,7 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
 
 
 def build(public: Path, scratch: Path, anew: bool = False) -> None:
-    """Writes the latest cells of every release as files, the catalogue, what pages read, and last the pages.
-
-    Args:
-        public: the store's public folder, with `current.json` as it shall be.
-    """
+    """Writes the latest cells of every release as files, the catalogue, what pages read, and last the pages."""
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.answering._downloads import write_downloads
     from dphist_pipeline.answering._picker_files import write_picker
@@ -63,8 +57,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     derived = DerivedFiles(public)
     derived.write_latest_cells(scratch)
     derived.mark_superseded(scratch)
-    build_catalogue(public, scratch)
-    write_picker(public, scratch)
+    build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch))
     write_downloads(public, scratch)
     derived.write_index(scratch, anew)
 

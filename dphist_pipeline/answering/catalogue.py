@@ -34,7 +34,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,21 +65,15 @@ BLOCK = 65_536  # bytes
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The catalogue of a public folder, and the publications that it is made from.
-
-    Attributes:
-        public: the store's public folder.
-    """
+    """The catalogue of a public folder, and the publications that it is made from."""
 
     public: Path
 
     def attach(self, connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
         """Attaches the catalogue as `catalogue`, and returns the audit digests of its publications.
 
-        Returns an empty set if the catalogue cannot be read or has other macros.
-
-        Args:
-            connection: to a database in memory; an open file would share an older file of that name in this process.
+        The set is empty if the catalogue cannot be read or has other macros. The connection is to a database in memory:
+        an open file would share an older file of that name in this process.
         """
         try:
             connection.execute(f"ATTACH {literal(str(self.public / NAME))} AS catalogue (READ_ONLY)")
@@ -106,44 +101,63 @@ class Catalogue:
             return (self.public / NAME).is_file() and self.attach(connection) == stated
 
     def publications(self, release: str = "*") -> list[Publication]:
-        """Every publication, ordered by release, period and revision.
+        """Every publication, or those of one release, ordered by release, period and revision.
 
         Ignores folders that were renamed, and publications that were withdrawn.
-
-        Args:
-            release: only those of one release.
         """
         return _read(_folders(self.public, release))
 
 
-def build_catalogue(public: Path, scratch: Path) -> Path:
-    """Writes `catalog.duckdb` beside the releases; programs that have the old file open keep reading it.
+def build_catalogue(
+    public: Path, scratch: Path, read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None
+) -> Path:
+    """Writes `catalog.duckdb` beside the releases, one process at a time; programs with the old file go on reading it.
 
     Args:
-        public: the store's public folder; one process at a time.
-        scratch: a private folder on the same file system, for the draft.
+        read: is given the draft, attached as `catalogue` and in use, before it takes its place: to attach the file
+            again would take longer than most readings. The catalogue takes its place even if this fails.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
     """
     draft, catalogue, sealed = scratch / NAME, public / NAME, int(time.time())
-    if not _is_added_to_copy(public, draft, sealed):
-        for leftover in (draft, draft.with_name(f"{NAME}.wal")):
-            leftover.unlink(missing_ok=True)
-        with _one_thread() as connection:
-            how = f"STORAGE_VERSION '{OLDEST_DUCKDB}', BLOCK_SIZE {BLOCK}"
-            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
-            connection.execute("USE catalogue")
-            connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
-            create_tables(connection, Catalogue(public).publications())
-            connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
-            connection.execute("COMMIT")
+    failure: Exception | None = None
+    with _drafted(public, draft, sealed) as connection:
+        try:
+            # A file or the network is asked for by none of our views, but somebody may have altered the file.
+            connection.execute("SET enable_external_access = false")
+            read(connection)
+        except Exception as problem:
+            failure = problem
     draft.chmod(0o644)
     os.utime(draft, (sealed, sealed))
     # A program that opened the old catalogue to write and was killed leaves this file, and DuckDB refuses a new
     # catalogue beside it.
     catalogue.with_name(f"{NAME}.wal").unlink(missing_ok=True)
-    return draft.replace(catalogue)
+    draft.replace(catalogue)
+    if failure is not None:
+        raise failure
+    return catalogue
+
+
+@contextmanager
+def _drafted(public: Path, draft: Path, sealed: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to the draft, which has every publication."""
+    with _one_thread() as connection:
+        if _is_added_to_copy(connection, public, draft, sealed):
+            yield connection
+            return
+    for leftover in (draft, draft.with_name(f"{NAME}.wal")):
+        leftover.unlink(missing_ok=True)
+    with _one_thread() as connection:
+        how = f"STORAGE_VERSION '{OLDEST_DUCKDB}', BLOCK_SIZE {BLOCK}"
+        connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
+        connection.execute("USE catalogue")
+        connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
+        create_tables(connection, Catalogue(public).publications())
+        connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
+        connection.execute("COMMIT")
+        yield connection
 
 
 def _one_thread() -> duckdb.DuckDBPyConnection:
@@ -175,25 +189,24 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     return folders
 
 
-def _is_added_to_copy(public: Path, draft: Path, sealed: int) -> bool:
+def _is_added_to_copy(connection: duckdb.DuckDBPyConnection, public: Path, draft: Path, sealed: int) -> bool:
     """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
     try:
         time_of_file = (public / NAME).stat().st_mtime_ns
         shutil.copyfile(public / NAME, draft)  # within the kernel, where that can
-        with _one_thread() as connection:
-            connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
-            connection.execute("USE catalogue")
-            versions = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
-            keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
-            digests = {(release, period, revision): digest for release, period, revision, digest in keys}
-            folders = _folders(public)
-            is_whole = versions == [(version(), time_of_file // 10**9)] and time_of_file % 10**9 == 0
-            if not is_whole or any(
-                PublishedFolder(folders.get(key, draft)).stated_digest != digests[key] for key in digests
-            ):
-                return False
-            _add(connection, folders, digests.keys(), sealed)
-            return True
+        connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
+        connection.execute("USE catalogue")
+        versions = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()
+        keys = connection.execute("SELECT release, period, revision, audit_digest FROM dph_releases").fetchall()
+        digests = {(release, period, revision): digest for release, period, revision, digest in keys}
+        folders = _folders(public)
+        is_whole = versions == [(version(), time_of_file // 10**9)] and time_of_file % 10**9 == 0
+        if not is_whole or any(
+            PublishedFolder(folders.get(key, draft)).stated_digest != digests[key] for key in digests
+        ):
+            return False
+        _add(connection, folders, digests.keys(), sealed)
+        return True
     except (duckdb.Error, FileNotFoundError):  # the file is missing or damaged, or another version made it
         return False
 

@@ -40,20 +40,12 @@ KEY = ("release", "period", "revision")
 
 
 def release_rows(audits: Sequence[Audit]) -> Any:
-    """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in.
-
-    Args:
-        audits: of publications in any order, which the rows keep.
-    """
+    """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in."""
     return pa.Table.from_pylist(list(map(_release_row, audits)), RELEASES)
 
 
 def covariance_rows(audits: Sequence[Audit]) -> Any:
-    """The rows of `dph_covariance`: one for each publication of linear estimates, level from the root, and axis.
-
-    Args:
-        audits: of publications in any order; only those of linear estimates give rows.
-    """
+    """The rows of `dph_covariance`: one for each publication of linear estimates, level from the root, and axis."""
     rows = [
         {
             **{name: audit[name] for name in KEY},
@@ -75,10 +67,6 @@ def line_rows(audits: Sequence[Audit], known: Collection[int]) -> Any:
 
     With a weight for each row, the variance of a sum of positions is the sum of the squares of their weights in node
     -1, less the square of the sum of their weights in each other node.
-
-    Args:
-        audits: of publications in any order; only those with weighted lines give rows.
-        known: numbers of lines that `dph_lines` holds already.
     """
     rows, done = [LINES.empty_table()], set(known)
     for line in (line for audit in audits for line in lines_from_facts(audit.get("unbiased_lines") or [])):
@@ -93,11 +81,7 @@ def line_rows(audits: Sequence[Audit], known: Collection[int]) -> Any:
 
 
 def bin_rows(audit: Audit) -> Any:
-    """The rows of `dph_bins` for the grid of an audit.
-
-    Args:
-        audit: of any publication of that grid; that of estimates from reports has the `atoms` of each bin, too.
-    """
+    """The rows of `dph_bins` for the grid of an audit; estimates from reports have the `atoms` of each bin, too."""
     domain: Domain = domain_of(audit["axes"])
     rows = [
         rows
@@ -108,11 +92,7 @@ def bin_rows(audit: Audit) -> Any:
 
 
 def group_rows(audit: Audit, sums: Any) -> Any:
-    """The rows of `dph_groups` for one publication.
-
-    Args:
-        sums: the content of that file, an Arrow table.
-    """
+    """The rows of `dph_groups` for one publication, from the Arrow table of its sums."""
     variances = {scale: noise_law(Fraction(scale)).variance for scale in set(sums["noise_scale"].to_pylist())}
     for number, name in enumerate(KEY):
         field = GROUPS.field(name)
@@ -127,11 +107,7 @@ def width_table(audit: Audit) -> str:
 
 
 def width_rows(table: str, scale: str, draws: int) -> Any:
-    """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale of noise.
-
-    Args:
-        draws: the largest number of draws in an answer; see `most_draws`.
-    """
+    """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale and up to `draws`; see `most_draws`."""
     _, schema = TABLES[table]
     law = noise_law(Fraction(scale))
     grid: Callable[[int, Fraction], Sequence[tuple[int, float]]]
@@ -161,11 +137,8 @@ def moment_rows(scales: Collection[str]) -> Any:
 def most_draws(audit: Audit) -> int:
     """The largest number of draws whose noise an answer sums: in all cells of two periods.
 
-    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the
-    covariance of cells, which is compared with the variance of a draw.
-
-    Args:
-        audit: of a publication with noisy cells, or estimates of them.
+    For linear estimates, the variance of a sum of n cells is at most n times the largest sum of a row of the covariance
+    of cells, which is compared with the variance of a draw.
     """
     row = 0.0
     if lines := lines_from_facts(audit.get("unbiased_lines") or []):
@@ -178,12 +151,9 @@ def most_draws(audit: Audit) -> int:
 
 
 def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping[str | None, float]) -> Any:
-    """The rows of `dph_quality_rows` for one publication.
+    """The rows of `dph_quality_rows` for one publication; their numbers count from 1, in the order of `rows`.
 
-    Args:
-        audit: its release, period and revision begin every row.
-        rows: see `PublishedQuality`; their numbers count from 1, in this order.
-        most: what the counts allow by axis, see `PublishedQuality.most_failed`.
+    `most`: what the counts allow by axis, see `PublishedQuality.most_failed`.
     """
     key = {name: audit[name] for name in KEY}
     variances = {scale: noise_law(Fraction(scale)).variance for scale in {row["noise_scale"] for row in rows}}
@@ -200,8 +170,7 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping
 def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
     """The whole table of a publication: fitted now, or as it was published with the other tables of its family.
 
-    Args:
-        rows: its published cells, in declared order.
+    The rows are its published cells, in declared order.
     """
     domain: Domain = domain_of(audit["axes"])
     values, unbiased = (rows[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
@@ -218,12 +187,7 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
 
 
 def distance_rows(audit: Audit, whole: WholeTable) -> Any:
-    """The rows of `dph_distances` for one publication.
-
-    Args:
-        audit: its release, period and revision begin every row.
-        whole: its whole table; see `whole_of`.
-    """
+    """The rows of `dph_distances` for one publication, with its whole table; see `whole_of`."""
     key = {name: audit[name] for name in KEY}
     rows = [
         {
@@ -260,18 +224,13 @@ def _release_row(audit: Audit) -> dict[str, Any]:
 def day_of_period(audit: Audit, end: str) -> date | None:
     """The local day of an end of the period; audits of version 0.1 and releases without periods have none.
 
-    Args:
-        end: `period_start`, or `period_end`, which is the day after the last; or `published_on`.
+    `end`: `period_start`, or `period_end`, which is the day after the last; or `published_on`.
     """
     return datetime.fromisoformat(audit[end]).date() if audit.get(end) else None
 
 
 def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, closed: bool) -> Iterator[Any]:
-    """The rows for an axis and each of its levels; bounds and category of the cell `other` are null.
-
-    Args:
-        closed: whether both ends of the last bin belong to it, as in local collections.
-    """
+    """The rows for an axis and each of its levels; bounds and category of the cell `other` are null."""
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
     fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
     if isinstance(axis, BinnedAxis):

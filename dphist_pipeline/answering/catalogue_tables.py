@@ -72,13 +72,11 @@ def create_tables(
     macros: Iterable[str] = MACROS,
     described: bool = True,
 ) -> None:
-    """Creates all tables, views and macros of the catalogue.
+    """Creates all tables, views and macros of the catalogue, of publications by release, period and revision.
 
-    Args:
-        publications: ordered by release, period and revision.
-        schema: an existing, empty schema for all of it; see `Places`.
-        macros: the names of those to create, each some 25 ms of CPU; those of `INNER` that they ask come with them.
-        described: whether tables, views and columns have comments for readers: half of the time without macros.
+    `schema`: an existing, empty one for all of it; see `Places`. `macros`: each takes some 25 ms of CPU; those of
+    `INNER` that they ask come with them. `described`: tables, views and columns have comments for readers: half of the
+    time without macros.
     """
     places = Places(schema)
     if schema is None:
@@ -99,11 +97,9 @@ def add_publications(
     schema: str | None = None,
     described: bool = True,
 ) -> None:
-    """Adds publications to a catalogue that does not hold them.
+    """Adds publications, by release, period and revision, to a catalogue that does not hold them.
 
-    Args:
-        publications: ordered by release, period and revision; of a release that is there, with axes that it had before.
-            A publication of a family comes with all its tables.
+    A release that is there had their axes before. A publication of a family comes with all its tables.
     """
     places = Places(schema)
     there, answered = releases_in(connection, places), answering_tables(connection, places)
@@ -318,12 +314,9 @@ def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str], descr
 
 
 def better_rows(audits: Sequence[Audit]) -> Any:
-    """The rows of `dph_better` for publications; those of one family are looked at together, others have none.
+    """The rows of `dph_better` for publications; those of one family, period and revision are looked at together.
 
-    `first_number` is left to be filled in: it depends on all publications of a release.
-
-    Args:
-        audits: those of one family, period and revision are looked at together; others give no row.
+    Others have none. `first_number` is left to be filled in: it depends on all publications of a release.
     """
     families: dict[tuple[Any, ...], dict[str, Any]] = {}
     for audit in audits:
@@ -380,11 +373,7 @@ def make_asked_views(
     others: Answering,
     described: bool,
 ) -> None:
-    """Makes the views that macros read.
-
-    Args:
-        releases: whose views are made; their cells are there, and those of the tables that answer for them.
-    """
+    """Makes the views that macros read; the cells are there, and those of tables that answer for them."""
     if not releases:
         return
     columns = _columns_of_cells(connection, places)

@@ -22,13 +22,10 @@ HIGHEST = Fraction(999_999, 1_000_000)
 
 @dataclass(frozen=True)
 class CellsAboveZero:
-    """Cells whose intervals lie above zero, and what noise alone would make.
+    """Cells whose 95 % intervals lie above zero, and what noise alone would make.
 
-    Attributes:
-        cells: that have intervals.
-        above: whose 95 % interval lies above zero.
-        by_chance: how many would, in the mean, if no record were counted; an upper bound.
-        tell: whether there are more of them, or one is farther above zero, than chance makes in 999 of 1,000.
+    `by_chance`: how many would, in the mean, if no record were counted; an upper bound. `tell`: there are more of them,
+    or one is farther above zero, than chance makes in 999 of 1,000.
     """
 
     cells: int
@@ -38,11 +35,7 @@ class CellsAboveZero:
 
 
 def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
-    """Compares the cells of all tables of a publication with what noise makes of empty ones.
-
-    Args:
-        tables: the folder of each table; of a release that is no family, its own.
-    """
+    """Compares the cells of all tables of a publication with what noise makes of empty ones."""
     cells, above, far, allowed = 0, 0, 0, 0.0
     are_independent = True
     laws = [(folder, audit, domain_of(audit["axes"])) for folder, audit in ((one, read_audit(one)) for one in tables)]

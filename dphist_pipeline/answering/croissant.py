@@ -53,11 +53,9 @@ CONTEXT: dict[str, Any] = {
 
 
 def write_croissant(public: Path, scratch: Path) -> None:
-    """Writes the description of all releases that have current files; those that did not change are not read again.
+    """Writes the description of all releases that have current files, one process at a time.
 
-    Args:
-        public: the store's public folder; one process at a time.
-        scratch: a private folder on the same file system.
+    Releases that did not change are not read again.
 
     Raises:
         PublishedFilesDamaged: a file of a latest publication is missing or altered.

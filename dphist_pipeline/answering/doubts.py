@@ -44,11 +44,7 @@ def doubt_of_estimate(made: AnyEstimate) -> str:
 
 
 def doubt_of_publication(folder: Path, audit: Mapping[str, Any]) -> str:
-    """Why a publication may be of records that were not read as meant, and what to do; usually empty.
-
-    Args:
-        audit: of a publication whose files were checked; see `read_audit`.
-    """
+    """Why a publication may be of records that were not read as meant, and what to do; usually empty."""
     if audit.get("model") == "local":
         return ""
     day = [] if audit["period"] == "all" else ["--period", audit["period"]]

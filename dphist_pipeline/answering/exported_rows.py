@@ -54,15 +54,11 @@ NOBODY = About()
 
 @dataclass(frozen=True)
 class Exported:
-    """The publications of a release that are exported.
+    """The publications of a release that are exported, ordered by period.
 
-    Attributes:
-        publications: each with the audit and the folder, ordered by period.
-        decimals: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
-        about: who publishes, and on which terms.
-        withdrawn: the periods of which nothing stands any more; none if one period or revision was asked for.
-        is_part: whether one period or revision was asked for.
-        held: the rows of each publication, where they are in memory already; see `with_rows`.
+    `decimals`: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
+    `withdrawn`: the periods of which nothing stands any more. `is_part`: one period or revision was asked for, and then
+    none is. `held`: the rows of each publication, where they are in memory already; see `with_rows`.
     """
 
     publications: tuple[Publication, ...]
@@ -82,10 +78,6 @@ class Exported:
         decimals: int | None = None,
     ) -> Exported:
         """The latest revision of every period; or one period, or one revision.
-
-        Args:
-            period: its first day, or its week as 2026-W10.
-            revision: instead of the latest one.
 
         Raises:
             NotPublished: there is no such release, period or revision.
@@ -153,11 +145,7 @@ class Exported:
 
 
 def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
-    """What of some rows of a publication is told in words; None if its spec asks for none of that.
-
-    Args:
-        rows: all or a part of those that `Exported.tables` gives.
-    """
+    """What of some rows of `Exported.tables` is told in words; None if the spec asks for none of that."""
     limit = limit_of(publication.audit)
     if limit is None:
         return None
@@ -166,11 +154,9 @@ def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
 
 
 def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, Any], Any]) -> dict[str, list[Any]]:
-    """The columns of some rows as a file for people has them: figures below the limit of the spec are words.
+    """The columns of some rows of `Exported.tables` as a file for people has them: small figures are words.
 
-    Args:
-        rows: all or a part of those that `Exported.tables` gives.
-        number: what the file has for a value of a column.
+    `number`: what the file has for a value of a column.
     """
     columns = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
     hidden = masks_of(publication, rows)
@@ -183,11 +169,7 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
 
 
 def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
-    """How many decimals the numbers of a publication have, by their columns; the error has one more.
-
-    Args:
-        table: its rows; see `Exported.tables`.
-    """
+    """How many decimals the numbers of a publication have, by their columns; the error has one more."""
     if exported.decimals is not None:
         return dict.fromkeys(NUMBERS, exported.decimals)
     errors = table["standard_error"].drop_null()
@@ -198,8 +180,7 @@ def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
 def in_places(value: Any, places: int | None) -> Any:
     """A number as text with some decimals and no commas, for a file; 0 never has a sign; everything else as it is.
 
-    Args:
-        places: see `places_of`; None for a column that holds no numbers with noise.
+    `places` is None for a column that holds no numbers with noise.
     """
     if not isinstance(value, float) or places is None:
         return value

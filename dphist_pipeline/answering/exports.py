@@ -35,15 +35,11 @@ def cannot_export(file: Path, problem: str) -> Refused:
 def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool = False) -> list[Path]:
     """Writes a release into a file, and what describes the file beside it: all of them whole, or none.
 
-    Args:
-        overwrite: replace files that are there; else each of them is refused.
-
-    Returns:
-        The files that were written, the one with the data first.
+    Gives the files that were written, the one with the data first.
 
     Raises:
-        Refused: a file is there already, the folder is missing or read-only, the file would be too large for
-            its format, the package that writes it is not installed, or `about.json` lacks what the format needs.
+        Refused: a file is there already, the folder is missing or read-only, the file would be too large for its
+            format, the package that writes it is not installed, or `about.json` lacks what the format needs.
     """
     files = [file, *([file.with_suffix(_BESIDE[to][0])] if to in _BESIDE else [])]
     if len(set(files)) < len(files):
@@ -73,12 +69,9 @@ def write_export(exported: Exported, to: Format, file: Path, *, overwrite: bool 
 
 
 def csv_lines(exported: Exported) -> Iterator[list[Any]]:
-    """The header and the rows of a CSV file.
+    """The header and the rows of a CSV file; cells are read while lines are taken.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it, which spreadsheets hide.
-
-    Args:
-        exported: every cell of each period, read while lines are taken.
     """
     yield list(exported.columns)
     for one, table in zip(exported.publications, exported.tables(), strict=True):

@@ -42,10 +42,7 @@ def where_refused(problem: str) -> Refused:
 
 
 def parse_where(where: str) -> dict[str, Condition]:
-    """The box that a `--where` text describes: condition by name of axis.
-
-    Args:
-        where: conditions joined by `and`; not empty.
+    """The box that a `--where` text describes: condition by name of axis. The text is not empty.
 
     Raises:
         Refused: the text does not follow the grammar; the message names the place.

@@ -25,11 +25,9 @@ SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "unit_columns", "query")  # 
 class Compared:
     """What comparing a publication with its past found.
 
-    Attributes:
-        periods: with which it was compared, the latest first; empty where it has no published past.
-        changes: each sum that rings: axis (empty for the total), value, before, now; in records.
-        says: what rings, in one sentence; empty if nothing does.
-        hint: the same without numbers, for a period that is not published.
+    `periods`: with which it was compared, the latest first; empty where it has no published past. `changes`: each sum
+    that rings: axis (empty for the total), value, before, now; in records. `says`: what rings, in one sentence, if
+    anything does. `hint`: the same without numbers, for a period that is not published.
     """
 
     periods: tuple[str, ...] = ()
@@ -45,9 +43,6 @@ class Compared:
     @classmethod
     def of_publication(cls, folder: Path) -> Compared:
         """Compares a publication with the latest revisions of earlier periods; reads published files alone.
-
-        Args:
-            folder: of the publication, in the public folder of its store.
 
         Raises:
             PublishedFilesDamaged: a file of this publication is missing or altered.

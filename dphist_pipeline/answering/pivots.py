@@ -23,12 +23,9 @@ Row = Mapping[str, Any]
 class Pivot:
     """A table with the categories or bins of one axis as columns.
 
-    Attributes:
-        keys: the columns of the axes of the rows, for each row.
-        heads: texts of the columns, `total` last.
-        answers: for each row by the text of a column, as `dph_marginal` gives them; none for a combination that a
-            box or a hierarchy leaves out.
-        totals: over all rows, by the text of a column.
+    `keys`: the columns of the axes of the rows, for each row. `heads`: texts of the columns, `total` last. `answers`:
+    for each row by the text of a column, as `dph_marginal` gives them; none for a combination that a box or a hierarchy
+    leaves out. `totals`: over all rows, by the text of a column.
     """
 
     keys: tuple[Row, ...]

@@ -35,11 +35,7 @@ def picture_refused(file: Path, problem: str) -> Refused:
 
 
 def release_svg(folder: Path) -> str:
-    """The picture of a whole publication as SVG, for Dagster's page and `dphist plot`.
-
-    Args:
-        folder: of the publication; its files are not checked here.
-    """
+    """The picture of a whole publication, whose files are not checked, as SVG: for Dagster's page and `dphist plot`."""
     audit = json.loads((folder / "audit.json").read_bytes())
     with in_language(_language_of(folder, audit)):
         picture, title = _picture_of(folder, audit, {})
@@ -64,11 +60,8 @@ def write_picture(
 ) -> Path:
     """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
 
-    Args:
-        where: the condition that gave the box, as its author wrote it.
-        overwrite: replace the file if it is there.
-        decimals: of numbers in the picture; None for as many as their noise justifies.
-        over_periods: draw the sum in each period of the release in place of the cells of one.
+    `where`: the condition that gave the box, as its author wrote it. Without decimals, as many as the noise justifies.
+    `over_periods`: draw the sum in each period of the release in place of the cells of one.
 
     Raises:
         Refused: the ending is unknown, or the file is there already or cannot be written; or there are no periods.
@@ -118,14 +111,7 @@ def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: 
 
 
 def check_output(file: Path, overwrite: bool) -> None:
-    """Refuses an unknown format, and a file that is there already, before any work.
-
-    Args:
-        overwrite: whether it may be there.
-
-    Raises:
-        Refused: with the reason.
-    """
+    """Refuses an unknown format, and a file that is there already unless it may be replaced, before any work."""
     if file.suffix.lower() not in ENDINGS:
         raise picture_refused(file, "must end in .svg, .png or .html")
     if file.exists() and not overwrite:

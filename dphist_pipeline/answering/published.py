@@ -54,9 +54,6 @@ def publication_withdrawn(audit: Mapping[str, Any], standing: Sequence[str] = ()
 def audit_in_force(folder: Path) -> dict[str, Any]:
     """The audit of a published folder that was not withdrawn.
 
-    Args:
-        folder: of one publication.
-
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
         Refused: the publication was withdrawn.
@@ -70,13 +67,11 @@ def audit_in_force(folder: Path) -> dict[str, Any]:
 def latest_revision(public: Path, release: str, period: str | None, family: bool = False) -> Path:
     """The folder of the latest revision of a period; of a table of a family, the table's own.
 
-    Args:
-        period: its first day, or its week as 2026-W10 if the release is weekly; None for the latest period.
-        family: whether a family of tables may be named.
+    The period may be a week as 2026-W10 if the release is weekly; None for the latest. `family`: one may be named.
 
     Raises:
         NotPublished: with the releases or periods that are published.
-        Refused: with its tables.
+        Refused: a family is named, with its tables.
     """
     releases = [name for name in _names(public, "") if _periods(public / name)]
     tables = {f"{name}_{table}": (name, table) for name in releases for table in _tables(public / name)}

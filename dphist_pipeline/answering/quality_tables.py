@@ -39,12 +39,7 @@ def no_quality_table(audit: Row) -> Refused:
 
 @dataclass(frozen=True)
 class PublishedQuality:
-    """The quality table of a published release or family, or of one table of a family; empty where it has none.
-
-    Attributes:
-        folder: of a publication whose files were checked; see `read_audit`.
-        audit: of that folder.
-    """
+    """The quality table of a published release or family, or of one table of a family; empty where it has none."""
 
     folder: Path
     audit: Row

@@ -166,12 +166,10 @@ class Blocking:
 def reduction_ratio(ones: NDArray[Any], others: NDArray[Any]) -> float:
     """The share of all pairs that blocks save: 1 - Σ nᵢ·mᵢ / (n·m) (Xiao et al. 2012, equation 36).
 
-    Args:
-        ones: records of one owner in each block.
-        others: records of the other owner in each block, same shape.
+    It is 0 where an owner has no records.
 
-    Returns:
-        0 where an owner has no records.
+    Args:
+        ones, others: records of either owner in each block, any shape, the same for both.
     """
     n, m = (side.astype(np.float64) for side in (ones, others))
     return 1.0 - float((n * m).sum() / (n.sum() * m.sum())) if n.sum() and m.sum() else 0.0
@@ -181,8 +179,7 @@ def pairs_completeness(ones: NDArray[np.int64], others: NDArray[np.int64]) -> fl
     """The share of true matches that lie in the same block.
 
     Args:
-        ones: block of the first record of each true match, shape (matches,).
-        others: block of its second record, same shape.
+        ones, others: block of the first and of the second record of each true match, shape (matches,) each.
     """
     return float((ones == others).mean()) if ones.size else math.nan
 
@@ -190,14 +187,7 @@ def pairs_completeness(ones: NDArray[np.int64], others: NDArray[np.int64]) -> fl
 def blocking(
     one: WholeRelease, other: WholeRelease, by: Sequence[Sequence[str]], pairs: int | None = None, least: int = LEAST
 ) -> Blocking:
-    """Partitions of two registers, each by some axes; see `blocks`.
-
-    Args:
-        one: whole counts of an owner's release.
-        by: for each partition its axes.
-        pairs: of each partition.
-        least: of each box.
-    """
+    """Partitions of two registers, each by some axes; see `blocks`."""
     if isinstance(by, str) or not by:
         raise application_refused("by: takes a list of lists of axes, one for each partition")
     partitions = {f"block_{n}": blocks(one, other, axes, pairs, least) for n, axes in enumerate(by, 1)}
@@ -277,11 +267,7 @@ def _reading(axis: Axis) -> tuple[object, ...]:
 
 
 def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
-    """Whole counts summed over all other axes, in the order of these.
-
-    Args:
-        axes: of this release, by their names.
-    """
+    """Whole counts summed over all other axes, in the order of these."""
     names = [axis.name for axis in whole.domain.axes]
     positions = [names.index(axis.name) for axis in axes]
     counts = whole.counts.sum(axis=tuple(number for number in range(len(names)) if number not in positions))
@@ -294,7 +280,7 @@ Box = tuple[slice, ...]
 def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cut, ...], list[Box]]:
     """The cuts, and the boxes in the order of their numbers."""
     whole = tuple(slice(0, side) for side in ones.shape)
-    made: list[Cut] = []
+    cuts: list[Cut] = []
     # A box waits with its pairs, its depth, and where its number belongs: (cut, half).
     waiting, leaves = list[Any](), list[tuple[Box, tuple[int, str] | None]]()
     expected, ticket = float(ones.sum()) * float(others.sum()), 0
@@ -309,24 +295,24 @@ def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cu
             continue
         left, axis, at = best
         low = box[axis].start
-        _point(made, place, len(made))
-        made.append(Cut(axis, low + at, 0, 0))
+        _point(cuts, place, len(cuts))
+        cuts.append(Cut(axis, low + at, 0, 0))
         expected += minus_pairs + left
         for half, ends in (("lower", slice(low, low + at)), ("upper", slice(low + at, box[axis].stop))):
             part = (*box[:axis], ends, *box[axis + 1 :])
             ticket += 1
             share = float(ones[part].sum()) * float(others[part].sum())
-            heapq.heappush(waiting, (-share, ticket, part, depth + 1, (len(made) - 1, half)))
+            heapq.heappush(waiting, (-share, ticket, part, depth + 1, (len(cuts) - 1, half)))
     for number, (_, place) in enumerate(leaves):
-        _point(made, place, -1 - number)
-    return tuple(made), [box for box, _ in leaves]
+        _point(cuts, place, -1 - number)
+    return tuple(cuts), [box for box, _ in leaves]
 
 
-def _point(made: list[Cut], place: tuple[int, str] | None, target: int) -> None:
+def _point(cuts: list[Cut], place: tuple[int, str] | None, target: int) -> None:
     """Writes into the cut above a box what becomes of it."""
     if place is not None:
-        cut, half = place
-        made[cut] = replace(made[cut], **{half: target})
+        number, half = place
+        cuts[number] = replace(cuts[number], **{half: target})
 
 
 def _best_cut(ones: Wholes, others: Wholes, least: int) -> tuple[float, int, int] | None:
@@ -348,10 +334,8 @@ def position_sql(axis: Axis) -> str:
     """The position of a record along an axis as an expression for DuckDB.
 
     A number outside of all bins counts to the nearest one, and what is null, not readable or not declared to the last
-    position: both owners' records by the same rule. Bands are read as texts of the source, else as numbers.
-
-    Args:
-        axis: whose name is that of the column.
+    position: both owners' records by the same rule. Bands are read as texts of the source, else as numbers. The column
+    has the name of the axis.
     """
     column, last = identifier(axis.name), axis.size - 1
     if not isinstance(axis, BinnedAxis):
@@ -388,22 +372,14 @@ class GroupBlocks(Blocks):
     """A partition by published groups: any cells may lie together. It has no cuts."""
 
     def block_sql(self, positions: Sequence[str]) -> str:
-        """The number of the block as an expression for DuckDB.
-
-        Args:
-            positions: columns with the positions of a record along the axes; see `position_sql`.
-        """
+        """The number of the block as an expression for DuckDB."""
         steps = np.array(self.of_cells.strides) // self.of_cells.itemsize
         cell = " + ".join(f"{column} * {step}" for column, step in zip(positions, steps, strict=True))
         return f"[{', '.join(map(str, self.of_cells.ravel().tolist()))}][{cell} + 1]"
 
 
 def published_groups(folder: Path) -> NDArray[np.int64] | None:
-    """The group of every cell in declared order, shape (cells,); None where a publication has none.
-
-    Args:
-        folder: of one publication.
-    """
+    """The group of every cell in declared order, shape (cells,); None where a publication has none."""
     column = pq.ParquetFile(folder / "histogram.parquet").read(["group_id"])["group_id"]
     return None if column.null_count else column.to_numpy()
 
@@ -412,7 +388,6 @@ def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.in
     """One partition of two registers, by the groups that the first release has published.
 
     Args:
-        one: whole counts of an owner's release.
         groups: of the first release, as `published_groups` reads them.
 
     Raises:

@@ -77,8 +77,8 @@ class Classifier:
     def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         if places[0].size == 0:
             return places[0]
-        found: NDArray[np.int64] = self.estimator.predict(encoded(self.features, places)).astype(np.int64)
-        return found
+        classes: NDArray[np.int64] = self.estimator.predict(encoded(self.features, places)).astype(np.int64)
+        return classes
 
 
 def train(whole: WholeRelease, target: str, features: Sequence[str] | None = None, estimator: Any = None) -> Classifier:
@@ -132,7 +132,6 @@ def chosen_axes(
     """The axis of the target, and the axes of the features.
 
     Args:
-        whole: the whole counts, whose axes may be named.
         features: names of axes, in the order that is wanted; None for all but the target, as declared.
 
     Raises:
@@ -155,7 +154,6 @@ def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ..
     """The occupied cells of a release, summed over all other axes, as examples.
 
     Args:
-        whole: its whole counts weigh the examples.
         axes: of the features, in any order; the goal is not among them.
     """
     order = {axis.name: number for number, axis in enumerate(whole.domain.axes)}

@@ -23,10 +23,7 @@ Places = NDArray[np.int64]
 
 
 def read_public(file: Path) -> pa.Table:
-    """The rows of a public file.
-
-    Args:
-        file: CSV with a header, whose columns stay texts, or Parquet.
+    """The rows of a public file: CSV with a header, whose columns stay texts, or Parquet.
 
     Raises:
         Refused: another ending, or the file cannot be read.
@@ -46,11 +43,11 @@ def read_public(file: Path) -> pa.Table:
 def places_of(axes: Sequence[Axis], records: Any) -> list[Places]:
     """The position of each record along some axes, by the rules by which a release counts.
 
+    Of bands, a column holds the source's texts, or numbers as a release publishes them.
+
     Args:
         records: an Arrow table, or a frame of any engine that Arrow reads; a column is named as the axis, or as the
             column of the source.
-
-            Of bands, a column holds the source's texts, or numbers as a release publishes them.
 
     Returns:
         For each axis int64, shape (records,); `other` or `NOWHERE` for values that no bin holds.
@@ -94,8 +91,8 @@ def _places_of_texts(axis: ByText, values: Any, nowhere: int) -> Places:
     texts = axis.texts
     places = [texts.get(tidied(text, axis.tidy), nowhere) for text in encoded.dictionary.to_pylist()]
     which = pc.fill_null(encoded.indices, len(places)).to_numpy(zero_copy_only=False)
-    found: Places = np.array([*places, nowhere], dtype=np.int64)[which]
-    return found
+    positions: Places = np.array([*places, nowhere], dtype=np.int64)[which]
+    return positions
 
 
 def _places_of_numbers(axis: BinnedAxis, numbers: NDArray[np.float64], nowhere: int) -> Places:

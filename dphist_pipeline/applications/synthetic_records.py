@@ -33,9 +33,6 @@ from dphist_pipeline.errors import Refused
 def check_output(file: Path, overwrite: bool) -> None:
     """Refuses a file that cannot be written, before any work.
 
-    Args:
-        overwrite: whether it may be there.
-
     Raises:
         Refused: another ending than .parquet, a missing folder, or a file that is there.
     """
@@ -52,11 +49,7 @@ def write_synthetic(
 ) -> None:
     """Draws the records into a file, whose metadata say that it is synthetic and of which release.
 
-    Args:
-        records: to draw; 10⁸ rows of three columns take some 20 s, and the memory of a batch.
-        file: replaced if it is there and `overwrite`.
-        overwrite: whether it may be there.
-        step: called before each batch.
+    10⁸ rows of three columns take some 20 s, and the memory of a batch; `step` is called before each batch.
 
     Raises:
         Refused: see `check_output`; or the disk refuses it.
@@ -202,9 +195,6 @@ class SyntheticRecords:
     def write(self, file: Path | str, overwrite: bool = False) -> Path:
         """Draws the rows into a Parquet file, in flat memory; its metadata say what it is.
 
-        Args:
-            overwrite: whether it may be there.
-
         Raises:
             Refused: see `check_output`.
         """
@@ -233,8 +223,8 @@ class SyntheticRecords:
 
 def facts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
     """The facts in the metadata of a file or table of synthetic records; None for other files."""
-    found: dict[str, Any] | None = json.loads(metadata[METADATA]) if metadata and METADATA in metadata else None
-    return found
+    facts: dict[str, Any] | None = json.loads(metadata[METADATA]) if metadata and METADATA in metadata else None
+    return facts
 
 
 def _whole_number(option: str, given: object) -> int:

@@ -1,4 +1,4 @@
-"""How near synthetic records are to their release: its sums, or the tables of a family, and a classifier's accuracy."""
+"""How near synthetic records are to their release: sums and a classifier's accuracy; of a family, counts and rates."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline.applications._group_rates import GroupRates
 from dphist_pipeline.applications.classification import chosen_axes, entropy_tree, examples_of, fitted
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of, read_public
 from dphist_pipeline.applications.synthetic_records import BATCH_ROWS, Whole
 from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
 from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.estimates.noisy import NestedCells, Unbiased
 from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
-MOST_MARKED = 10
+MOST_MARKED, MOST_OF_RATES = 10, 3
+KNOWN_TO = 0.1  # what a rate must be known to, as half the width of its interval, before a group counts as known
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ class SumsBy:
     Attributes:
         sums_by: an axis, or two joined by `*`.
         sums: how many.
-        mean: mean distance, in records of the release.
-        farthest: largest distance, in records of the release.
+        mean, farthest: mean and largest distance, in records of the release.
         apart: share of the records that would have to move to give the whole counts of the release, from 0 to 1.
     """
 
@@ -51,8 +53,7 @@ class CountsOf:
     Attributes:
         table: its name.
         cells: how many.
-        mean: mean distance from the unbiased estimates, in records of the family.
-        farthest: largest distance, in records of the family.
+        mean, farthest: mean and largest distance from the unbiased estimates, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
         outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
         marked: all of these as told to people, those first that are most half widths away from their interval.
@@ -63,6 +64,31 @@ class CountsOf:
     mean: float
     farthest: float
     apart: float
+    outside: int
+    marked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RatesOf:
+    """How far rates of an axis's categories within groups of synthetic records are from those that a table tells.
+
+    A group is one combination of positions along the other axes of the table.
+
+    Attributes:
+        table: its name.
+        rates_of: the axis.
+        groups: how many have records in the file.
+        unknown: groups in which the published interval of some rate goes farther than 10 points on either side.
+        unknown_groups: all of these as told to people, the least known first.
+        outside: rates outside their 95 % interval by more than one record of the group: noise alone gives 5 %.
+        marked: all of these as told to people, those first that are most half widths away from their interval.
+    """
+
+    table: str
+    rates_of: str
+    groups: int
+    unknown: int
+    unknown_groups: tuple[str, ...]
     outside: int
     marked: tuple[str, ...]
 
@@ -100,10 +126,7 @@ class PublicTest:
 
     @classmethod
     def of(cls, whole: WholeRelease, file: Path, target: str) -> PublicTest:
-        """Reads public records; refuses what cannot be tested before anything is drawn.
-
-        Args:
-            file: CSV or Parquet, with a column for each axis.
+        """Reads public records, CSV or Parquet with a column for each axis; refuses what cannot be tested.
 
         Raises:
             Refused: see `train`; the file cannot be read or lacks a column.
@@ -121,10 +144,11 @@ class FamilyReport:
     """A report on a file of synthetic records of a family."""
 
     counts: tuple[CountsOf, ...]
+    rates: tuple[RatesOf, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"tables": [asdict(one) for one in self.counts]}
+        """The report as JSON values."""
+        return {"tables": [asdict(one) for one in self.counts], "rates": [asdict(one) for one in self.rates]}
 
     def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
         """Titles, headers and rows, for a terminal."""
@@ -137,13 +161,33 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        marked: list[tuple[str, ...]] = []
-        for one in self.counts:
-            marked += [(one.table, text) for text in one.marked[:MOST_MARKED]]
-            if one.outside > MOST_MARKED:
-                marked.append((one.table, f"and {one.outside - MOST_MARKED:,} more, which --json names"))
-        if marked:
-            yield "Cells whose rates in these records are not those of the family", ["table", "cell"], marked
+        if marked := [row for one in self.counts for row in _named((one.table,), one.marked, MOST_MARKED)]:
+            yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
+        if self.rates:
+            known = f"not known to ± {100 * KNOWN_TO:.0f} points"
+            yield (
+                "Rates within groups of these records, by the intervals of the published tables",
+                ["table", "rates of", "groups", known, "rates outside their interval"],
+                [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
+            )
+        if unknown := [
+            row for one in self.rates for row in _named((one.table, one.rates_of), one.unknown_groups, MOST_OF_RATES)
+        ]:
+            yield (
+                "Groups whose rates the noise hides: join them, or leave them out",
+                ["table", "rates of", "group"],
+                unknown,
+            )
+        if marked := [
+            row for one in self.rates for row in _named((one.table, one.rates_of), one.marked, MOST_OF_RATES)
+        ]:
+            yield "Rates in these records that are not those of the family", ["table", "rates of", "rate"], marked
+
+
+def _named(keys: tuple[str, ...], texts: tuple[str, ...], most: int) -> Iterator[tuple[str, ...]]:
+    yield from ((*keys, text) for text in texts[:most])
+    if len(texts) > most:
+        yield (*keys, f"and {len(texts) - most:,} more, which --json names")
 
 
 @dataclass(frozen=True)
@@ -154,7 +198,7 @@ class Report:
     tested: Tested | None
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The report as JSON values."""
         tested = {} if self.tested is None else {"classifier": asdict(self.tested)}
         return {"sums": [asdict(one) for one in self.sums], **tested}
 
@@ -192,13 +236,19 @@ def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
     sample = _population(whole.domain, file)
     publication = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
     scale = whole.total / int(sample.rows.sum())
-    return FamilyReport(tuple(_of_table(whole, name, sample, publication, scale) for name in whole.audit["tables"]))
+    counts, rates = list[CountsOf](), list[RatesOf]()
+    for name in whole.audit["tables"]:
+        table, domain, unbiased = whole.table(name)
+        drawn = sample.table(domain).astype(np.float64)
+        counts.append(_counts_of(name, domain, table, drawn.ravel() * scale, publication.table(domain).ravel(), scale))
+        rates += _rates_of_table(name, domain, unbiased, drawn)
+    return FamilyReport(tuple(counts), tuple(rates))
 
 
 def _population(domain: Domain, file: Path) -> Population:
     places, rows = np.zeros((0, len(domain.axes)), dtype=np.int32), np.zeros(0, dtype=np.int64)
-    with pq.ParquetFile(file) as opened:
-        for batch in opened.iter_batches(BATCH_ROWS):
+    with pq.ParquetFile(file) as records:
+        for batch in records.iter_batches(BATCH_ROWS):
             more = np.stack(places_of(domain.axes, batch), axis=1).astype(np.int32)
             every = np.concatenate([places, more])
             held = np.concatenate([rows, np.ones(len(more), dtype=np.int64)])
@@ -207,38 +257,69 @@ def _population(domain: Domain, file: Path) -> Population:
     return Population(domain, places, rows)
 
 
-def _of_table(whole: WholeFamily, name: str, drawn: Population, written: Population, scale: float) -> CountsOf:
-    domain, table = whole.table(name)
-    counts = drawn.table(domain).ravel() * scale
+def _counts_of(
+    name: str, domain: Domain, table: pa.Table, counts: NDArray[np.float64], written: NDArray[np.int64], slack: float
+) -> CountsOf:
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
     away = np.abs(counts - unbiased)
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
-    # A drawing of fewer rows misses each cell by less than one row, which stands for `scale` records of the family.
-    outside = np.flatnonzero(beyond > max(1.0, scale))
+    # A drawing of fewer rows misses each cell by less than one row, which stands for `slack` records of the family.
+    outside = np.flatnonzero(beyond > max(1.0, slack))
     # By records, large cells would hide small groups whose rates are wrong by a factor.
-    order = np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")
+    outside = outside[np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")]
     texts = tuple(
-        f"{_cell(domain, cell)}: {counts[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
-        for cell in outside[order].tolist()
+        f"{text}: {counts[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
+        for cell, text in zip(outside.tolist(), _names(domain, outside), strict=True)
     )
-    apart = np.abs(counts - written.table(domain).ravel()).sum() / 2 / whole.total
+    apart = np.abs(counts - written).sum() / 2 / written.sum()
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
-def _cell(domain: Domain, cell: int) -> str:
-    places = np.unravel_index(cell, domain.shape)
-    return ", ".join(
-        f"{axis.name} {ReaderAxis(axis).labels[int(place)]}" for axis, place in zip(domain.axes, places, strict=True)
+def _rates_of_table(
+    name: str, domain: Domain, unbiased: Unbiased | None, counts: NDArray[np.float64]
+) -> Iterator[RatesOf]:
+    if len(domain.axes) < 2 or not isinstance(unbiased, NestedCells):
+        return
+    for number, axis in enumerate(domain.axes):
+        if axis.size > 1:
+            yield _rates_of(domain, name, number, counts, GroupRates.of(counts, unbiased, number))
+
+
+def _rates_of(domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates) -> RatesOf:
+    rows = counts.sum(axis=number, keepdims=True)
+    away = np.maximum(np.maximum(found.lower - found.rates, found.rates - found.upper), 0.0)
+    # Whole records give a rate that is off by less than one record of the group.
+    outside = np.flatnonzero((away * rows).ravel() > 1 + 1e-9)
+    outside = outside[np.argsort(-(away / np.maximum(found.upper - found.lower, 1e-3)).ravel()[outside], kind="stable")]
+    parts = (found.rates, found.lower, found.upper, np.broadcast_to(rows, counts.shape))
+    numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()
+    marked = tuple(
+        f"{text}: {_percent(rate)} of {of:,.0f}, published {_percent(lower)} to {_percent(upper)}"
+        for text, (rate, lower, upper, of) in zip(_names(domain, outside), numbers, strict=True)
     )
+    groups = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
+    has_rows, reach = rows.ravel() > 0, found.reach(number).ravel()
+    unknown = np.flatnonzero(has_rows & (reach > KNOWN_TO))
+    unknown = unknown[np.argsort(-reach[unknown], kind="stable")]
+    told = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
+    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in told)
+    return RatesOf(name, domain.axes[number].name, int(has_rows.sum()), unknown.size, texts, outside.size, marked)
+
+
+def _names(domain: Domain, cells: NDArray[np.int64]) -> list[str]:
+    """Cells as told to people, such as `age [0, 25), sex m`."""
+    labels = [(axis.name, ReaderAxis(axis).labels) for axis in domain.axes]
+    places = np.stack(np.unravel_index(cells, domain.shape), axis=1).tolist()
+    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, one, strict=True)) for one in places]
 
 
 def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
     """The cells of the records of a file, counted."""
     axes, shape = whole.domain.axes, whole.domain.shape
     counts = np.zeros(whole.counts.size, dtype=np.int64)
-    with pq.ParquetFile(file) as opened:
-        for batch in opened.iter_batches(BATCH_ROWS, columns=[axis.name for axis in axes]):
+    with pq.ParquetFile(file) as records:
+        for batch in records.iter_batches(BATCH_ROWS, columns=[axis.name for axis in axes]):
             cells = np.ravel_multi_index(tuple(places_of(axes, batch)), shape)
             np.add.at(counts, *np.unique(cells, return_counts=True))
     return counts.reshape(shape)

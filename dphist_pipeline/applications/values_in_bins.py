@@ -97,11 +97,7 @@ class NumberColumn:
         return [pa.field(self.axis.name, whole if self.is_whole else pa.float64())]
 
     def draw(self, places: Places, random: np.random.Generator) -> list[pa.Array]:
-        """One value in the bin of each record; null in `other`.
-
-        Args:
-            places: positions along the axis, shape (records,).
-        """
+        """One value in the bin of each record; null in `other`."""
         other = places == self.axis.other_cell if self.axis.other else None
         inside = np.where(other, 0, places) if other is not None else places
         lower, upper, share = self.lower[inside], self.upper[inside], random.random(places.size)
@@ -133,12 +129,7 @@ class CategoryColumns:
         return [pa.field(name, pa.string()) for name in (self.axis.name, *label, *self.axis.levels)]
 
     def draw(self, places: Places, random: np.random.Generator) -> list[pa.Array]:
-        """The texts of each record; null in `other`.
-
-        Args:
-            places: positions along the axis, shape (records,).
-            random: not needed.
-        """
+        """The texts of each record; null in `other`."""
         return [texts.take(pa.array(places)) for texts in ReaderAxis(self.axis).published_texts]
 
 

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
+from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
 Wholes = NDArray[np.int64]
@@ -71,7 +73,7 @@ class WholeFamily:
 
     @property
     def distances(self) -> tuple[Distance, ...]:
-        """None: each table has its own."""
+        """No distances: each table has its own."""
         return ()
 
     missed = distances
@@ -82,19 +84,20 @@ class WholeFamily:
         return f"release '{self.audit['release']}', period {self.audit['period']}"
 
     def along(self, axis: int) -> Wholes:
-        """Rows at each position of an axis, shape (size,).
-
-        Args:
-            axis: its number, from 0 in declared order.
-        """
+        """Rows at each position of an axis, by its number from 0 in declared order; shape (size,)."""
         sums = np.zeros(self.domain.axes[axis].size, dtype=np.int64)
         np.add.at(sums, self.positions[axis], self.rows)
         return sums
 
-    def table(self, name: str) -> tuple[Domain, pa.Table]:
-        """The grid of a table of the family, and its published rows."""
-        rows = pq.ParquetFile(PublishedFolder(self.folder).table(name) / "histogram.parquet").read()
-        return domain_of(self.audit["tables"][name]["axes"]), rows
+    def table(self, name: str) -> tuple[pa.Table, Domain, Unbiased | None]:
+        """The published rows of a table of the family, its grid, and its unbiased estimates with their law."""
+        folder = PublishedFolder(self.folder).table(name)
+        rows, domain = (
+            pq.ParquetFile(folder / "histogram.parquet").read(),
+            domain_of(self.audit["tables"][name]["axes"]),
+        )
+        values = rows["unbiased_estimate"].to_numpy().reshape(domain.shape)
+        return rows, domain, published_unbiased(audit_in_force(folder), values)
 
     def occupied(self) -> tuple[Wholes, Wholes]:
         """The distinct records as positions, shape (axes, records), and the rows of each, shape (records,)."""
@@ -115,5 +118,5 @@ def _numbers(axis: BinnedAxis, ends: Any) -> NDArray[np.float64]:
     """Ends of bins as doubles, nan for null."""
     if isinstance(axis, CalendarAxis):
         ends = ends.cast(pa.date32()).cast(pa.int32())
-    found: NDArray[np.float64] = pc.fill_null(ends.cast(pa.float64()), np.nan).to_numpy()
-    return found
+    doubles: NDArray[np.float64] = pc.fill_null(ends.cast(pa.float64()), np.nan).to_numpy()
+    return doubles

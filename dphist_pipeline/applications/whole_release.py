@@ -46,9 +46,6 @@ class WholeRelease:
     def read(cls, folder: Path) -> WholeRelease:
         """Fits the whole counts of a publication; a few seconds for 10⁶ cells.
 
-        Args:
-            folder: of one publication.
-
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
             Refused: the publication was withdrawn.
@@ -68,14 +65,10 @@ class WholeRelease:
         return int(self.counts.sum())
 
     def along(self, axis: int) -> NDArray[np.int64]:
-        """Whole sums at each position of an axis, shape (size,).
-
-        Args:
-            axis: its number, from 0 in declared order.
-        """
+        """Whole sums at each position of an axis, by its number from 0 in declared order; shape (size,)."""
         over = tuple(one for one in range(self.counts.ndim) if one != axis)
-        found: NDArray[np.int64] = self.counts.sum(axis=over)
-        return found
+        sums: NDArray[np.int64] = self.counts.sum(axis=over)
+        return sums
 
     def occupied(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells that have records as positions, shape (axes, cells), and their counts, shape (cells,)."""

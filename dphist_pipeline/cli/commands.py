@@ -11,12 +11,9 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class Home(NamedTuple):
-    """Where a command is.
+    """Where a command is: the module, whose folder is a heading of `dphist --help`, and its function or group.
 
-    Attributes:
-        module: in this folder; its own folder is the heading under which `dphist --help` shows the command.
-        name: of the function, or of the group of commands.
-        told: the first paragraph of its help, as `dphist --help` shows it.
+    `told`: the first paragraph of its help, as `dphist --help` shows it.
     """
 
     module: str
@@ -136,11 +133,7 @@ class LazyCommands(TyperGroup):
 
 @cache
 def load(name: str) -> Any:
-    """Imports a command.
-
-    Args:
-        name: one of `HOMES`.
-    """
+    """Imports a command, one of `HOMES`."""
     home = HOMES[name]
     command = getattr(import_module(f"dphist_pipeline.cli.{home.module}"), home.name)
     if isinstance(command, typer.Typer):

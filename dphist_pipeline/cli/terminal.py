@@ -48,11 +48,7 @@ def per_period(spec: ReleaseSpec) -> str:
 
 
 def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
-    """The commands that look at the latest finished period of a release and publish it.
-
-    Args:
-        named: the file of the spec, quoted for a shell.
-    """
+    """The commands that look at the latest finished period of a release and publish it, for a shell."""
     day = "" if spec.period == "none" else f" --period {spec.latest_period(datetime.now(UTC)).key}"
     return [f"dphist look {named}{day}", f"dphist release {named}{day}"]
 
@@ -82,11 +78,7 @@ def at_a_terminal() -> bool:
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Prints each step on standard error when it begins.
-
-    Args:
-        quiet: True to print nothing.
-    """
+    """Prints each step on standard error when it begins, unless it is to be quiet."""
     if quiet:
         yield lambda step: None
         return
@@ -101,11 +93,9 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(total: int, quiet: bool, lines: bool = False) -> Iterator[Callable[[str], None]]:
-    """Shows a progress bar on standard error, if that is a terminal.
+    """Shows a progress bar on standard error, if that is a terminal and it is not to be quiet.
 
-    Args:
-        quiet: True to show nothing.
-        lines: also one line for each step, where they take more than some seconds: what is done, and what is begun.
+    `lines`: also one line for each step, where they take more than some seconds: what is done, and what is begun.
     """
     from rich.progress import Progress
 
@@ -139,11 +129,8 @@ def print_release(
 ) -> None:
     """Prints what was published, what it cost, and how to query it.
 
-    Args:
-        replayed: True if it was published before.
-        charged: True if this command charged the account, unless it was a replay.
-        says: what changed suddenly since the periods before; see `past_periods`.
-        warning: what to know of the spec; empty for nothing.
+    `charged`: this command charged the account, unless it was a replay. `says`: what changed suddenly since the periods
+    before; see `past_periods`.
     """
     from dphist_pipeline.answering.doubts import doubt_of_publication
     from dphist_pipeline.releasing.store import Store
@@ -254,12 +241,7 @@ def decision_facts(decision: Decision) -> dict[str, Any]:
 
 
 def print_allowed(decision: Decision | None, as_json: bool) -> None:
-    """Says what was allowed, and for whom.
-
-    Args:
-        decision: None where it waits for a second signature.
-        as_json: print JSON instead of a sentence.
-    """
+    """Says what was allowed, and for whom; a decision that is None waits for a second signature."""
     from dphist_pipeline.ledger.decisions import EVERYWHERE
 
     if decision is None:
@@ -318,21 +300,13 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Prints plain lines.
-
-    Args:
-        lines: without markup.
-    """
+    """Prints plain lines, without markup."""
     for line in lines:
         out.print(escape(line))
 
 
 def print_warning(warning: str) -> None:
-    """Prints a warning beside what went well.
-
-    Args:
-        warning: without markup; nothing is printed of an empty one.
-    """
+    """Prints a warning, without markup, beside what went well; nothing of an empty one."""
     if warning:
         out.print(f"[yellow]![/] {escape(warning)}")
 
@@ -345,11 +319,7 @@ def print_facts(facts: dict[str, str]) -> None:
 
 
 def print_table(header: list[str], rows: Iterable[tuple[str, ...]], keys: int = 1) -> None:
-    """Prints aligned columns; see `table_lines` for what happens where the terminal is too narrow.
-
-    Args:
-        keys: so many columns, the first ones, name a row.
-    """
+    """Prints aligned columns; see `table_lines` for what happens where the terminal is too narrow."""
     for number, (heads, lines) in enumerate(table_lines(header, list(rows), out.width, keys)):
         if number:
             out.print()
@@ -360,22 +330,14 @@ def print_table(header: list[str], rows: Iterable[tuple[str, ...]], keys: int = 
 
 
 def print_tables(tables: Iterable[tuple[str, list[str], list[tuple[str, ...]]]]) -> None:
-    """Prints tables with their titles.
-
-    Args:
-        tables: (title, header, rows).
-    """
+    """Prints tables: (title, header, rows)."""
     for title, header, rows in tables:
         out.print(f"\n[bold]{escape(title)}[/]")
         print_table(header, rows)
 
 
 def print_json(content: Any) -> None:
-    """Prints JSON on standard output.
-
-    Args:
-        content: JSON values.
-    """
+    """Prints JSON on standard output."""
     sys.stdout.write(json.dumps(content, indent=2) + "\n")
 
 
@@ -403,15 +365,10 @@ class _Column:
 def table_lines(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int, keys: int = 1
 ) -> list[tuple[list[str], list[str]]]:
-    """The lines of a table, in parts that stand below each other.
+    """The lines of a table, in parts that stand below each other; the first `keys` columns stand in every part.
 
-    Args:
-        width: of the terminal, in letters.
-        keys: so many columns, the first ones, name a row, and stand in every part.
-
-    Returns:
-        For each part the lines of its heads, and the lines of its rows, without blanks at their ends. If the terminal
-        has no room for the name of a row and a number beside it, one part without heads.
+    For each part come the lines of its heads, and the lines of its rows, without blanks at their ends. If the terminal
+    has no room for the name of a row and a number beside it, one part without heads.
     """
     columns = [_column([head, *(row[place] for row in rows)]) for place, head in enumerate(header)]
     name = sum(column.least + len(GAP) for column in columns[:keys])

@@ -27,9 +27,5 @@ def words_of(domain: Domain) -> list[list[tuple[int, int]]]:
 
 
 def names_of(words: Sequence[object]) -> list[str]:
-    """The columns of staged words.
-
-    Args:
-        words: of `words_of`; only their number counts.
-    """
+    """The columns of staged words, of which only the number counts."""
     return [f"word_{number}" for number in range(len(words))]

@@ -20,7 +20,6 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     """Kept rows by cell of every marginal of a plan, one marginal after the other; shape (cells of all,).
 
     Args:
-        plan: with `marginals`.
         staged: Parquet with the words of each row, and `unit` unless each row is its own unit.
     """
     words = words_of(plan.domain)

@@ -24,9 +24,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     Where the plan asks for it, numbers for a quality table are left beside it.
 
     Args:
-        plan: by which the rows were staged.
         staged: that `stage_rows` wrote; deleted once its rows are counted.
-        folder: private, of this run.
 
     Raises:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
@@ -55,20 +53,11 @@ def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], Obser
 
 
 def load_cube(cube: Path) -> NDArray[np.int64]:
-    """The counts that `write_cube` wrote, int64, shape (cells,); of marginals, shape (cells of all,).
-
-    Args:
-        cube: the file, of DuckDB's counts or Spark's.
-    """
+    """The counts that `write_cube` wrote, by either engine: int64, shape (cells,); of marginals, (cells of all,)."""
     counts: NDArray[np.int64] = np.load(cube, allow_pickle=False)
     return counts
 
 
 def read_and_count(plan: CountingPlan, folder: Path) -> NDArray[np.int64]:
-    """Exact counts of a plan, straight from the source; shape (cells,).
-
-    Args:
-        plan: what to read, of whom, into which grid.
-        folder: private; the counts stay in it.
-    """
+    """Exact counts of a plan, straight from the source, shape (cells,); they stay in the run's private folder."""
     return load_cube(write_cube(plan, stage_rows(plan, folder), folder))

@@ -81,11 +81,7 @@ class PrivateCounts:
         return dict(self.__scales)
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
-        """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget.
-
-        Args:
-            budget: the share to spend.
-        """
+        """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
         values, scale = self.__measure(Cells(), budget)
         return NoisyCells(values.reshape(self.domain.shape), scale)
 
@@ -94,7 +90,6 @@ class PrivateCounts:
 
         Args:
             groups: group number of every cell, shape of the domain, from 0 with none left out.
-            budget: the share to spend.
         """
         question = Sums(groups, self.domain.shape)
         values, scale = self.__measure(question, budget)
@@ -119,11 +114,7 @@ class PrivateCounts:
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
     def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
-        """Noisy totals, and left halves minus right ones, along every axis; spends the budget.
-
-        Args:
-            budget: the share to spend.
-        """
+        """Noisy totals, and left halves minus right ones, along every axis; spends the budget."""
         values, scale = self.__measure(Contrasts(self.domain.shape), budget)
         return NoisyContrasts(values, self.domain.shape, scale)
 
@@ -136,7 +127,6 @@ class PrivateCounts:
         Args:
             lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
                 positions).
-            budget: the share to spend.
         """
         _refuse_all_but_budgets(budget)
         question = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
@@ -154,7 +144,6 @@ class PrivateCounts:
         Args:
             groups: a list of the cell numbers of each group (in C order of the domain), no cell in two of them.
             score: an instance of a class in `scores.SCORES`; it says how many candidates a group has, at least 2.
-            budget: the share to spend.
 
         Returns:
             The chosen candidate of each group, int64, shape (groups,).
@@ -167,7 +156,6 @@ class PrivateCounts:
         Args:
             line: cell numbers (in C order of the domain), every cell once.
             savings: what the price of a bucket is below those of its two parts, for each level from pairs upwards.
-            budget: the share to spend.
 
         Returns:
             The places on the line where the buckets start, int64, rising from 0, shape (buckets,).
@@ -227,7 +215,6 @@ class PrivateRows:
 
         Args:
             question: of a class in `row_questions.ROW_QUESTIONS`; no mechanism makes one.
-            budget: the share to spend.
 
         Returns:
             Whole numbers within ±2^52, shape (numbers,), and the scale of the noise in each, an exact fraction.

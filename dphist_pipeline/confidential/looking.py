@@ -42,11 +42,7 @@ UNTOLD = "not told: the engine failed on what a row holds, and the release reads
 
 
 class Terminal:
-    """A terminal, by its file descriptor; anything else is refused.
-
-    Args:
-        descriptor: of an open file, such as that of standard output.
-    """
+    """A terminal, by the file descriptor of an open file; anything else is refused."""
 
     def __init__(self, descriptor: int) -> None:
         if not os.isatty(descriptor):
@@ -67,9 +63,7 @@ class Terminal:
 def show_records(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
     """Reads and counts the records of a plan as a release does, and writes exact numbers to a terminal.
 
-    Args:
-        plan: see `CountingPlan`; whether it asks for a quality table does not matter.
-        folder: private, of this run, deleted by the caller.
+    The caller deletes the private folder. Whether the plan asks for a quality table does not matter.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files; with no word of what a row holds.

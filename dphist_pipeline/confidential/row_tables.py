@@ -93,11 +93,7 @@ def _failures(plan: CountingPlan, kept: Iterator[tuple[Numbers, Numbers]]) -> tu
 
 
 def save(observed: ObservedRows, folder: Path) -> None:
-    """Leaves the numbers in a private folder.
-
-    Args:
-        folder: of this run; the file is `FILE`.
-    """
+    """Leaves the numbers in a private folder, in `FILE`."""
     np.savez(folder / FILE, **vars(observed))
 
 

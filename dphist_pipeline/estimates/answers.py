@@ -99,13 +99,11 @@ class Quantile:
         ci_lower: lower end of the interval. The interval holds the quantile's bin with at least 95 %, for all
             quantiles of a box at once, and assumes nothing about the position of rows in a bin. nan if there is none.
         ci_upper: upper end of the interval; nan if there is no interval.
-        basis: see `Answer`.
+        basis, note, capped: see `Answer`.
         cells: number of cells in the box.
         bin_lower: lower end of the first bin at whose upper end the share q of the rows is reached, its first number if
             the axis is declared `whole`, as for all ends here; nan if the box is estimated at 0 or below.
         bin_upper: its upper end.
-        note: see `Answer`.
-        capped: see `Answer`.
         bin: the bin in words, such as 2 to 3.
         ci_bins: the interval in words, too.
     """
@@ -127,11 +125,9 @@ Found = TypeVar("Found", Answer, Quantile)
 
 
 def found_in_row(kind: type[Found], row: Mapping[str, Any]) -> Found:
-    """An answer from a row of a macro: null is nan, or an empty note.
+    """An answer from a row of a macro, by the names of its columns: null is nan, or an empty note.
 
-    Args:
-        kind: of the answer; its fields are the columns of the same names.
-        row: by the names of columns; columns that it lacks keep their defaults.
+    Columns that the row lacks keep their defaults.
     """
     known: dict[str, Any] = {one.name: row[one.name] for one in fields(kind) if one.name in row}
     return kind(

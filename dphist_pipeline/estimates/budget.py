@@ -38,28 +38,22 @@ class Budget:
         self._charges: dict[str, Fraction] = {}
 
     def split(self, **shares: Fraction | str | int) -> tuple[Budget, ...]:
-        """Divides the budget into named shares.
-
-        Args:
-            shares: fraction of this budget by name of the share; the fractions must sum to exactly 1.
-
-        Returns:
-            One budget for each share, in the given order.
+        """Divides the budget into one budget for each named share, in the given order.
 
         Raises:
-            BudgetMisuse: the fractions do not sum to 1, or the budget was used before.
+            BudgetMisuse: the fractions do not sum to exactly 1, or the budget was used before.
         """
         self._use()
         parts = {name: _in_whole_numbers(Fraction(share)) for name, share in shares.items()}
         if sum(parts.values()) != 1:
             raise BudgetMisuse(self.step, f"shares sum to {sum(parts.values())}, not to 1")
-        return tuple(self._child(name, part) for name, part in parts.items())
+        children = tuple(Budget(self.epsilon * part, name) for name, part in parts.items())
+        for child in children:
+            child._charges = self._charges
+        return children
 
     def split_for_noise(self, sensitivity: int, **shares: Fraction | str | int) -> tuple[Budget, ...]:
         """Divides the budget as `split` does, and checks that each share can pay for noise.
-
-        Args:
-            sensitivity: largest change of the counts by one privacy unit, in records.
 
         Raises:
             BudgetMisuse: as in `split`, or the noise scale of a share exceeds 10^7.
@@ -96,11 +90,6 @@ class Budget:
     def charges(self) -> tuple[tuple[str, Fraction], ...]:
         """(step, epsilon) of everything that this budget and its shares spent or forfeited so far, in order."""
         return tuple(self._charges.items())
-
-    def _child(self, name: str, part: Fraction) -> Budget:
-        child = Budget(self.epsilon * part, name)
-        child._charges = self._charges
-        return child
 
     def _charge(self, entry: str) -> None:
         self._use()

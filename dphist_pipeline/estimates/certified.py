@@ -34,17 +34,10 @@ def _ceil_divide(value: int, by: int) -> int:
 
 @lru_cache(maxsize=4096)
 def exp_interval(exponent: Fraction, precision: int) -> Interval:
-    """Encloses exp(-exponent) · 2^precision.
+    """Encloses exp(-exponent) · 2^precision between two integers, for an exponent of at least 0.
 
     Halves the exponent until it is at most 1/2, sums the alternating series until the next term is below one unit, and
     squares the result as often as it halved.
-
-    Args:
-        exponent: at least 0.
-        precision: bits after the binary point.
-
-    Returns:
-        (low, high), integers around the value.
     """
     halvings = max(0, int(exponent).bit_length() + 1)
     working = precision + halvings + 16
@@ -90,12 +83,7 @@ class Law:
     below: int = 0
 
     def threshold(self, k: int, bits: int) -> int:
-        """The exact floor of 2^bits · P(M >= k).
-
-        Args:
-            k: at least 1.
-            bits: bits after the binary point.
-        """
+        """The exact floor of 2^bits · P(M >= k), for k from 1."""
         if self._beyond(k):
             return 0
         precision = max(FIRST_PRECISION, bits + 64)
@@ -111,9 +99,6 @@ class Law:
 
         Computes powers of q by repeated multiplication of enclosures. Where an enclosure is too wide to fix the floor,
         calls `threshold`.
-
-        Args:
-            bits: bits after the binary point.
         """
         precision = FIRST_PRECISION
         step_low, step_high = exp_interval(self.rate, precision)
@@ -129,11 +114,7 @@ class Law:
                 return
 
     def at_most(self, k: int, probability: Fraction) -> bool:
-        """Whether P(M >= k) <= probability, decided without rounding errors.
-
-        Args:
-            k: at least 1.
-        """
+        """Whether P(M >= k) <= probability, for k from 1, decided without rounding errors."""
         for bits in count(64, 64):
             threshold = self.threshold(k, bits)
             bound = probability * (1 << bits)

@@ -34,13 +34,10 @@ class QuestionRefused(Refused):
 
 
 def chosen_cells(domain: Domain, box: Mapping[str, Condition]) -> Positions:
-    """The positions along each axis that a box selects.
+    """The positions along each axis that a box selects, rising, shape (selected positions,) each.
 
     Args:
         box: condition by name of axis or level; conditions on an axis and on its levels must all hold.
-
-    Returns:
-        For each axis rising positions, shape (selected positions,).
 
     Raises:
         QuestionRefused: an axis, level or category is unknown, an end lies within a bin, or the box holds no cells.

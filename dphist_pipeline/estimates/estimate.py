@@ -39,8 +39,7 @@ class Finding:
     """What a mechanism found out about one way to estimate, from published numbers alone.
 
     Attributes:
-        name: short.
-        about: in words.
+        name, about: short, and in words.
         weight: its part of the estimate, from 0 to 1; the parts sum to 1.
         error: estimated mean squared error by itself, in records squared; noise may make it negative.
     """
@@ -116,8 +115,7 @@ class Estimate:
         """The estimated count in [low, high) of the only axis, with its 95 % interval.
 
         Args:
-            low: lower end in axis units; None for an open end.
-            high: upper end in axis units; None for an open end.
+            low, high: ends in axis units; None for an open end.
         """
         if len(self.domain.axes) != 1:
             raise TypeError("a range needs an estimate of one axis; use `box(axis=(low, high), …)`")
@@ -130,8 +128,7 @@ class FamilyEstimate:
 
     Attributes:
         tables: the estimate of each table by its name; each has the charges of all, and what was bought about its rows.
-        charges: see `Estimate`.
-        quality: see `Estimate`.
+        charges, quality: see `Estimate`.
     """
 
     tables: Mapping[str, Estimate]
@@ -155,8 +152,7 @@ AnyEstimate = Estimate | FamilyEstimate
 def with_quality(made: AnyEstimate, quality: tuple[RowTable, ...]) -> AnyEstimate:
     """An estimate with what was bought about the rows behind it, and what that cost.
 
-    Args:
-        quality: tables about rows; those by an axis go to the tables of a family that have it.
+    Numbers about an axis go to the tables of a family that have it.
     """
     if not quality:
         return made

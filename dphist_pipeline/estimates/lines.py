@@ -34,7 +34,7 @@ class WeightedLine:
 
     @property
     def positions(self) -> int:
-        """How many there are."""
+        """Number of positions."""
         return int(self.weights.shape[1])
 
     @property
@@ -45,29 +45,25 @@ class WeightedLine:
     @cached_property
     def alone(self) -> Reals:
         """Variance of each position if it were measured by itself alone, shape (positions,)."""
-        found: Reals = 1.0 / self.weights[0].astype(np.float64) ** 2
-        return found
+        variances: Reals = 1.0 / self.weights[0].astype(np.float64) ** 2
+        return variances
 
     @cached_property
     def shared(self) -> Reals:
         """F: what the sums take off, shape (sums, positions)."""
         known = self.weights[1:] * self.alone
         root = np.linalg.cholesky(np.eye(len(known)) + known @ self.weights[1:].T)
-        found: Reals = np.linalg.solve(root, known)
-        return found
+        rows: Reals = np.linalg.solve(root, known)
+        return rows
 
     @cached_property
     def variances(self) -> Reals:
         """Variance of each position's estimate, shape (positions,)."""
-        found: Reals = self.alone - np.einsum("ij,ij->j", self.shared, self.shared)
-        return found
+        variances: Reals = self.alone - np.einsum("ij,ij->j", self.shared, self.shared)
+        return variances
 
     def variance_of_sum(self, chosen: NDArray[np.int64]) -> float:
-        """Variance of the estimate of a sum.
-
-        Args:
-            chosen: positions, each once, shape (positions,).
-        """
+        """Variance of the estimate of a sum of positions, each once."""
         return float(self.alone[chosen].sum() - (self.shared[:, chosen].sum(axis=1) ** 2).sum())
 
     def estimates(self, measured: Reals) -> Reals:
@@ -123,8 +119,8 @@ def _line_of(content: bytes, positions: int) -> WeightedLine:
 
 def _along(weights: NDArray[np.int64] | Reals, numbers: Reals) -> Reals:
     """Weights times numbers along the first axis."""
-    found: Reals = weights.reshape(-1, *[1] * (numbers.ndim - 1)) * numbers
-    return found
+    products: Reals = weights.reshape(-1, *[1] * (numbers.ndim - 1)) * numbers
+    return products
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,11 +164,7 @@ class NoisyWeightedSums:
 
 
 def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[WeightedLine, ...]:
-    """The lines of an audit.
-
-    Args:
-        facts: for each axis in declared order its line; see `facts_of_line`.
-    """
+    """The lines of an audit, from a fact for each axis in declared order; see `facts_of_line`."""
     lines = []
     for fact in facts:
         (own, *sums) = fact["weights"]
@@ -187,9 +179,6 @@ def lines_from_facts(facts: Sequence[dict[str, list[list[int]]]]) -> tuple[Weigh
 def facts_of_line(line: WeightedLine) -> dict[str, list[list[int]]]:
     """A line as JSON values: the weights of each position by itself, then for each sum the first position that it has,
     and the weights from there to its last.
-
-    Args:
-        line: what was measured along one axis.
     """
     rows = [line.weights[0].tolist()]
     for row in line.weights[1:]:

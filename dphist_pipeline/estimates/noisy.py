@@ -54,7 +54,7 @@ class NoisyCells:
 
     @property
     def variances(self) -> NDArray[np.float64]:
-        """The same as an array, shape (): all cells are alike."""
+        """Variance of the noise in a cell, as an array of shape (): all cells are alike."""
         return np.array(self.variance)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
@@ -66,11 +66,7 @@ class NoisyCells:
         return math.prod(len(positions) for positions in chosen) * self.variance
 
     def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
-        """Half the width of the interval for a box of cells, in records.
-
-        Args:
-            chosen: positions of the box along each axis, shape (positions,) each; may be empty.
-        """
+        """Half the width of the interval for a box of cells, which may be empty, in records."""
         cells = math.prod(len(positions) for positions in chosen)
         return self.law.half_width_of_sum(cells, level) if cells else 0
 
@@ -79,7 +75,7 @@ class NoisyCells:
         return self.law.half_width_of_sum(1)
 
     def half_widths(self) -> NDArray[np.float64]:
-        """The same as an array, shape ()."""
+        """Half the width of the 95 % interval of a cell, as an array of shape ()."""
         return np.array(self.half_width_of_cell(), dtype=np.float64)
 
 
@@ -211,14 +207,7 @@ class NoisySums:
         return self.law.variance
 
     def spread(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The mean of each cell's group, in records.
-
-        Args:
-            groups: group number of every cell, any shape.
-
-        Returns:
-            float64, shape of `groups`.
-        """
+        """The mean of each cell's group, in records, float64; groups are numbers of any shape."""
         evenly: NDArray[np.float64] = (self.values / self.sizes)[groups]
         return evenly
 
@@ -233,8 +222,7 @@ class NestedSums:
         values: noisy sums, whole numbers as float64, shape (boxes,).
         sizes: cells in each box, shape (boxes,).
         parents: for each box the number of the box that holds it; -1 for the first box, shape (boxes,).
-        firsts: the first group in each box, shape (boxes,).
-        lasts: the last group in each box, shape (boxes,).
+        firsts, lasts: the first and the last group in each box, shape (boxes,) each.
         scale: of the discrete Laplace noise in each sum.
     """
 
@@ -285,13 +273,10 @@ class NestedSums:
         return self.law.variance
 
     def whole_boxes(self, inside: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """The fewest boxes that make up a set of cells; None if it cuts a group.
+        """The numbers of the fewest boxes that make up a set of cells, shape (boxes,); None if it cuts a group.
 
         Args:
             inside: number of the set's cells in each group, shape (groups,).
-
-        Returns:
-            Numbers of the boxes, shape (boxes,).
         """
         before = np.concatenate([[0], np.cumsum(inside)])
         whole = before[self.lasts + 1] - before[self.firsts] == self.sizes
@@ -347,11 +332,7 @@ class NoisyContrasts:
 
 
 def contrast_sizes(cells: int) -> list[int]:
-    """How many nodes hold a cell on each level of a line of cells, from the top; see `NoisyContrasts`.
-
-    Args:
-        cells: of the line, at least 1; a single cell has no level.
-    """
+    """How many nodes hold a cell on each level of a line of cells, from the top; a single cell has no level."""
     return [-(-cells >> level) for level in range((cells - 1).bit_length(), 0, -1)]
 
 
@@ -375,11 +356,7 @@ class ReportedCells:
         return self.law.variance(self.atoms, self.values)
 
     def variance_of_sum(self, chosen: Sequence[NDArray[np.int64]]) -> float:
-        """Estimated variance of a sum of cells, in records squared; uses the estimate, at least 0, as the true count.
-
-        Args:
-            chosen: one array, the positions along the only axis, shape (positions,).
-        """
+        """Estimated variance of a sum of cells, in records squared, with the estimate, at least 0, as true count."""
         return float(self.law.variance(*self.sum_of(chosen)))
 
     def sum_of(self, chosen: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

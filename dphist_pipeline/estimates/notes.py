@@ -50,11 +50,7 @@ ROUNDING = 1e-6
 
 
 def note_of(estimate: float, lower: float, upper: float) -> str:
-    """Why an estimate lies outside its interval, or below 0; else empty.
-
-    Args:
-        estimate: of the mechanism, in records.
-    """
+    """Why an estimate lies outside its interval, or below 0; else empty."""
     if lies_outside(estimate, lower, upper):
         return SMOOTHED
     return BELOW if estimate < 0 else ""

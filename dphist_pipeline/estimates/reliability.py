@@ -71,22 +71,12 @@ class Reliability:
         return "fair" if error > self.good * unbiased else "good"
 
     def words_of(self, unbiased: Reals, errors: Reals, lower: Reals) -> NDArray[np.str_]:
-        """As `word`, for many counts at once.
-
-        Args:
-            unbiased: the numbers that the intervals belong to, in records, any shape.
-            errors: standard deviations of their noise, of a shape that fits.
-            lower: lower ends of their 95 % intervals.
-        """
+        """As `word`, for many counts at once: arrays of shapes that fit."""
         poor = (lower <= 0) | (errors > self.fair * unbiased)
         return np.where(poor, "poor", np.where(errors > self.good * unbiased, "fair", "good"))
 
     def cells(self, unbiased: Unbiased | None) -> dict[str, int]:
-        """How many cells are good, fair and poor; empty if the mechanism paid for no noisy cells.
-
-        Args:
-            unbiased: of all cells of a table.
-        """
+        """How many cells are good, fair and poor; empty if the mechanism paid for no noisy cells."""
         if unbiased is None:
             return {}
         words = self.words_of(unbiased.values, np.sqrt(unbiased.variances), unbiased.values - unbiased.half_widths())
@@ -96,7 +86,6 @@ class Reliability:
         """A sentence on the cells of some tables together; empty if nothing tells of their errors.
 
         Args:
-            tables: the unbiased cells of each.
             are_intervals: whether cells are the intervals of a question to contributors, and are called so.
         """
         cells_of_word = dict.fromkeys(self.words, 0)

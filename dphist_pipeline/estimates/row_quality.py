@@ -72,12 +72,7 @@ class RowTable:
 
     @staticmethod
     def named(statistic: str, axis: str | None) -> tuple[str, str | None]:
-        """Names the table that a number about rows was bought in; numbers of one table stand together.
-
-        Args:
-            statistic: what the number counts; see `statistics`.
-            axis: that it is about; None for all of them.
-        """
+        """Names the table that a number about rows was bought in; numbers of one table stand together."""
         return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
 
 
@@ -268,15 +263,6 @@ def standing_out(
     )
 
 
-def _tells(rows: Sequence[Row], count: float) -> bool:
-    """Whether no interval of some rows of a quality table is wider than the count they speak of.
-
-    Args:
-        count: all that they tell the parts of, in rows or units; below 0 there is none.
-    """
-    return all(row["ci_upper"] - row["ci_lower"] <= count for row in rows)
-
-
 @dataclass(frozen=True)
 class QualityTable:
     """The rows of `quality.parquet`, and what readers are told of them; no row where none were bought.
@@ -289,11 +275,7 @@ class QualityTable:
 
     @classmethod
     def of(cls, tables: Sequence[RowTable]) -> QualityTable:
-        """What the doors said: each number with its 95 % interval, not cut off.
-
-        Args:
-            tables: what was bought about rows; rows keep their order.
-        """
+        """What the doors said: each number with its 95 % interval, not cut off."""
         rows = []
         for table in tables:
             reach = noise_law(table.scale).half_width_of_sum(1)
@@ -337,21 +319,12 @@ class QualityTable:
         return found
 
     def together(self, row: Row) -> tuple[float, float]:
-        """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off.
-
-        Args:
-            row: one that has an axis; its estimate and the scale of its noise are read.
-        """
+        """The interval of a number about an axis that holds with 95 % for all such numbers together, not cut off."""
         reach = _reach_together(row, sum(one["axis"] is not None for one in self.rows))
         return row["estimate"] - reach, row["estimate"] + reach
 
     def sentences(self, audit: Row, found: Mapping[str | None, Sequence[Cut]]) -> list[str]:
-        """What a reader should know first, a sentence each.
-
-        Args:
-            audit: of a publication that bought a quality table.
-            found: see `QualityTable.cuts`; None stands for all rows.
-        """
+        """What a reader should know first, a sentence each."""
         said, limit = [failed] if (failed := self.failed_nearly_all) else [], limit_of(audit) or 0
         rest = [one] if (one := rest_in_words(found, limit, audit.get("axis_labels"))) else []
         if None in found:
@@ -389,14 +362,9 @@ class QualityTable:
         return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
-        """The numbers of missing and undeclared values that stand out from the noise, and a sentence on the others.
+        """The numbers of missing and undeclared values that stand out from the noise; see `standing_out`.
 
-        Args:
-            most: rows that they can be at most; see `most_failed`.
-            least: no smaller number is told of the others; see `shown_below`.
-
-        Returns:
-            Rows whose interval is the one for all numbers about axes together, and a sentence that may be empty.
+        The rows that they can be at most are those of `most_failed`.
         """
         rows = [row for row in self.rows if row["statistic"] in ("unparsed", "undeclared")]
         lines = sum(row["axis"] is not None for row in self.rows)
@@ -406,16 +374,13 @@ class QualityTable:
     def numbers(
         self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0
     ) -> tuple[list[Row], str] | None:
-        """As `standing_out`, for the numbers of units or rows; None where an interval is wider than their sum.
+        """As `standing_out`, for the numbers of `units` or of `rows`; None where an interval is wider than their sum.
 
-        Args:
-            statistic: `units` or `rows`.
-            called: what the sentence on the others calls them.
-            most: rows that have failed at most; see `most_failed`.
-            least: no smaller number is told of the others; see `shown_below`.
+        The rows that have failed at most are those of `most_failed`.
         """
         rows = [row for row in self.rows if row["statistic"] == statistic]
-        if not _tells(rows, sum(row["estimate"] for row in rows)):
+        count = sum(row["estimate"] for row in rows)
+        if not all(row["ci_upper"] - row["ci_lower"] <= count for row in rows):
             return None
         tops = [most.get(None, math.inf) if self.is_in_other(row) else math.inf for row in rows]
         return standing_out(rows, len(rows), called, statistic, tops, least)
@@ -428,15 +393,7 @@ class QualityTable:
     def most_failed(
         self, has_other: Mapping[str, bool], tables: Iterable[tuple[Domain, Unbiased | None]], bound: int | None
     ) -> dict[str | None, float]:
-        """The rows that can have failed on an axis at most, and under None those in `other` of any axis; in rows.
-
-        All hold together, but with a probability of `MISSED`. An axis that nothing bounds is not named.
-
-        Args:
-            has_other: by axis of the spec, whether rows that fail on it are counted under `other`, or dropped.
-            tables: that are published; the first one that has an axis tells of it.
-            bound: the most rows of a unit that count; None where every row is a unit.
-        """
+        """The rows that can have failed on an axis at most; see the function `most_failed`."""
         return most_failed(self.rows, has_other, tables, bound, self.seen)
 
     @property
@@ -473,10 +430,9 @@ class RowsInOther:
 
 
 def rows_in_other(domain: Domain, unbiased: Unbiased | None) -> dict[str, RowsInOther]:
-    """By name of axis, for those that have `other`; empty where no noisy cells are published.
+    """The rows under `other` by name of axis, for the axes that have it; empty where no noisy cells are published.
 
-    Args:
-        unbiased: noise in groups of cells alone bounds nothing, nor do reports.
+    Noise in groups of cells alone bounds nothing, nor do reports.
     """
     if not isinstance(unbiased, NoisyCells | NestedCells):
         return {}

@@ -78,11 +78,7 @@ class Population:
     rows: Wholes
 
     def table(self, domain: Domain) -> Wholes:
-        """The whole cells of a table, shape of its domain.
-
-        Args:
-            domain: of axes, or levels of axes, of the population.
-        """
+        """The whole cells of a table, shape of its domain: of axes, or levels of axes, of the population."""
         rows = np.zeros(domain.cells, dtype=np.int64)
         cells = np.zeros(len(self.rows), dtype=np.int64)
         for axis, stride in zip(domain.axes, domain.strides, strict=True):
@@ -94,9 +90,6 @@ class Population:
 
 def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = None) -> Population:
     """The population whose tables are near to those of a family.
-
-    Args:
-        tables: of the family, by name.
 
     Returns:
         Its rows sum to the rounded total of the tables, or to that of the figures. Some seconds for ten axes, half a
@@ -207,9 +200,6 @@ def _leaning(
 
     A single axis leans on an even line, two axes on the product of their lines, more on the table without the
     interaction of all of them. So a table whose interactions are below its noise costs no more than its margins.
-
-    Args:
-        variances: of the noise in each sum.
     """
     total = max(1.0, round(exact_sum(next(iter(sums.values())).values)))
     alone: dict[Names, float] = {(): min(_variance(made, ()) for made in tables.values())}

@@ -126,11 +126,7 @@ class WholeTable:
     def published(
         cls, domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None
     ) -> WholeTable:
-        """Whole counts that were published, with their distances from the estimates.
-
-        Args:
-            counts, values: whole counts and estimates, shape of the domain.
-        """
+        """Whole counts that were published, with their distances from the estimates."""
         basis = values if unbiased is None else unbiased.values
         return cls(counts, tuple(_distances(domain, counts, basis, _Widths(unbiased, domain.shape))))
 
@@ -138,19 +134,18 @@ class WholeTable:
 def groupings(axis: Axis) -> list[Labels]:
     """Nested groupings of the positions along an axis, the coarsest first, without the positions themselves.
 
-    Args:
-        axis: levels of a hierarchy serve if each lies within the coarser one; `other` is a group of its own.
+    Levels of a hierarchy serve if each lies within the coarser one; `other` is a group of its own.
     """
     if not isinstance(axis, CategoricalAxis):
         widths = [BLOCK**power for power in range(1, 64) if 2 * BLOCK**power <= axis.size]
         return [np.arange(axis.size) // width for width in reversed(widths)]
-    found: list[Labels] = []
+    groups: list[Labels] = []
     for level in reversed(list(axis.levels.values())):
         names = [f"={name}" for name in level] + ["other"] * axis.other
         labels = np.unique(names, return_inverse=True)[1].astype(np.int64)
-        if not found or np.unique(np.stack([found[-1], labels]), axis=1).shape[1] == labels.max() + 1:
-            found.append(labels)
-    return found
+        if not groups or np.unique(np.stack([groups[-1], labels]), axis=1).shape[1] == labels.max() + 1:
+            groups.append(labels)
+    return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +190,9 @@ def _beside_sure_cells(
     sure = values * share
     # A cell that stands whole takes no part in the fit: it is so far below 0 there that it stays at 0.
     rest = np.where(share < 1, values - sure, -_FAR * deviation)
-    found: Reals = _fitted(rest, basis - sure, levels, np.maximum(total - sure.sum(), 0.0))
-    found += sure
-    return found
+    fitted: Reals = _fitted(rest, basis - sure, levels, np.maximum(total - sure.sum(), 0.0))
+    fitted += sure
+    return fitted
 
 
 def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], total: Reals) -> Reals:
@@ -229,8 +224,8 @@ def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], 
 
 
 def _summed(table: Reals, kept: tuple[int, ...]) -> Reals:
-    found: Reals = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in kept), dtype=np.float64)
-    return found
+    sums: Reals = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in kept), dtype=np.float64)
+    return sums
 
 
 def _marginal(fitted: Reals, kept: tuple[int, ...], shape: tuple[int, ...]) -> MarginalSums:

@@ -29,15 +29,11 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 
 def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False) -> list[Path]:
-    """Writes every picture that the scores allow, as SVG and as PNG.
+    """Writes every picture that the scores allow, as SVG and as PNG; gives the files.
 
     Args:
-        title: what was compared, above each picture.
         folder: created if it does not exist.
         noisy: whether the counts are estimates that were published, not exact ones.
-
-    Returns:
-        The files written.
     """
     size = NOISY_SIZE if noisy else EXACT_SIZE
     charts = {

@@ -56,9 +56,6 @@ def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> l
     """The mechanism of the least mean squared error for cells and for each workload, at each epsilon.
 
     `geometric` is preferred where it cannot be told apart from the best, because it is the simplest.
-
-    Args:
-        scores: of all mechanisms and epsilons.
     """
     measures = {"cells": "mse"} | {workload.about: f"{workload.name}_mse" for workload in workloads}
     recommended = []
@@ -81,10 +78,9 @@ def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
 
 
 def leaders(scores: Sequence[Score]) -> list[Score]:
-    """The least mean, and all that cannot be told apart from it (one-sided test by Student's t, each against it).
+    """The least mean of a measure at one epsilon, and all that cannot be told apart from it.
 
-    Args:
-        scores: of one measure at one epsilon, one for each mechanism.
+    Each is compared with the least one, one-sided, by Student's t.
     """
     least = min(scores, key=lambda score: score.mean)
     return [score for score in scores if score is least or not is_above(score, least)]
@@ -99,12 +95,9 @@ def is_above(score: Score, least: Score) -> bool:
 
 
 def student_quantile(freedom: int) -> float:
-    """The 1 - `MISTAKEN` quantile of Student's t, by its expansion around the normal quantile.
+    """The 1 - `MISTAKEN` quantile of Student's t for 2 or more degrees of freedom, around the normal quantile.
 
     Source: Abramowitz and Stegun, 26.7.5; 12 % too small for 2 degrees of freedom, 1.5 % for 4.
-
-    Args:
-        freedom: degrees of freedom, at least 2.
     """
     z = NormalDist().inv_cdf(1 - MISTAKEN)
     terms = (
@@ -116,11 +109,9 @@ def student_quantile(freedom: int) -> float:
 
 
 def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
-    """The scores without those of mechanisms that published what `geometric` publishes, if it takes part itself.
+    """The scores of a measure at one epsilon without those of mechanisms that published what `geometric` publishes.
 
-    Args:
-        column: of one measure at one epsilon.
-        scores: all scores at that epsilon.
+    If `geometric` does not take part, all stay.
     """
     same = same_as_geometric(scores)
     competitors = [score for score in column if score.mechanism not in same]
@@ -128,11 +119,7 @@ def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
 
 
 def same_as_geometric(scores: Iterable[Score]) -> set[str]:
-    """The mechanisms, other than `geometric`, whose every release was the noisy cells themselves.
-
-    Args:
-        scores: at one epsilon.
-    """
+    """The mechanisms, other than `geometric`, whose every release at one epsilon was the noisy cells themselves."""
     return {
         score.mechanism
         for score in scores

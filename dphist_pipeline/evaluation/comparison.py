@@ -72,11 +72,7 @@ class ComparisonPlan:
         return f"{self.data}: {grid}, {int(self.exact.sum()):,} records; sensitivity {self.sensitivity}"
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Comparison:
-        """Makes and measures all releases.
-
-        Args:
-            progress: called before each release with its name.
-        """
+        """Makes and measures all releases."""
         scores = compare(
             self.exact, self.contenders, self.epsilons, self.repeat, self.workloads, self.sensitivity, progress
         )
@@ -116,7 +112,7 @@ class Comparison:
         }
 
     def recommended(self) -> list[Recommendation]:
-        """A mechanism for each kind of question and epsilon; see `recommendation.recommendations`."""
+        """A mechanism for each kind of question and epsilon; see `recommendations`."""
         return recommendations(self.scores, self.plan.workloads)
 
     def tables(self, decimals: int | None = None) -> list[Table]:
@@ -147,7 +143,7 @@ class Comparison:
         return lines
 
     def draw(self, folder: Path) -> list[Path]:
-        """Draws pictures of the scores; see `plots.draw`."""
+        """Draws pictures of the scores; see `_plots.draw`."""
         return draw(self.scores, self.plan.data, folder, noisy=self.plan.note == PUBLISHED)
 
 

@@ -29,9 +29,6 @@ class Contender:
     def check(self, domain: Domain, sensitivity: int, epsilons: Iterable[Fraction]) -> None:
         """Refuses unknown mechanisms and settings, and domains and epsilons that the mechanism does not serve.
 
-        Args:
-            sensitivity: in records.
-
         Raises:
             DphistError: with the reason.
         """
@@ -78,7 +75,6 @@ def choose_contenders(
 
     Args:
         written: see `parse_contender`; each is taken once.
-        sensitivity: in records.
         first: a mechanism to put first if none are named; it must serve the domain.
 
     Returns:

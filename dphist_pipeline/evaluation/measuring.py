@@ -69,11 +69,8 @@ def compare(
 
     Args:
         exact: public or synthetic counts, any shape.
-        contenders: mechanisms, already checked against the shape and the epsilons.
-        epsilons: each release spends one of them.
         repeat: number of releases for each mechanism and epsilon, with fresh noise.
         sensitivity: largest change of the counts by one privacy unit, in records.
-        progress: called before each release with its name.
     """
     scores: list[Score] = []
     truths = [workload.answers(exact) for workload in workloads]
@@ -98,7 +95,6 @@ def sanitize_with(exact: Wholes, contender: Contender, epsilon: Fraction, sensit
 
     Args:
         exact: public or synthetic counts, any shape.
-        contender: the mechanism with its settings.
         sensitivity: in records.
     """
     settings: dict[str, Any] = dict(contender.settings)
@@ -106,7 +102,7 @@ def sanitize_with(exact: Wholes, contender: Contender, epsilon: Fraction, sensit
 
 
 def measure(
-    exact: Wholes, made: Estimate, workloads: Sequence[Workload], truths: Sequence[Sequence[Wholes]]
+    exact: Wholes, estimate: Estimate, workloads: Sequence[Workload], truths: Sequence[Sequence[Wholes]]
 ) -> dict[Measure, float]:
     """All measures of one release.
 
@@ -120,28 +116,28 @@ def measure(
         exact: public or synthetic counts, any shape.
         truths: the exact answers of each workload; see `Workload.answers`.
     """
-    values = made.values
-    found: dict[Measure, float] = {
+    values = estimate.values
+    errors: dict[Measure, float] = {
         ("mse", ""): metrics.mean_squared_error(exact, values),
         ("sse", ""): metrics.sum_squared_error(exact, values),
         ("mae", ""): metrics.mean_absolute_error(exact, values),
         ("mre", ""): metrics.mean_relative_error(exact, values),
         ("kl", ""): metrics.kl_divergence(exact, values),
     }
-    found |= {("mre", size): error for size, error in metrics.relative_error_by_size(exact, values).items()}
+    errors |= {("mre", size): error for size, error in metrics.relative_error_by_size(exact, values).items()}
     by_value = metrics.relative_error_by_value(exact, values, MOST_VALUES)
-    found |= {("mre_of_value", str(value)): error for value, error in by_value.items()}
-    if made.groups is not None:
-        found["weighted_variance", ""] = metrics.weighted_variance(exact, made.groups)
-        found["reconstruction_sse", ""] = metrics.weighted_variance(exact, made.groups, by="cells")
+    errors |= {("mre_of_value", str(value)): error for value, error in by_value.items()}
+    if estimate.groups is not None:
+        errors["weighted_variance", ""] = metrics.weighted_variance(exact, estimate.groups)
+        errors["reconstruction_sse", ""] = metrics.weighted_variance(exact, estimate.groups, by="cells")
     for workload, truth in zip(workloads, truths, strict=True):
-        found |= workload.errors(truth, values)
-    return found
+        errors |= workload.errors(truth, values)
+    return errors
 
 
-def is_noisy_cells(made: Estimate) -> bool:
+def is_noisy_cells(estimate: Estimate) -> bool:
     """Whether a mechanism published the noisy cells themselves, as `geometric` does."""
-    return made.is_unbiased and isinstance(made.unbiased, NoisyCells)
+    return estimate.is_unbiased and isinstance(estimate.unbiased, NoisyCells)
 
 
 def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
@@ -160,9 +156,6 @@ def usefulness(
 
     It is the ε of (ε, δ)-usefulness (Blum, Ligett, Roth 2008; Xiao et al. 2012, section 3.3) at δ = missed, as
     observed: the smallest number that enough releases stay within, so of fewer than 1/missed releases the largest.
-
-    Args:
-        missed: share of the releases that may exceed it.
     """
     scores = []
     for measure in [name for name, _ in runs[0] if name.endswith("_max")]:

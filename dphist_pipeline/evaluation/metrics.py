@@ -18,8 +18,7 @@ def sum_squared_error(exact: Wholes, estimate: Reals) -> float:
     """Sum of (estimate - exact)², in records squared.
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
     """
     return float(((estimate - exact) ** 2).sum())
 
@@ -28,8 +27,7 @@ def mean_squared_error(exact: Wholes, estimate: Reals) -> float:
     """Mean of (estimate - exact)², in records squared.
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
     """
     return float(((estimate - exact) ** 2).mean())
 
@@ -38,8 +36,7 @@ def mean_absolute_error(exact: Wholes, estimate: Reals) -> float:
     """Mean of |estimate - exact|, in records.
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
     """
     return float(np.abs(estimate - exact).mean())
 
@@ -48,8 +45,7 @@ def mean_relative_error(exact: Wholes, estimate: Reals, least: float = SMALLEST_
     """Mean of |estimate - exact| / max(exact, least).
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
         least: smallest denominator in records; the δ of Chen et al. 2024.
     """
     return float((np.abs(estimate - exact) / np.maximum(exact, least)).mean())
@@ -70,14 +66,10 @@ def size_classes(largest: int) -> Iterator[tuple[int, int]]:
 
 
 def relative_error_by_size(exact: Wholes, estimate: Reals) -> dict[str, float]:
-    """Mean relative error by class of the exact count, for every class that has a cell.
+    """Mean relative error by class of the exact count, for every class that has a cell; see `class_name`.
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
-
-    Returns:
-        Error by name of class; see `class_name`.
+        exact, estimate: counts, any shape, the same for both.
     """
     errors = (np.abs(estimate - exact) / np.maximum(exact, SMALLEST_DENOMINATOR)).ravel()
     classes = list(size_classes(int(exact.max())))
@@ -88,15 +80,11 @@ def relative_error_by_size(exact: Wholes, estimate: Reals) -> dict[str, float]:
 
 
 def relative_error_by_value(exact: Wholes, estimate: Reals, most: int | None = None) -> dict[int, float]:
-    """Mean relative error of the cells with the same exact count, for each count (Chen et al. 2024, equation 33).
+    """Mean relative error of the cells with the same exact count, by rising count (Chen et al. 2024, equation 33).
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
         most: of how many counts, the smallest ones; None for all.
-
-    Returns:
-        Error by exact count, rising.
     """
     values, numbers, cells = np.unique(exact, return_inverse=True, return_counts=True)
     errors = np.abs(estimate - exact) / np.maximum(exact, SMALLEST_DENOMINATOR)
@@ -117,8 +105,7 @@ def kl_divergence(exact: Wholes, estimate: Reals, smoothing: float = SMOOTHING) 
     only if the distributions are equal. It does not depend on the totals.
 
     Args:
-        exact: exact counts, any shape.
-        estimate: estimated counts, same shape.
+        exact, estimate: counts, any shape, the same for both.
         smoothing: records that are added to every cell.
     """
     p, q = exact + smoothing, np.maximum(estimate, 0.0) + smoothing
@@ -131,8 +118,7 @@ def weighted_variance(exact: Wholes, groups: Wholes, by: str = "records") -> flo
     """The weighted sum over groups of the variance of exact counts within a group.
 
     Args:
-        exact: exact counts, any shape.
-        groups: group number of every cell, the same shape.
+        exact, groups: counts and group numbers of the cells, any shape, the same for both.
         by: weight of a group: its `records`, as in Xiao et al. 2012 (section 6.2, figure 14: "the number of data points
             in the partition"), or its `cells`, for which the result is the squared error of the group means.
     """

@@ -28,15 +28,12 @@ def counts_refused(source: str, problem: str) -> Refused:
 
 
 def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
-    """The counts of a cube, one per cell.
+    """The counts of a cube, int64, one per cell.
 
     Args:
         source: `synthetic:NAME`, or a Parquet or CSV file with whole-number columns: `count`, and for every axis the
             cell's position along it, from 0. Cells that are left out are empty.
         shape: cells along each axis; None for the smallest shape that holds all positions.
-
-    Returns:
-        int64, of the shape.
 
     Raises:
         Refused: the file is missing or does not hold such a table.

@@ -30,24 +30,19 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
     because it is MSE times the number of cells.
 
     Args:
-        scores: of all mechanisms and epsilons.
-        workloads: in the order of the tables.
         decimals: of errors; None for three digits.
-
-    Returns:
-        (title, header, rows) of each table.
     """
-    made: list[Table] = []
+    sheets: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
         here = [score for score in scores if score.epsilon == epsilon]
         heading = f"epsilon {format_epsilon(epsilon)}"
-        made.append(
+        sheets.append(
             (f"{heading}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()}, decimals))
         )
         grouping = {score.mechanism for score in here if score.measure in GROUPS}
         if grouping:
             grouped = [score for score in here if score.mechanism in grouping]
-            made.append(
+            sheets.append(
                 (f"{heading}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()}, decimals))
             )
         for workload in workloads:
@@ -56,26 +51,18 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            made.append((f"{heading}: {workload.about}", *_table(here, columns, decimals)))
-    return made
+            sheets.append((f"{heading}: {workload.about}", *_table(here, columns, decimals)))
+    return sheets
 
 
 def format_epsilon(epsilon: Fraction) -> str:
-    """The text of an epsilon: 0.1, or 1/3 if it has no finite decimal form.
-
-    Args:
-        epsilon: exact.
-    """
+    """The text of an epsilon: 0.1, or 1/3 if it has no finite decimal form."""
     decimal = f"{float(epsilon):.10g}"
     return decimal if Fraction(decimal) == epsilon else str(epsilon)
 
 
 def format_grid(shape: Sequence[int]) -> str:
-    """The number of cells of a grid in words: 12 cells (3 × 4).
-
-    Args:
-        shape: cells along each axis.
-    """
+    """The number of cells of a grid in words: 12 cells (3 × 4)."""
     sides = f" ({' × '.join(map(str, shape))})" if len(shape) > 1 else ""
     return f"{math.prod(shape):,} cells{sides}"
 
@@ -99,11 +86,7 @@ def _table(
 
 
 def wrap_name(name: str) -> str:
-    """The name of a mechanism; a long one has a line for each setting, which leaves room for numbers.
-
-    Args:
-        name: see `Contender.written`.
-    """
+    """The name of a mechanism; a long one has a line for each setting, which leaves room for numbers."""
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 
@@ -112,7 +95,8 @@ def _cell(score: Score, decimals: int | None, *, is_best: bool) -> str:
     mean = _short(score.mean * (1000 if score.measure == "seconds" else 1), decimals)
     if score.standard_error is None or score.mean == 0 or score.measure == "sse":
         return f"{star}{mean}"
-    return f"{star}{mean}±{_per_cent(100 * score.standard_error / score.mean)}"
+    per_cent = 100 * score.standard_error / score.mean
+    return f"{star}{mean}±{per_cent:.0f}%" if per_cent >= 1 else f"{star}{mean}±{per_cent:.1f}%"
 
 
 def _short(number: float, decimals: int | None) -> str:
@@ -125,7 +109,3 @@ def _short(number: float, decimals: int | None) -> str:
         return f"{float(f'{number:.3g}'):,.6f}".rstrip("0").rstrip(".")
     mantissa, _, exponent = f"{number:.2e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
-
-
-def _per_cent(share: float) -> str:
-    return f"{share:.0f}%" if share >= 1 else f"{share:.1f}%"

@@ -27,8 +27,7 @@ class PrintedFigures:
         cells: number of cells.
         total: number of records, the printed mean times the cells.
         variance: of the counts over all cells, in records squared.
-        smallest: count, in records.
-        largest: count, in records.
+        smallest, largest: count, in records.
         scale: the quantiles are scale · (-ln(1 - u))^power; solved for total and variance.
         power: see `scale`.
         alike: number of neighbouring cells with similar counts; 1 for a random order.
@@ -63,13 +62,7 @@ def unknown_synthetic_set(name: str) -> Refused:
 
 
 def synthetic_counts(name: str) -> Numbers:
-    """The counts of a synthetic set; always the same.
-
-    Args:
-        name: one of `SETS`.
-
-    Returns:
-        int64, shape (cells,).
+    """The counts of one of `SETS`, int64, shape (cells,); always the same.
 
     Raises:
         Refused: with the known names.

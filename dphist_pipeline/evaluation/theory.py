@@ -80,7 +80,6 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
     """Theorem 4.4, equation (32): the error of uniform estimation that is not exceeded with probability 1 - delta.
 
     Args:
-        setting: the query and its box.
         delta: probability of a larger error.
         printed: with the paper's bound on the bias, min(s, n - s)·γ.
     """
@@ -90,9 +89,7 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
 def uniform_bound(setting: Setting, printed: bool = False) -> float:
     """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ.
 
-    Args:
-        setting: the query and its box.
-        printed: with the paper's bound on the bias, min(s, n - s)·γ.
+    For `printed` see `uniform_usefulness`.
     """
     return _bias(setting, printed) + setting.share_of_noise
 
@@ -109,11 +106,7 @@ def uniform_error(setting: Setting, bias: float) -> float:
 
 
 def error_given_inconsistency(setting: Setting) -> float:
-    """Theorem 4.5, equation (34): the expected error of uniform estimation given η; see above for what it is.
-
-    Args:
-        setting: the query, its box, and η.
-    """
+    """Theorem 4.5, equation (34): the expected error of uniform estimation given η; see above for what it is."""
     return expected_magnitude([(setting.sensitivity / setting.first, setting.query)], setting.inconsistency)
 
 
@@ -121,7 +114,6 @@ def least_squares_error(setting: Setting, weighted: bool = True) -> float:
     """Theorem 4.6, equation (35): the expected error of least squares over cells and sum of the box.
 
     Args:
-        setting: the query and its box.
         weighted: by the variances of both views; False for the paper's equal weights.
     """
     first, second, n, s = setting.first, setting.second, setting.cells, setting.query
@@ -131,11 +123,7 @@ def least_squares_error(setting: Setting, weighted: bool = True) -> float:
 
 
 def cells_error(setting: Setting) -> float:
-    """The expected error of the query on cells alone, which have the epsilon of both phases together.
-
-    Args:
-        setting: the query, and the epsilons of both phases.
-    """
+    """The expected error of the query on cells alone, which have the epsilon of both phases together."""
     return expected_magnitude([(setting.sensitivity / (setting.first + setting.second), setting.query)])
 
 
@@ -143,9 +131,6 @@ def break_even_smoothness(setting: Setting) -> float:
     """The γ up to which uniform estimation of the query beats plain noise on cells, in records; inf if it always does.
 
     At this γ the largest bias makes both expected errors equal; 0 if uniform estimation has more noise even without.
-
-    Args:
-        setting: the query and its box; the smoothness is not used.
     """
     scale, target = setting.share_of_noise, cells_error(setting)
     if target <= scale:

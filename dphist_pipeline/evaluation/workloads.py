@@ -49,11 +49,7 @@ class Boxes:
         return sizes
 
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum of the values in each box, shape (boxes,).
-
-        Args:
-            values: one integer or float per cell, any shape.
-        """
+        """Sum of the values in each box, shape (boxes,)."""
         prefix = prefix_sums(values)
         flat, axes = prefix.ravel(), values.ndim
         total = np.zeros(len(self.low), dtype=prefix.dtype)
@@ -65,11 +61,7 @@ class Boxes:
 
 
 def all_ranges(cells: int, length: int) -> Boxes:
-    """All ranges of one length on a line of cells.
-
-    Args:
-        length: of the ranges, in cells.
-    """
+    """All ranges of one length, in cells, on a line of cells."""
     low = np.arange(cells - length + 1, dtype=np.int64)[:, None]
     return Boxes(low, low + length)
 
@@ -78,7 +70,6 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
     """Boxes between two cells that are drawn uniformly along each axis.
 
     Args:
-        shape: cells along each axis.
         seed: of these public questions; noise has no seed.
     """
     draws = np.random.Generator(np.random.PCG64(seed))
@@ -87,27 +78,14 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
 
 
 def prefixes(shape: tuple[int, ...], most: int = BOXES, seed: int = SEED) -> Boxes:
-    """Boxes from the first cell, each once; if they are more than `most`, so many of them, evenly drawn.
-
-    Args:
-        shape: cells along each axis.
-        most: number of boxes.
-        seed: see `random_boxes`.
-    """
+    """Boxes from the first cell, each once; if they are more than `most`, so many of them, evenly drawn."""
     numbers = _few(math.prod(shape), most, seed)
     high = np.stack(np.unravel_index(numbers, shape), axis=1) + 1
     return Boxes(np.zeros_like(high), high)
 
 
 def windows(shape: tuple[int, ...], length: int, most: int = BOXES, seed: int = SEED) -> Boxes:
-    """Boxes of one length along every axis, of the whole axis where it is shorter; see `prefixes`.
-
-    Args:
-        shape: cells along each axis.
-        length: in cells.
-        most: number of boxes.
-        seed: see `random_boxes`.
-    """
+    """Boxes of one length in cells along every axis, of the whole axis where it is shorter; see `prefixes`."""
     sides = np.minimum(shape, length)
     places = tuple(int(side) for side in np.array(shape) - sides + 1)
     low = np.stack(np.unravel_index(_few(math.prod(places), most, seed), places), axis=1)
@@ -122,13 +100,10 @@ def _few(number: int, most: int, seed: int) -> Numbers:
 
 
 def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """The sum of all cells before each corner.
+    """The sum of all cells before each corner, int64 or float64, shape (n + 1, …), with a leading 0 along each axis.
 
     Args:
         values: one integer or float per cell, shape (n, …).
-
-    Returns:
-        int64 or float64, shape (n + 1, …), with a leading 0 along each axis.
     """
     kind = np.int64 if values.dtype.kind in "iu" else np.float64
     sums = np.zeros(tuple(side + 1 for side in values.shape), dtype=kind)
@@ -158,11 +133,7 @@ class Workload:
     parts: tuple[tuple[str, Boxes], ...]
 
     def answers(self, exact: NDArray[np.integer[Any]]) -> list[NDArray[np.integer[Any]]]:
-        """The exact answers of each part, shape (boxes,) each.
-
-        Args:
-            exact: exact counts, any shape.
-        """
+        """The exact answers of each part, shape (boxes,) each."""
         return [boxes.sums(exact) for _, boxes in self.parts]
 
     def errors(
@@ -170,22 +141,18 @@ class Workload:
     ) -> dict[tuple[str, str], float]:
         """The errors of a release in each part, their means over the parts, and the largest of all.
 
-        Args:
-            truth: see `answers`.
-            values: estimates, shape of the counts.
-
         Returns:
             Error by (measure, part); the part is empty for a mean or a maximum over the parts.
         """
-        found: dict[tuple[str, str], float] = {}
+        errors: dict[tuple[str, str], float] = {}
         for kind, error in ERRORS.items():
             by_part = {at: error(true, boxes.sums(values)) for (at, boxes), true in zip(self.parts, truth, strict=True)}
-            found |= {(f"{self.name}_{kind}", at): value for at, value in by_part.items() if at}
-            found[f"{self.name}_{kind}", ""] = float(np.mean(list(by_part.values())))
-        found[f"{self.name}_max", ""] = max(
+            errors |= {(f"{self.name}_{kind}", at): value for at, value in by_part.items() if at}
+            errors[f"{self.name}_{kind}", ""] = float(np.mean(list(by_part.values())))
+        errors[f"{self.name}_max", ""] = max(
             float(np.abs(boxes.sums(values) - true).max()) for (_, boxes), true in zip(self.parts, truth, strict=True)
         )
-        return found
+        return errors
 
 
 def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
@@ -193,7 +160,6 @@ def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Work
 
     Args:
         written: names; if empty, `ranges` on one axis and `boxes` on several.
-        shape: cells along each axis.
 
     Raises:
         Refused: a name is unknown, does not fit the counts, or is repeated.

@@ -16,8 +16,7 @@ LOST = (
 def bucket(seen: Examined) -> Finding:
     """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder.
 
-    Args:
-        seen: without its store, nothing is looked at; keys are tried only where this user releases.
+    Keys are tried only where this user releases.
     """
     check = "bucket"
     if seen.store is None:

@@ -34,11 +34,7 @@ FEWEST_FILES = 1_000
 
 
 def store(seen: Examined) -> Finding:
-    """The store's folder: there, of this version, and nobody else can put other folders into it.
-
-    Args:
-        seen: where its store is None, `refused` says why.
-    """
+    """The store's folder: there, of this version, and nobody else can put other folders into it."""
     check = "store"
     if seen.store is None:
         return told(check, seen.refused[check])
@@ -55,11 +51,7 @@ def store(seen: Examined) -> Finding:
 
 
 def about(seen: Examined) -> Finding:
-    """What the office says of itself in `about.json`: a field that says nothing is not told on any page.
-
-    Args:
-        seen: its store may be None.
-    """
+    """What the office says of itself in `about.json`: a field that says nothing is not told on any page."""
     check = "about"
     if seen.store is None:
         return not_looked_at(check, "there is no store")
@@ -69,11 +61,7 @@ def about(seen: Examined) -> Finding:
 
 
 def user(seen: Examined) -> Finding:
-    """Which user runs this, and what they can do here.
-
-    Args:
-        seen: by `releases_only`, a store of another user is a fault.
-    """
+    """Which user runs this, and what they can do here; of one who must release, a store of another user is a fault."""
     check, me = "user", name_of(os.geteuid())
     if not seen.confidential.is_dir():
         return not_looked_at(check, f"{seen.confidential} is not there")
@@ -91,11 +79,7 @@ def user(seen: Examined) -> Finding:
 
 
 def confidential(seen: Examined) -> Finding:
-    """The confidential folder: its owner's alone, with everything in it.
-
-    Args:
-        seen: its store and its ledger may be None.
-    """
+    """The confidential folder: its owner's alone, with everything in it."""
     check, folder = "confidential", seen.confidential
     try:
         status = folder.lstat()
@@ -122,8 +106,7 @@ def confidential(seen: Examined) -> Finding:
 def operator_key(seen: Examined) -> Finding:
     """The operator's key: private, outside the store and known to the ledger; or rightly absent.
 
-    Args:
-        seen: by `releases_only`, a key that this user can read is a fault.
+    Of a user who must only release, a key that this user can read is a fault.
     """
     check, path = "operator_key", key_path()
     try:
@@ -178,9 +161,6 @@ def disk(seen: Examined) -> Finding:
     """Room on the disks of the confidential folder, of temporary files and of the public folder.
 
     Bands alone, no sizes: how much a run has staged at this moment depends on records.
-
-    Args:
-        seen: its store and its ledger may be None.
     """
     check, bands = "disk", []
     places = {

@@ -19,11 +19,7 @@ MOST = 100  # publications that are read; `dphist ledger verify` reads all
 
 
 def publications(seen: Examined) -> Finding:
-    """The newest publications of every account: whole, and with the values and costs that the ledger recorded.
-
-    Args:
-        seen: without its store or its ledger, nothing is looked at.
-    """
+    """The newest publications of every account: whole, and with the values and costs that the ledger recorded."""
     check = "publications"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
@@ -53,11 +49,7 @@ LATEST = 10  # periods of a release
 
 
 def doubtful(seen: Examined) -> Finding:
-    """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another.
-
-    Args:
-        seen: without its store, nothing is looked at.
-    """
+    """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another."""
     check = "doubtful"
     if seen.store is None:
         return not_looked_at(check, "the store could not be opened")

@@ -22,8 +22,7 @@ _USER = """
 def access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
     """How a server's database is reached, and whether its user could undo what only grows.
 
-    Args:
-        decisive: whether it is the ledger, in which rows are of kinds that one user may enter and another may not.
+    `decisive`: it is the ledger, in which rows are of kinds that one user may enter and another may not.
     """
     try:
         database = PostgresDatabase.at(url)
@@ -49,12 +48,7 @@ def access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
 
 
 def same(one: sa.URL, other: sa.URL) -> bool:
-    """Whether two databases are on one server, by its name and port.
-
-    Args:
-        one: address of a database on a PostgreSQL server.
-        other: address of another one; a port that is left out is the usual one.
-    """
+    """Whether two databases are on one server, by its name and port; a port that is left out is the usual one."""
     return (_host(one), one.port or PORT) == (_host(other), other.port or PORT)
 
 

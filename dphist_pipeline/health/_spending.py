@@ -42,11 +42,7 @@ RECENT = 100  # entries that are looked at for a clock that went back
 
 
 def ledger(seen: Examined) -> Finding:
-    """The ledger: there, intact, and not older than what was published.
-
-    Args:
-        seen: its ledger was verified as it was opened; where it is None, `refused` may say why.
-    """
+    """The ledger: there, intact (it was verified as it was opened), and not older than what was published."""
     if seen.ledger is None:
         error = seen.refused.get("ledger")
         return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
@@ -63,11 +59,7 @@ def ledger(seen: Examined) -> Finding:
 
 
 def ledger_access(seen: Examined) -> Finding:
-    """Who can read and change the ledger: file permissions, or the database user and TLS.
-
-    Args:
-        seen: its ledger is a file or a database on a server; without one, nothing is looked at.
-    """
+    """Who can read and change the ledger: file permissions, or the database user and TLS."""
     if seen.ledger is None:
         return not_looked_at("ledger_access", NO_LEDGER)
     place = seen.ledger.place
@@ -77,11 +69,7 @@ def ledger_access(seen: Examined) -> Finding:
 
 
 def witness(seen: Examined) -> Finding:
-    """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger.
-
-    Args:
-        seen: without its store or its ledger, nothing is looked at.
-    """
+    """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger."""
     check = "witness"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
@@ -107,11 +95,7 @@ def witness(seen: Examined) -> Finding:
 
 
 def witness_access(seen: Examined) -> Finding:
-    """Who can read and change the witness.
-
-    Args:
-        seen: without its store, nothing is looked at; its ledger may be None.
-    """
+    """Who can read and change the witness."""
     check = "witness_access"
     if seen.store is None:
         return not_looked_at(check, "the store could not be opened")
@@ -127,11 +111,7 @@ def witness_access(seen: Examined) -> Finding:
 
 
 def clock(seen: Examined) -> Finding:
-    """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known.
-
-    Args:
-        seen: its `now` is compared with the last entries of its ledger, if there is one.
-    """
+    """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known."""
     check, now = "clock", f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"
     mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
     refuse_before_build(now)
@@ -157,11 +137,7 @@ def clock(seen: Examined) -> Finding:
 
 
 def runs(seen: Examined) -> Finding:
-    """What killed runs left, which may hold exact counts, and what was charged and is not published.
-
-    Args:
-        seen: without its store or its ledger, nothing is looked at.
-    """
+    """What killed runs left, which may hold exact counts, and what was charged and is not published."""
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
@@ -196,11 +172,7 @@ def runs(seen: Examined) -> Finding:
 
 
 def approvals(seen: Examined) -> Finding:
-    """What waits for people: releases that `publish` holds back, and decisions that need a second signature.
-
-    Args:
-        seen: without its ledger, nothing is looked at; `now` says how long something waits.
-    """
+    """What waits for people: releases that `publish` holds back, and decisions that need a second signature."""
     check = "approvals"
     if seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)

@@ -19,11 +19,7 @@ _NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)
 
 
 def versions(seen: Examined) -> Finding:
-    """Versions of the package, of Python and of what it needs, and those that store and ledger were written by.
-
-    Args:
-        seen: its ledger may be None; then the versions of store and ledger are left out.
-    """
+    """Versions of the package, of Python and of what it needs, and those that store and ledger were written by."""
     check, installed = "versions", _installed()
     if PACKAGE not in installed:
         return fault(check, f"{PACKAGE} is not installed, only its files are found", MEND)

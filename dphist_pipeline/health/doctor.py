@@ -45,19 +45,14 @@ CHECKS = (
 def examine(root: Path, releases_only: bool = False) -> list[Finding]:
     """What every check finds of the store in a folder, one finding a check, in the order of `CHECKS`.
 
-    Args:
-        releases_only: whether this user must release, and must not be able to decide.
+    `releases_only`: this user must release, and must not be able to decide.
     """
     seen = opened(root.absolute(), releases_only)
     return [_checked(check, seen) for check in CHECKS]
 
 
 def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
-    """Findings for a script; names and states stay the same from version to version, texts may change.
-
-    Args:
-        findings: what `examine` found, in its order.
-    """
+    """Findings, in their order, for a script; names and states stay from version to version, texts may change."""
     return {
         "schema_version": SCHEMA_VERSION,
         "store": str(root.absolute()),
@@ -78,12 +73,7 @@ def _checked(check: Callable[[Examined], Finding], seen: Examined) -> Finding:
 
 
 def opened(root: Path, releases_only: bool) -> Examined:
-    """Opens what can be opened, and keeps why the rest cannot be.
-
-    Args:
-        root: folder of the store, absolute; nothing need be there.
-        releases_only: whether this user must release, and must not be able to decide.
-    """
+    """Opens what can be opened of the store in an absolute path, and keeps why the rest cannot be."""
     store: Store | None = None
     ledger: Ledger | None = None
     refused: dict[str, DphistError] = {}

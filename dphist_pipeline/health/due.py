@@ -19,10 +19,9 @@ from dphist_pipeline.spec.periods import EVERYTHING
 class Overdue:
     """What is due in a store.
 
-    Attributes:
-        periods: release, period, and the day from which it could have been released, the oldest first.
-        left_out: release and period, from before an upgrade: nobody asks for them.
-        unknown: releases that no charge by this version described, so that nobody can say what is due.
+    `periods`: release, period, and the day from which it could have been released, the oldest first. `left_out`:
+    release and period, from before an upgrade: nobody asks for them. `unknown`: releases that no charge by this version
+    described, so that nobody can say what is due.
     """
 
     periods: tuple[tuple[str, str, date], ...]
@@ -51,11 +50,7 @@ class Overdue:
 
 
 def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
-    """What is due in a store, for longer than its releases say that it may be.
-
-    Args:
-        now: the present, with its time zone.
-    """
+    """What is due in a store at an aware moment, for longer than its releases say that it may be."""
     periods, left_out, unknown = [], [], []
     for release in _with_periods(ledger):
         cadence = Cadence.kept(store, release)
@@ -70,11 +65,7 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
 
 
 def due(seen: Examined) -> Finding:
-    """Whether finished periods were neither released nor waived for longer than their releases say.
-
-    Args:
-        seen: without its ledger, nothing is looked at.
-    """
+    """Whether finished periods were neither released nor waived for longer than their releases say."""
     check = "due"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, "the ledger cannot be opened")

@@ -32,15 +32,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examined:
-    """What is looked at.
+    """What is looked at; store and ledger are None where they cannot be opened.
 
-    Attributes:
-        root: folder of the store.
-        now: the time by this machine's clock, in UTC.
-        store: None where it cannot be opened.
-        ledger: None where it cannot be opened.
-        refused: why store, ledger or witness could not be opened, by the name of the check that tells it.
-        releases_only: whether this user must release, and must not be able to decide.
+    `now` is by this machine's clock, in UTC. `refused`: why store, ledger or witness could not be opened, by the name
+    of the check that tells it. `releases_only`: this user must release, and must not be able to decide.
     """
 
     root: Path
@@ -65,83 +60,44 @@ class Examined:
 
 
 def ok(check: str, seen: str) -> Finding:
-    """Nothing is wrong.
-
-    Args:
-        check: its name, which scripts rely on.
-        seen: what was found, in one sentence.
-    """
+    """Nothing is wrong; scripts rely on the name of the check. What was seen is one sentence."""
     return Finding(check, "ok", seen)
 
 
 def warning(check: str, seen: str, mend: str) -> Finding:
-    """Releases run, and somebody should look at it.
-
-    Args:
-        check: its name, which scripts rely on.
-        seen: what was found, in one sentence.
-        mend: what to do about it, or the command to type, in one line.
-    """
+    """Releases run, and somebody should look at it; `mend` is a line: what to do, or the command to type."""
     return Finding(check, "warning", seen, mend)
 
 
 def fault(check: str, seen: str, mend: str) -> Finding:
-    """Releases do not run, or somebody can read or change what they must not.
-
-    Args:
-        check: its name, which scripts rely on.
-        seen: what was found, in one sentence.
-        mend: what to do about it, or the command to type, in one line.
-    """
+    """Releases do not run, or somebody can read or change what they must not; otherwise as `warning`."""
     return Finding(check, "fault", seen, mend)
 
 
 def told(check: str, error: DphistError) -> Finding:
-    """A refusal as a finding: its first sentence says what is wrong, the others how to mend it.
-
-    Args:
-        check: its name, which scripts rely on.
-        error: our own refusal, which holds no value from records.
-    """
+    """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
     first, _, rest = " ".join(str(error).split()).partition(". ")
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
 
 
 def not_looked_at(check: str, because: str) -> Finding:
-    """A check that needs something that another check found wrong.
-
-    Args:
-        check: its name, which scripts rely on.
-        because: what is wrong, without a full stop.
-    """
+    """A check that needs something that another check found wrong: `because`, without a full stop."""
     return warning(check, f"not looked at: {because}", "Mend the other findings first.")
 
 
 def worst(findings: Iterable[Finding]) -> State:
-    """The worst state of all findings.
-
-    Args:
-        findings: in any order; without any, the state is `ok`.
-    """
+    """The worst state of all findings; `ok` without any."""
     return max((finding.state for finding in findings), key=STATES.index, default="ok")
 
 
 def listed(names: Sequence[object]) -> str:
-    """The first names of a list, and how many more there are.
-
-    Args:
-        names: all of them; `str` gives how each is written.
-    """
+    """The first names of a list, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return "; ".join(map(str, names[:NAMED])) + more
 
 
 def name_of(uid: int) -> str:
-    """A user's name, or number where there is no name.
-
-    Args:
-        uid: number of a user of this machine, as `stat` gives it.
-    """
+    """A user's name on this machine, or number where there is no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -149,9 +105,5 @@ def name_of(uid: int) -> str:
 
 
 def quoted(path: Path) -> str:
-    """A path as a shell takes it.
-
-    Args:
-        path: of a file or folder, for a command in `mend`.
-    """
+    """A path as a shell takes it."""
     return quote(str(path))

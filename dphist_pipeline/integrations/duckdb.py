@@ -36,16 +36,11 @@ def schema_taken(schema: str) -> Refused:
 def install(connection: duckdb.DuckDBPyConnection, folder: str | Path, schema: str = "dph") -> list[str]:
     """Copies every published table and all macros into a schema of the connection's database, and names the tables.
 
-    Done again, it replaces what it installed before; another connection sees the old or the new.
-
-    Args:
-        connection: may be written to.
-        folder: a store, or a copy of its public folder.
-        schema: of the database that the connection uses.
+    Run it again, and it replaces what it installed before; another connection sees the old or the new. The folder is a
+    store's, or a copy of its public folder.
 
     Raises:
-        Refused: no release is published there.
-        Refused: the schema holds something else.
+        Refused: no release is published there, or the schema holds something else.
         PublishedFilesDamaged: a published file is missing or altered.
     """
     public = Path(folder) / "public"

@@ -26,16 +26,11 @@ _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]\])?) )?("(?
 
 @dataclass(frozen=True)
 class Language:
-    """How a language writes numbers and days.
+    """How a language writes numbers and days; its code is as in `lang` of HTML.
 
-    Attributes:
-        code: as in `lang` of HTML.
-        decimal: sign before decimals.
-        thousands: sign between groups of three digits.
-        between: what parts numbers in a row, which must not look like decimals.
-        day: form of a day, for `str.format`.
-        month: form of a month.
-        plural: which form of a plural a number takes.
+    `decimal` and `thousands` are signs before decimals and between groups of three digits. `between` parts numbers in a
+    row, and must not look like decimals. `day` and `month` are for `str.format`. `plural`: which form of a plural a
+    number takes.
     """
 
     code: Code
@@ -70,11 +65,7 @@ _DAY = re.compile(r"\b([0-9]{4})-([0-9]{2})(?:-([0-9]{2}))?(?![0-9-])")
 
 @contextmanager
 def in_language(code: str) -> Iterator[None]:
-    """Makes the texts within a `with` in a language; one that nobody knows is told in English.
-
-    Args:
-        code: as an audit or `about.json` has it; empty for English.
-    """
+    """Makes the texts within a `with` in a language; one that is empty, or that nobody knows, is told in English."""
     before = _SPOKEN.set(LANGUAGES.get(code, ENGLISH))  # type: ignore[call-overload]
     try:
         yield
@@ -95,9 +86,7 @@ def _translations(code: Code) -> Texts:
 def translated(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
     """A text in the language of the page, with its places for values and the blanks around it as they are.
 
-    Args:
-        context: tells apart what English says by one word.
-        plural: the message for other numbers than one.
+    `context` tells apart what English says by one word. `plural`: the message for other numbers than one.
     """
     spoken = _SPOKEN.get()
     own = plural if plural and spoken.plural(number) else message
@@ -143,11 +132,7 @@ def whole(number: int) -> str:
 
 
 def days_text(text: str) -> str:
-    """A text of ours whose days and months are written as 2026-03-02 and 2026-03, as the language writes them.
-
-    Args:
-        text: days, such as the first and the last one with `to` between; other words stay.
-    """
+    """A text of ours whose days and months are written as 2026-03-02 and 2026-03, as the language writes them."""
     spoken = _SPOKEN.get()
     if spoken is ENGLISH:
         return text

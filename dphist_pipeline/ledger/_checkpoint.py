@@ -55,10 +55,8 @@ class _Rows(Iterator[Sequence[Any]]):
 def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     """The books of a whole ledger, every entry of which was judged: before, and not changed since, or now.
 
-    Args:
-        where: path or address of the ledger; the note about it is found by that.
-        connection: in a transaction, in which nobody else changes what it reads.
-        whole: judge every entry now, whatever the note says.
+    `where`, a path or address, also finds the note about it. `whole` judges every entry now, whatever that note says.
+    Nobody else may change, during the connection's transaction, what it reads.
 
     Raises:
         LedgerError: `ledger_altered`, an entry breaks a rule, or there is no entry.

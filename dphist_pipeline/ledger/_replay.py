@@ -41,11 +41,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
 
 
 def replay(where: str, entries: Iterable[Entry]) -> Books:
-    """The books of a whole ledger: checks the chain, and passes every judgement on every entry again.
-
-    Args:
-        where: path or address of the ledger, for messages.
-        entries: all of them, by rising number.
+    """The books of a whole ledger, of entries by rising number: checks the chain, and judges every entry again.
 
     Raises:
         LedgerError: `ledger_altered`, something is wrong with an entry, or there is none.
@@ -59,9 +55,7 @@ def replay(where: str, entries: Iterable[Entry]) -> Books:
 def follow(books: Books, entries: Iterable[Entry]) -> Books:
     """The books of a whole ledger, by those of its beginning, which was checked already, and the entries after it.
 
-    Args:
-        books: of the beginning; changed in place, and of no use after an error.
-        entries: after `books.last`, by rising number.
+    The books are changed in place, and of no use after an error.
 
     Raises:
         LedgerError: `ledger_altered`, whatever is wrong with an entry.

@@ -83,22 +83,16 @@ class Books:
             self.charged_last = made_at if kind == "adopted" else max(self.charged_last, made_at)
 
     def year_at(self, made_at: str, kind: str = "") -> int:
-        """The year of an entry made at that time: the clock's, but never before the last entry's.
+        """The year of an entry made at that time (UTC, to the second): the clock's, but never before the last entry's.
 
         An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong.
-
-        Args:
-            made_at: UTC, to the second: '2026-11-02T06:00:00Z'.
-            kind: of the entry; only 'adopted' matters.
         """
         return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
 
     def refuse_wrong_clock(self, now: str, days: int | None) -> None:
         """Refuses to charge where the clock is behind the ledger, or far ahead of all that attests the time.
 
-        Args:
-            now: UTC, to the second: '2026-11-02T06:00:00Z'.
-            days: length of the period that is released; None without periods.
+        `now` is UTC, to the second; `days` the length of the period that is released, None without periods.
         """
         clock.refuse_behind(self.where, now, self.year)
         said = [of.name for of in self.permissions.of(EVERYWHERE) if of.kind == "clock" and of.number > self.adopted_at]
@@ -129,11 +123,7 @@ class Books:
         return [charge for _, charge in self.paid]
 
     def spent(self, account: str, year: int | None) -> Fraction:
-        """What was spent of an account, an exact epsilon; 0 for an unknown account.
-
-        Args:
-            year: calendar year in which charges count; None for all years.
-        """
+        """What was spent of an account, an exact epsilon: in a year, or in all for None; 0 for an unknown account."""
         sums = self._spent.get(account, {}).items()
         return sum((spent for key, spent in sums if year is None or self._counts_in(year, *key)), Fraction(0))
 
@@ -158,12 +148,7 @@ class Books:
             raise errors.account_exists(self.accounts[account.name], account)
 
     def judge_raise(self, name: str, total: Fraction, reason: str) -> None:
-        """Refuses a new total that is not larger, or not explained.
-
-        Args:
-            total: exact epsilon, in all or for each calendar year, within (0, 10^6].
-            reason: 1 to 2000 characters.
-        """
+        """Refuses a new total that is not larger, or not within (0, 10^6], or not explained in 1 to 2000 characters."""
         account = self.account(name)
         limits.refuse_bad_total(total)
         if total <= account.total:
@@ -171,11 +156,9 @@ class Books:
         limits.refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
-        """The charge that paid for the same thing already; None where a new charge may be entered.
+        """The charge that paid for the same thing already; None where a new charge may be entered in that year.
 
-        Args:
-            year: in which it is charged.
-            recorded: whether it stands in the ledger already, which keeps the decisions but not what was asked.
+        `recorded`: it stands in the ledger already, which keeps the decisions but not what was asked.
         """
         limits.refuse_bad_request(request)
         if request.account not in self.accounts:
@@ -247,11 +230,7 @@ class Books:
             raise errors.overspend(request, account, left, counted, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
-        """Refuses a look at records of no account; and one without a reason, once the account was charged.
-
-        Args:
-            facts: release, period, digest of the spec, and the reason, which may be empty before the first charge.
-        """
+        """Refuses a look at records of no account; and one without a reason, once the account was charged."""
         self.account(name)
         for of in ("release", "period", "spec"):
             limits.text_of(f"{of} of a look", facts[of])
@@ -295,16 +274,13 @@ class Books:
             case "published" | "rendered" | "approved" | "rejected" | "withdrawn":
                 self._post_about_charge(entry, facts["charge"], facts.get("digest", ""))
             case "looked":
-                self.looks.append(self._look_of(entry, facts))
+                stated = (str(entry.account), facts["release"], facts["period"], facts["spec"], facts["reason"])
+                by = self.permissions.names.get(signer_of(entry) or "", "")
+                self.looks.append(Look(*stated, by, entry.made_at, entry.number, entry.hash))
             case "adopted" | "moved":
                 self._post_elsewhere(entry, facts)
             case "countersigned":
                 self._post_countersigned(entry, facts)
-
-    def _look_of(self, entry: Entry, facts: Mapping[str, str]) -> Look:
-        stated = (str(entry.account), facts["release"], facts["period"], facts["spec"], facts["reason"])
-        by = self.permissions.names.get(signer_of(entry) or "", "")
-        return Look(*stated, by=by, made_at=entry.made_at, number=entry.number, hash=entry.hash)
 
     def _post_about_charge(self, entry: Entry, charge: int, digest: str) -> None:
         if entry.kind == "published":
@@ -343,11 +319,9 @@ class Books:
             self.add_spent(charge.account, charge.year, charge.epsilon)
 
     def add_spent(self, account: str, year: int, epsilon: Fraction, before: int | None = None) -> None:
-        """Adds to what was spent of an account.
+        """Adds an exact epsilon to what was spent of an account.
 
-        Args:
-            epsilon: exact; for many charges at once, their sum.
-            before: how many adoptions came before them; all that are known when left out.
+        `before`: how many adoptions came before the charges; all that are known when left out.
         """
         sums = self._spent.setdefault(account, {})
         key = year, len(self.adoptions) if before is None else before
@@ -372,9 +346,7 @@ def _joined(there: Charge, request: ChargeRequest) -> Charge:
 def refuse_other_folder(charge: Charge, folder: Folder) -> None:
     """Refuses to go on with a charge in another confidential folder than the one that it names.
 
-    Args:
-        charge: as the ledger holds it; one that names no folder, by an earlier version, is not refused.
-        folder: the confidential folder in which it would be drawn.
+    A charge that names none, by an earlier version, is not refused.
     """
     if charge.folder is not None and charge.folder.id != folder.id:
         raise errors.LedgerError("charged_elsewhere", charge=charge, there=charge.folder, here=folder)
@@ -389,11 +361,7 @@ def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
 
 
 def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
-    """The account that an entry of kind 'opened' states; nothing is judged here.
-
-    Args:
-        facts: those of the entry; `total` is epsilon as text, see `read_exact`.
-    """
+    """The account that an entry of kind 'opened' states; nothing is judged here."""
     return Account(
         name=str(entry.account),
         privacy_unit=facts["privacy_unit"],

@@ -39,11 +39,7 @@ _OF_THIS_MACHINE = (
 
 
 def refuse_before_build(now: str) -> None:
-    """Refuses a clock that shows a year before that of this version.
-
-    Args:
-        now: UTC, to the second: '2026-11-02T06:00:00Z'.
-    """
+    """Refuses a clock ('2026-11-02T06:00:00Z') that shows a year before that of this version."""
     if int(now[:4]) < BUILT:
         raise errors.LedgerError("clock_before_build", now=now, built=BUILT)
 
@@ -51,20 +47,16 @@ def refuse_before_build(now: str) -> None:
 def refuse_behind(where: str, now: str, year: int) -> None:
     """Refuses to charge where the ledger is in a later year than the clock: an entry of it would renew accounts.
 
-    Args:
-        now: UTC, to the second; up to a day behind the ledger's year, for two machines' clocks on 31 December.
+    The clock may be a day behind that year, for two machines' clocks on 31 December.
     """
     if year > (_moment(now) + timedelta(days=1)).year:
         raise errors.LedgerError("clock_behind", where=where, year=year, now=now)
 
 
 def refuse_far_ahead(where: str, now: str, attested: str, days: int | None) -> None:
-    """Refuses to charge long after the newest time that anything but this clock attests.
+    """Refuses to charge long after `attested`, the newest time by the ledger that anything but this clock attests.
 
-    Args:
-        now: UTC, to the second, like the next one.
-        attested: newest time by the ledger.
-        days: length of the period that is released; None without periods.
+    `days`: length of the period that is released; None without periods.
     """
     of_machine = machine_time()
     newest, most = max(attested, of_machine), IDLE + timedelta(days=days or LONGEST_PERIOD)
@@ -86,12 +78,7 @@ def machine_time() -> str:
 
 
 def is_day_of(day: str, now: str) -> bool:
-    """Whether a day as people write it is that of a clock, in any time zone.
-
-    Args:
-        day: '2026-11-02'.
-        now: UTC, to the second.
-    """
+    """Whether a day as people write it ('2026-11-02') is that of a clock in UTC, in any time zone."""
     with suppress(ValueError):
         return abs(date.fromisoformat(day) - _moment(now).date()) <= timedelta(days=1)
     return False

@@ -90,7 +90,7 @@ class Database(ABC):
 
     @classmethod
     def parsed(cls, url: str | sa.URL) -> sa.URL:
-        """The parts of an address."""
+        """The parts of an address; an error for anything else."""
         with suppress(ArgumentError, ValueError):
             return sa.make_url(url)
         raise cls.refused("the address is no SQLAlchemy URL")

@@ -161,25 +161,17 @@ class Entry:
 
 
 def seal(entry: Entry) -> str:
-    """The hash that an entry must carry: SHA-256, in hex, over the canonical JSON of all its other fields.
-
-    Args:
-        entry: may carry another hash, or none yet.
-    """
+    """The hash that an entry must carry: SHA-256, in hex, over the canonical JSON of all its other fields."""
     fields = vars(entry).copy()
     del fields["hash"]
     return sha256(fields)
 
 
 def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
-    """The charge that an entry of kind 'charged' states.
-
-    Args:
-        entry: gives number, hash, account, release, period, revision and time.
-        facts: those of the entry; `epsilon` is text, see `read_exact`.
+    """The charge that an entry of kind 'charged' states, with its facts.
 
     Raises:
-        ValueError: the entry names no account or release, or its epsilon is no such text.
+        ValueError: the entry names no account or release, or its epsilon is not text for `read_exact`.
     """
     if entry.account is None or entry.release is None or entry.period is None or entry.revision is None:
         raise ValueError("a charge without its key")
@@ -198,11 +190,7 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
 
 
 def lost_charge(facts: Mapping[str, Any]) -> Charge:
-    """A charge that an adoption carries over from the witness.
-
-    Args:
-        facts: the fields of a `WitnessedCharge`; `epsilon` is text, see `read_exact`.
-    """
+    """A charge that an adoption carries over from the witness; `facts` are the fields of a `WitnessedCharge`."""
     return Charge(
         **{name: facts[name] for name in ("number", "hash", "account", "release", "period", "revision")},
         epsilon=read_exact(facts["epsilon"]),
@@ -227,10 +215,7 @@ def exact_text(amount: Fraction) -> str:
 
 @lru_cache
 def read_exact(text: str) -> Fraction:
-    """The fraction that `exact_text` wrote.
-
-    Args:
-        text: at least 0, in lowest terms, at most 40 digits each, such as '1/2', '26/1' or '0/1'.
+    """The fraction that `exact_text` wrote: at least 0, in lowest terms, at most 40 digits each.
 
     Raises:
         ValueError: any other spelling.

@@ -169,9 +169,7 @@ MESSAGES = {
 class LedgerError(Halted):
     """Anything that a ledger or its witness refuses, before a charge or after it.
 
-    Args:
-        code: names the message, see `MESSAGES`; by default the name of the class.
-        culprit: fills the message, and is kept by name.
+    `code` names the message in `MESSAGES`, by default by the class; `culprit` fills it, and is kept by name.
     """
 
     def __init__(self, code: str = "", **culprit: object) -> None:

@@ -84,10 +84,7 @@ class Ledger(OpenedLedger):
     ) -> None:
         """Opens an account: its terms are fixed from here on, only its total can be raised.
 
-        Args:
-            account: with its total, an exact epsilon, in all or for each calendar year.
-            source: that its releases may read, if it is known.
-            also_of: other accounts that the source belongs to.
+        Its total is an exact epsilon, in all or for each calendar year. `also_of`: other accounts of the same source.
         """
         with self._writing() as writing:
             writing.books.judge_account(account)
@@ -106,12 +103,7 @@ class Ledger(OpenedLedger):
                 writing.decide("allowed", account.name, allowed, operator)
 
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
-        """Gives an account a larger total, and writes down why.
-
-        Args:
-            total: exact epsilon, larger than the old one, at most 10^6.
-            reason: 1 to 2000 characters.
-        """
+        """Gives an account a larger total, an exact epsilon of at most 10^6; the reason has 1 to 2000 characters."""
         text_of("account", name)
         with self._writing() as writing:
             writing.books.judge_raise(name, total, reason)
@@ -133,9 +125,7 @@ class Ledger(OpenedLedger):
                 {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             reason: required for a query, and for what is decided by its name alone.
             also_of: other accounts that the source belongs to.
-
-        Returns:
-            The decision that is in force; None where it waits for a second signature.
+            Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
         if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
@@ -168,9 +158,9 @@ class Ledger(OpenedLedger):
             return entry.number if entry.number in writing.books.permissions.waiting else None
 
     def rotate_key(self, name: str, key: str, reason: str, operator: Operator) -> None:
-        """Puts another key in the place of the one that signs this, which decides nothing from then on.
+        """Puts another key (64 hexadecimal digits) in the place of the one that signs this.
 
-        What the old key signed stays in force. `key`: the public half of the new one, 64 hexadecimal digits.
+        The old key decides nothing from then on; what it signed stays in force.
         """
         facts = {"operator": _operator(name, key), "reason": reason}
         refuse_no_reason("A key that takes another's place", reason)
@@ -194,7 +184,6 @@ class Ledger(OpenedLedger):
         """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
 
         Args:
-            reason: 1 to 2000 characters.
             carried: charges that the witness holds and this ledger does not, which count as spent.
             elsewhere: exact epsilon, at least 0, that was spent and that neither holds, by account.
         """
@@ -213,9 +202,7 @@ class Ledger(OpenedLedger):
     def note_look(self, account: str, release: str, period: str, spec: str, reason: str, operator: Operator) -> Entry:
         """Writes down that an operator is about to see exact numbers; none of them is entered.
 
-        Args:
-            spec: digest of the spec that says how records are read.
-            reason: 1 to 2000 characters once the account was charged; may be empty before.
+        `spec` is its digest; the reason may be empty only before the account was charged.
         """
         text_of("account", account)
         facts = {"release": release, "period": period, "spec": spec, "reason": reason}
@@ -264,10 +251,7 @@ class Ledger(OpenedLedger):
         self._enter_about(charge, "rendered", {"digest": pages_digest})
 
     def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
-        """Writes down who approves a charge's publication, or why it is rejected or withdrawn.
-
-        The same again does nothing.
-        """
+        """Writes down who approves a charge's publication, or why it was rejected or withdrawn; again: nothing."""
         self._enter_about(charge, kind, {"text": text})
 
     def _enter_about(self, charge: Charge, kind: str, facts: dict[str, str]) -> None:

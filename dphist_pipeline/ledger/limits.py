@@ -24,11 +24,7 @@ _DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def refuse_bad_account(account: Account) -> None:
-    """Refuses an account with invalid terms.
-
-    Args:
-        account: with a name of 1 to 63 small letters, digits and _; for its total see `refuse_bad_total`.
-    """
+    """Refuses an account with invalid terms; its name has 1 to 63 small letters, digits and _."""
     if not _ACCOUNT_NAME.fullmatch(text_of("account", account.name)):
         raise not_recordable("account", account.name, "small letters, digits and _, from a letter, at most 63")
     text_of("privacy unit", account.privacy_unit)
@@ -43,30 +39,18 @@ def refuse_bad_account(account: Account) -> None:
 
 
 def refuse_bad_total(total: Fraction) -> None:
-    """Refuses a total outside (0, 10^6].
-
-    Args:
-        total: epsilon, in all or for each calendar year; an exact fraction with a denominator of at most 10^30.
-    """
+    """Refuses a total outside (0, 10^6], or one that is no exact fraction with a denominator of at most 10^30."""
     _refuse_bad_amount("total", total, Fraction(0), LARGEST_TOTAL)
 
 
 def refuse_bad_spending(amount: Fraction) -> None:
-    """Refuses what was spent elsewhere outside [0, 10^6].
-
-    Args:
-        amount: epsilon; an exact fraction with a denominator of at most 10^30.
-    """
+    """Refuses what was spent elsewhere outside [0, 10^6], or no exact fraction with a denominator of at most 10^30."""
     if amount != 0:
         _refuse_bad_amount("what was spent elsewhere", amount, Fraction(0), LARGEST_TOTAL)
 
 
 def refuse_bad_request(request: ChargeRequest) -> None:
-    """Refuses a request with values that no ledger takes.
-
-    Args:
-        request: epsilon within [10^-6, 50], exact; revision from 1 to 10^6; texts of at most 200 or 2000 characters.
-    """
+    """Refuses an epsilon outside [10^-6, 50], a revision outside [1, 10^6], texts above 200 or 2000 characters."""
     for name, what in _NAMES.items():
         text_of(what, getattr(request, name))
     for what, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
@@ -80,12 +64,7 @@ def refuse_bad_request(request: ChargeRequest) -> None:
 
 
 def refuse_no_reason(what: str, reason: str) -> None:
-    """Refuses an empty reason, or one that is no readable text.
-
-    Args:
-        what: that needs the reason, for the message: 'Taking back a decision'.
-        reason: of at most 2000 characters.
-    """
+    """Refuses an empty reason, or one that is no readable text of at most 2000 characters."""
     if reason == "" or not text_of("reason", reason, longest=2000).strip():
         raise LedgerError("reason_missing", what=what)
 
@@ -109,11 +88,9 @@ def _rough(amount: Fraction) -> str:
 
 
 def text_of(what: str, value: object, longest: int = 200) -> str:
-    """Text of a sane length without control or formatting characters, which could disguise a message.
+    """The value, if it is text of 1 to `longest` characters without control or formatting characters.
 
-    Args:
-        value: of any type; returned as it is.
-        longest: most characters; the least is 1.
+    Those could disguise a message.
 
     Raises:
         LedgerError: `not_recordable`, it is no such text.

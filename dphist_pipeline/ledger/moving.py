@@ -22,12 +22,7 @@ from dphist_pipeline.ledger.signing import Operator
 def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator: Operator) -> Ledger:
     """Moves a ledger to a database of another kind, without a ledger, and gives it where it is then.
 
-    After a crash, the same call finishes what it began.
-
-    Args:
-        source: address of the ledger; its database stays, and takes no entry from then on.
-        expected_id: that a store remembers its ledger by.
-        operator: signs the entry that says where it went.
+    The source's database stays, and takes no entry from then on. After a crash, the same call finishes what it began.
 
     Raises:
         LedgerMoved: the ledger went to another place before.

@@ -155,9 +155,7 @@ class OpenedLedger:
     def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
         """Refuses a ledger that lacks an entry which a published audit names.
 
-        Args:
-            witnesses: (where it is named, for the message; number from 1; hash in hex) of each entry.
-            carried: hashes of lost charges that an adoption is about to enter.
+        witnesses: (where it is named, for the message; number from 1; hash in hex) of each entry.
         """
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
@@ -224,10 +222,9 @@ def present() -> str:
 
 
 def verified(file: Database, whole: bool = False) -> Books:
-    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `checkpoint`.
+    """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `_checkpoint`.
 
-    Args:
-        whole: judge every entry again, whatever this user's note says.
+    `whole`: every entry is judged again, whatever this user's note says.
 
     Raises:
         LedgerError: `ledger_missing`; `ledger_altered`, an entry breaks a rule, or the tables lack their triggers.
@@ -239,11 +236,9 @@ def verified(file: Database, whole: bool = False) -> Books:
 
 
 def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:
-    """Every entry, in order, or those after one.
+    """Every entry, in order, or those after the number of one; rows are read as entries are taken.
 
-    Args:
-        connection: in a transaction; rows are read as entries are taken.
-        after: number of an entry, from 1; 0 for every entry, even one with a false number.
+    After 0 comes every entry, even one with a false number.
     """
     # Not `number > 0` for all of them: a false entry may have any number.
     rows = sa.select(*_columns).where(_columns.number > after) if after else sa.select(*_columns)

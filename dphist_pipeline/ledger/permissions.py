@@ -201,8 +201,7 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            LedgerError: `not_allowed`, the source, its reading, the query, the engine, its version or a check was not
-                decided on.
+            LedgerError: `not_allowed`, there is none about the source, its reading, the query, the engine or a check.
         """
         if request.source is None:
             if self.keyed:
@@ -262,12 +261,8 @@ _what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
     """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
 
-    Args:
-        account: whose releases it is about; `EVERYWHERE` for what is `FOR_ALL`, and for nothing else.
-        facts: one of the kinds of decisions, with 'reason', and 'also_of' if there are others.
-
     Raises:
-        ValueError: it states nothing, or several things.
+        ValueError: it states nothing, several things, or something `FOR_ALL` for one account, or the reverse.
     """
     kinds = [kind for kind in get_args(DecisionKind) if kind in facts]
     if len(kinds) != 1 or (kinds[0] in FOR_ALL) != (account == EVERYWHERE):

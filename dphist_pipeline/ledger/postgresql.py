@@ -72,22 +72,15 @@ _REFUSED = re.compile(
 
 
 def names_server(url: str | sa.URL) -> bool:
-    """Whether an address is one of PostgreSQL.
-
-    Args:
-        url: any text; only its scheme is looked at.
-    """
+    """Whether an address is one of PostgreSQL, by its scheme."""
     return str(url).partition(":")[0] in _SCHEMES
 
 
 def ledger_database(url: str | sa.URL) -> Database:
-    """Where a ledger is; it need not be there.
-
-    Args:
-        url: an SQLAlchemy URL, of a SQLite file or of a PostgreSQL database.
+    """Where a ledger is, by an SQLAlchemy URL of a SQLite file or a PostgreSQL database; it need not be there.
 
     Raises:
-        LedgerError: `address_refused`, it is neither, or holds a password or other options.
+        LedgerError: `address_refused`, the URL is neither, or holds a password or other options.
     """
     return PostgresDatabase.at(url) if names_server(url) else SqliteFile.at(url)
 
@@ -271,11 +264,7 @@ def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine: the folder of a socket, or the loopback address.
-
-    Args:
-        host: a path, a name or an IP address; names other than `localhost` are not looked up.
-    """
+    """Whether a host is this machine: the folder of a socket, `localhost` (no other name is looked up), or loopback."""
     try:
         return host.startswith("/") or host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -292,7 +281,7 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
 
 
 def _said(error: Exception) -> str:
-    """The first line of what the driver says, which names server and user but holds no password."""
+    """The first line of the driver's message, which names server and user, without the password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no reason given"]
     secret = os.environ.get("PGPASSWORD")
     return lines[0][:200] if not secret or secret not in lines[0] else "its reason is not shown"

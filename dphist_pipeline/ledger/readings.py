@@ -10,11 +10,7 @@ if TYPE_CHECKING:
 
 
 def options_of(reading: SourceReading) -> str:
-    """The options of `dphist ledger open` and `allow` that say how a source is read.
-
-    Args:
-        reading: what an operator is to allow; its address is quoted for a shell.
-    """
+    """The options of `dphist ledger open` and `allow` that say how a source is read, quoted for a shell."""
     given = [f"--source {quote(reading.address)}"]
     if reading.table is not None:
         given.append(f"--source-table {quote(reading.table)}")
@@ -33,11 +29,7 @@ def read_as(reading: SourceReading) -> str:
 
 
 def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
-    """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it.
-
-    Args:
-        field: name of a field of a reading in which both differ.
-    """
+    """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it."""
     if field == "folder":
         return "folder is as it was then there, elsewhere now here"
     return f"{field} is {_shown(getattr(allowed, field))} there, {_shown(getattr(asked, field))} here"

@@ -131,11 +131,7 @@ def login_name() -> str:
 
 
 def is_public_key(text: object) -> bool:
-    """Whether a text is a public key as the ledger writes it.
-
-    Args:
-        text: anything; a key is Ed25519, in 64 hexadecimal digits, small letters.
-    """
+    """Whether anything is a public key as the ledger writes it: Ed25519, 64 hexadecimal digits, small letters."""
     if not isinstance(text, str) or len(text) != 64 or text != text.lower():
         return False
     try:
@@ -146,11 +142,7 @@ def is_public_key(text: object) -> bool:
 
 
 def signer_of(entry: Entry) -> str | None:
-    """The public key whose signature an entry rightly bears; None without one, or with a false one.
-
-    Args:
-        entry: its body holds key and signature; whether the ledger knows the key is not asked.
-    """
+    """The public key whose signature an entry rightly bears, known or not; None without one, or with a false one."""
     facts = entry.facts
     signed = facts.pop("signed", None)
     if not isinstance(signed, dict) or signed.keys() != {"key", "signature"} or not is_public_key(signed["key"]):

@@ -67,11 +67,7 @@ another process made, and the witness saw, in the meantime."""
 
 
 def place_of(folder: Path) -> str:
-    """Where a store lies: host, folder and inode. A copy has another inode, even under the same name.
-
-    Args:
-        folder: the store's root, which must exist; links are followed.
-    """
+    """Where an existing store lies: host, folder, inode. A copy has another inode, even under the same name."""
     return f"{socket.gethostname()} {os.path.realpath(folder)} inode {folder.stat().st_ino}"
 
 
@@ -115,8 +111,7 @@ class Witness:
     def begin_generation(self, store_id: str, read: ReadStanding) -> None:
         """Starts a later generation, for a store that is adopted: from now on, other copies are refused.
 
-        What the ledger holds counts as witnessed. The same call again does nothing. Makes the witness where there
-        is none.
+        What the ledger holds counts as witnessed. The same again does nothing. Makes the witness where there is none.
         """
         self._file.make()
         with self._file.session("write") as connection:
@@ -163,9 +158,7 @@ class Witness:
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
 
-        Args:
-            store_id: that the store was made with, 32 hexadecimal digits.
-            digest: SHA-256 of the answer and a nonce, in hex.
+        `digest`: SHA-256 of the answer and a nonce, in hex.
 
         Raises:
             AnswerDrawnElsewhere: another answer is there.
@@ -189,13 +182,7 @@ class Witness:
                 raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
-        """Writes down the ledger's latest entry; an earlier one than is known does nothing.
-
-        Args:
-            store_id: that the store was made with, 32 hexadecimal digits.
-            generation: from 1, see `Standing`.
-            number: of the entry, from 1.
-        """
+        """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
         with self._file.session("write") as connection:
             self._refuse_generation(connection, store_id, generation)
             head = _head(connection, store_id, generation)

@@ -199,10 +199,7 @@ class WitnessServer(_OfWitness, PostgresDatabase):
 
 
 def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
-    """Where a witness is; it need not be there.
-
-    Args:
-        address: absolute path or URL; None for $DPHIST_WITNESS, or else a file in the user's state folder.
+    """Where a witness is; it need not be there. By default at $DPHIST_WITNESS, or else in the user's state folder.
 
     Raises:
         LedgerError: `address_refused`, it names no file or database, or there is no home folder.

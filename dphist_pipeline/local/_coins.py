@@ -64,21 +64,13 @@ def _floor(chance: Chance, bits: int) -> int:
 
 
 def coins(chance: Chance, size: int) -> Bytes:
-    """Independent exact coins, eight in each byte; uint8, shape (size,).
-
-    Args:
-        chance: of a 1 in each coin.
-    """
+    """Independent exact coins, eight in each byte; uint8, shape (size,)."""
     _self_test()
     return _coins(chance, size)
 
 
 def uniform_below(bound: int, size: int) -> NDArray[np.int64]:
-    """Independent exact uniform whole numbers from 0 to `bound` - 1, shape (size,).
-
-    Args:
-        bound: 1 to 2^62.
-    """
+    """Independent exact uniform whole numbers below a bound of 1 to 2^62, shape (size,)."""
     check_random_words()
     fair = (1 << 64) - (1 << 64) % bound  # a multiple of the bound: below it, every remainder is equally frequent
     drawn = random_words(size)

@@ -27,7 +27,6 @@ def why_unserved(spec: CollectionSpec, named: Collection[str]) -> str:
     last ones.
 
     Args:
-        spec: of the collection, as it is now.
         named: the questions that reports name, by the first digits of their digests.
     """
     for late in _left_out(spec):

@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """All that are compared."""
+        """All ways that are compared."""
         return (*self.encodings, *self.instead)
 
     def facts(self) -> dict[str, Any]:
@@ -126,11 +126,7 @@ class Plan:
 
 
 def planned(spec: CollectionSpec, contributors: int) -> Plan:
-    """Costs and errors of a collection with this number of contributors.
-
-    Args:
-        contributors: how many will answer, at least 1.
-    """
+    """Costs and errors of a collection with this number of contributors, at least 1."""
     declared_way = _way(spec, contributors)
     instead = (way for other in _others(spec) for way in _by_encoding(spec, contributors, other))
     return Plan(spec, contributors, declared_way, _by_encoding(spec, contributors, spec.protocol), tuple(instead))
@@ -158,11 +154,7 @@ def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
 
 
 def spending(spec: CollectionSpec) -> str:
-    """What a contributor spends, in words.
-
-    Args:
-        spec: of the collection; its epsilon and values are read.
-    """
+    """What a contributor spends, in words."""
     each, total = as_text(spec.report_epsilon), as_text(spec.epsilon)
     if spec.values_per_contributor == 1:
         return f"epsilon {total}"
@@ -170,11 +162,7 @@ def spending(spec: CollectionSpec) -> str:
 
 
 def remarks(spec: CollectionSpec) -> list[str]:
-    """What the people of an office should know before they ask, a sentence or two each.
-
-    Args:
-        spec: of the collection, checked; each remark follows from its settings.
-    """
+    """What the people of an office should know before they ask, a sentence or two each."""
     each = as_text(spec.report_epsilon)
     sentences = [
         f"{reader.name}: the last interval, from {digits(reader.edges[-2])} to {digits(reader.edges[-1])}, is shorter "
@@ -219,10 +207,9 @@ def remarks(spec: CollectionSpec) -> list[str]:
 
 
 def write_question(question: Question, path: Path) -> bool:
-    """Writes the question for the contributors' program; False where the same one is there already.
+    """Writes the question for the contributors' program, as JSON; False where the same one is there already.
 
-    Args:
-        path: of a JSON file; its folder exists, and no file is overwritten.
+    No file is overwritten.
 
     Raises:
         Refused: if the file holds anything else, or cannot be written.

@@ -43,7 +43,6 @@ def places_of(part: Part, values: NDArray[np.float64]) -> Places:
     """The interval of each value, from 0, and -1 for a value in none; shape of `values`.
 
     Args:
-        part: of a question; its intervals are half-open, and the last is closed.
         values: in the unit of the edges, any shape; nan for a missing value.
     """
     edges = np.array(part.doubles)
@@ -60,13 +59,10 @@ def places_of(part: Part, values: NDArray[np.float64]) -> Places:
 
 
 def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
-    """One report for each row of values, or one for each value where they are separate.
+    """One packed report for each row of values, or for each value where they are separate; shape (reports, bytes).
 
     Args:
         values: shape (contributors, values of the question), nan for a missing value.
-
-    Returns:
-        Packed reports, uint8, shape (contributors · question.reports, question.report_bytes), in order.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != question.values:
@@ -78,10 +74,6 @@ def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
     """Exactly `wanted` of a contributor's values: some chosen at random, or all of them and nan for missing ones.
 
     A value that is no number counts as missing.
-
-    Args:
-        values: as the contributor gave them, any number of any type.
-        wanted: `values` of the question, at least 1.
     """
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]
@@ -122,11 +114,7 @@ def _answered(question: Question, part: Part, places: Places) -> Bytes:
 
 
 def chance_of(part: Part) -> Chance:
-    """The probability that a 0 is sent as 1; under grr, that another number than the true one is sent.
-
-    Args:
-        part: of a question; its encoding, epsilon and number of intervals are read.
-    """
+    """The probability that a 0 is sent as 1; under grr, that another number than the true one is sent."""
     if part.encoding == "grr":
         return Chance(part.intervals, part.epsilon)
     return Chance(1, part.epsilon / 2 if part.encoding == "symmetric" else part.epsilon)

@@ -29,7 +29,6 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
     """The law of estimates from the vectors of a part.
 
     Args:
-        question: says with which probability reports are sent.
         vectors: how many were counted, or are expected.
     """
     chances = odds(part.encoding, part.intervals, part.epsilon)
@@ -49,10 +48,9 @@ def law_of(question: Question, part: Part, vectors: int) -> ReportLaw:
 
 
 def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
-    """Unbiased estimates of the number of values in each interval of a part, float64, shape (intervals,).
+    """Unbiased estimates of the number of values in each interval, float64, shape (intervals,).
 
-    Args:
-        number: of the part in the question, from 0.
+    The part of the question is told by its number, from 0.
     """
     part = tally.question.parts[number]
     chances = odds(part.encoding, part.intervals, part.epsilon)

@@ -41,11 +41,7 @@ class Spans:
 
 
 def merged(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
-    """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one.
-
-    Args:
-        cuts: the boundaries of each consumer, in any order.
-    """
+    """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one."""
     return tuple(sorted({edge for edges in cuts for edge in edges}))
 
 
@@ -53,7 +49,6 @@ def spans(part: int, boundaries: Sequence[Fraction], edges: Sequence[Fraction]) 
     """Where intervals lie among the boundaries of a part.
 
     Args:
-        part: its number in the question, from 0.
         boundaries: rising, shape (intervals of the part + 1,).
         edges: ends of the intervals, rising; each is one of `boundaries`.
     """
@@ -63,11 +58,7 @@ def spans(part: int, boundaries: Sequence[Fraction], edges: Sequence[Fraction]) 
 
 
 def spans_of(spec: CollectionSpec, protocol: Protocol | None = None) -> tuple[Spans, ...]:
-    """Where each consumer's intervals lie, in order of the consumers.
-
-    Args:
-        protocol: instead of the declared one, to compare.
-    """
+    """Where each consumer's intervals lie, in order of the consumers; by the declared protocol, or a given one."""
     if (protocol or spec.protocol) == "split_budget":
         return tuple(spans(part, reader.edges, reader.edges) for part, reader in enumerate(spec.consumers))
     boundaries = merged(reader.edges for reader in spec.consumers)
@@ -83,10 +74,7 @@ def question_of(
     intervals that are read from the part, with values spread evenly over the range, so that each interval holds its
     share of the width. Every term is proportional to the number of contributors, which therefore does not matter. Ties
     go to the first of `ENCODINGS`. Summed values are bits that are added up, which excludes grr.
-
-    Args:
-        protocol: instead of the declared one, to compare.
-        encoding: instead of the declared one, to compare.
+    A protocol or an encoding that is given stands in the place of the declared one, to compare.
     """
     chosen, rule = encoding or spec.encoding, protocol or spec.protocol
     cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
@@ -109,21 +97,13 @@ def question_of(
 
 
 def shares(consumer: Consumer) -> NDArray[np.float64]:
-    """The share of the range that each of the consumer's intervals takes, shape (intervals,).
-
-    Args:
-        consumer: with edges that rise, and may be uneven.
-    """
+    """The share of the range that each of the consumer's intervals takes, shape (intervals,)."""
     width = consumer.edges[-1] - consumer.edges[0]
     return np.array([float((high - low) / width) for low, high in pairwise(consumer.edges)])
 
 
 def choices(question: Question) -> tuple[Encoding, ...]:
-    """The encodings that can answer a question.
-
-    Args:
-        question: with its values separate or summed; the encodings that it has do not matter.
-    """
+    """The encodings that can answer a question."""
     return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
 
 

@@ -100,9 +100,6 @@ class _Published:
 def report_files(spec: CollectionSpec) -> list[Path]:
     """The files of reports that the spec names.
 
-    Args:
-        spec: of the collection; its `reports` is the name or glob of Parquet files, or None.
-
     Raises:
         Refused: it names none, or none is there.
     """
@@ -133,9 +130,7 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
     """The estimated histogram of a consumer: unbiased, or made non-negative if the spec says so.
 
-    Args:
-        counted: the reports to the question of this spec.
-        number: of the consumer in the spec, from 0.
+    The consumer is told by its number in the spec, from 0.
     """
     tally, where = counted.tally, spans_of(spec)[number]
     running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
@@ -161,10 +156,8 @@ def publish_collection(
     """Publishes the histogram of every consumer, or gives back what was published.
 
     Args:
-        store: where to publish; made by `dphist init`.
         reason: makes a new revision of all consumers; the same reason again gives that revision back.
         only: name of the one consumer to publish, for an orchestrator that publishes them one by one.
-        progress: told the name of each step as it begins.
 
     Raises:
         Refused: other values are published, and no reason for a revision is given.
@@ -177,21 +170,21 @@ def publish_collection(
     store.sweep()
     for consumer in spec.consumers:
         publisher.refuse_taken_name(store, spec.release_of(consumer), str(spec.collection))
-    made: list[Release] = []
+    releases: list[Release] = []
     withdrawn: list[publisher.Withdrawn] = []
     for number, consumer in enumerate(spec.consumers):
         if only in (None, consumer.name):
             progress(f"publishing {spec.release_of(consumer)}")
             try:
-                made.append(_publish(spec, store, counted, number, reason))
+                releases.append(_publish(spec, store, counted, number, reason))
             except publisher.Withdrawn as error:
                 withdrawn.append(error)
-    if made:
+    if releases:
         key = Key(spec.release_of(spec.consumers[0]), spec.round, 1)
-        PublicFolder(store).refresh(key, [release.path for release in made], progress)
+        PublicFolder(store).refresh(key, [release.path for release in releases], progress)
     if withdrawn:
-        raise consumers_withdrawn(withdrawn, made)
-    return made
+        raise consumers_withdrawn(withdrawn, releases)
+    return releases
 
 
 def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, reason: str) -> Release:

@@ -129,12 +129,12 @@ class Question:
 
     @property
     def epsilon(self) -> Fraction:
-        """What a contributor spends by answering: all parts of all reports, sent or not."""
+        """The epsilon that a contributor spends by answering: all parts of all reports, sent or not."""
         return self.values * self.report_epsilon
 
     @property
     def report_epsilon(self) -> Fraction:
-        """What all parts of one report spend."""
+        """The epsilon that all parts of one report spend."""
         return sum((part.epsilon for part in self.parts), Fraction(0))
 
     @property
@@ -154,7 +154,7 @@ class Question:
 
     @property
     def contributor_bytes(self) -> int:
-        """Bytes of the same, as they are packed."""
+        """Bytes of all that a contributor sends, as they are packed."""
         return self.reports * self.report_bytes
 
     @property
@@ -173,7 +173,7 @@ class Question:
         return sha256(self._facts())
 
     def to_json(self) -> str:
-        """Canonical: the same question is the same text."""
+        """Canonical JSON: the same question is the same text."""
         return canonical_json(self._facts())
 
     def _facts(self) -> dict[str, Any]:

@@ -95,7 +95,6 @@ class RecordFolder:
         """Opens the records in a folder; a new folder gets the given limit with its first answer.
 
         Args:
-            folder: private; made if it is not there.
             limit: the most epsilon, exact, that all answers of a contributor may spend; None for the one kept there.
 
         Raises:

@@ -86,11 +86,7 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that match an absolute glob, sorted by name; folders are left out.
-
-    Args:
-        pattern: absolute; `**` reaches into folders.
-    """
+    """The files that match an absolute glob, sorted by name; `**` reaches into folders, which are left out."""
     files = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
     return sorted(path for path in files if not path.is_dir())
 
@@ -99,9 +95,6 @@ def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str,
     """Counts the reports in Parquet files; of several reports with one id, only the first counts.
 
     Reads all files twice: first for the ids that are repeated, then for the reports.
-
-    Args:
-        files: read in this order.
 
     Returns:
         The tally of accepted reports, and the number of refused ones for every reason in `REFUSALS`.
@@ -167,12 +160,7 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 
 
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
-    """The rows of Parquet files that may be reports to a question, in batches that fit into memory.
-
-    Args:
-        question: that the reports must answer; it says how long they are.
-        files: read in this order.
-    """
+    """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
     for file in files:
         problem, parquet = None, _opened(file)
         fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
@@ -208,8 +196,7 @@ def questions_named(files: Sequence[Path]) -> set[str]:
 def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Bytes], None]]:
     """A new Parquet file of reports; gives a function that adds ids and bodies, shapes as in `Batch`.
 
-    Args:
-        path: of the new file; a file that is there is overwritten.
+    A file that is there is overwritten.
     """
     kinds = [pa.string(), pa.binary(ID_BYTES), pa.binary(question.report_bytes)]
     schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
@@ -226,13 +213,10 @@ def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Byt
 
 
 def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
-    """Copies reports from lines of text into a new Parquet file, in batches of bounded memory.
+    """Copies reports from lines of text into a new Parquet file, in batches; gives the lines refused, by reason.
 
     Args:
         lines: open in bytes; read to its end. Empty lines do not count.
-
-    Returns:
-        The number of lines that are no report to this question, by reason.
     """
     digits = 2 * ID_BYTES, 2 * question.report_bytes
     wanted = re.compile(rb"%b ([0-9A-Fa-f]{%d}) ([0-9A-Fa-f]{%d})" % (question.digest[:NAMED].encode(), *digits))
@@ -342,12 +326,7 @@ def _of_length(column: Any, length: int) -> Any:
 
 
 def as_matrix(column: Any, width: int) -> Bytes:
-    """Binary values of one length as rows of bytes, shape (values, width).
-
-    Args:
-        column: an Arrow array of binary values, none of them null.
-        width: bytes of each value.
-    """
+    """Binary values of one length in an Arrow array, none of them null, as rows of bytes, shape (values, width)."""
     if len(column) == 0:
         return np.empty((0, width), dtype=np.uint8)
     fixed = column.cast(pa.binary(width))

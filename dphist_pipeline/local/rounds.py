@@ -52,20 +52,12 @@ def tally_unusable(spec: CollectionSpec, path: Path, problem: str) -> Refused:
 
 
 def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
-    """The place of a round's file.
-
-    Args:
-        spec: of the collection; its name and round name the folder.
-        store: whose public folder holds it; the file may not be there yet.
-    """
+    """The place of a round's file."""
     return store.public / FOLDER / str(spec.collection) / spec.round / name
 
 
 def ask(spec: CollectionSpec, store: Store) -> Question:
     """Writes the question for contributors, or finds that it is there.
-
-    Args:
-        store: whose public folder takes the question.
 
     Raises:
         Refused: another question has been asked in this round.
@@ -82,14 +74,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
 
 
 def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
-    """Counts all reports, and replaces the tally.
-
-    Args:
-        spec: of the collection, with `reports`; only the files that are there now count.
-        store: whose public folder takes the tally.
-
-    Returns:
-        The counted reports, and the digest of the tally.
+    """Counts all reports that are there now, and replaces the tally; gives both, the tally as its digest.
 
     Raises:
         Refused: there is nothing to count.
@@ -110,9 +95,6 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
 
 def read_tally(spec: CollectionSpec, store: Store) -> Counted:
     """The counted reports that `count` wrote.
-
-    Args:
-        spec: of the collection; a tally of another question is refused.
 
     Raises:
         Refused: it is missing, damaged, or of another question.

@@ -87,8 +87,8 @@ def _above(planes: Bytes, most: int) -> NDArray[np.bool_]:
             equal &= digits
         else:
             above |= equal & digits
-    found: NDArray[np.bool_] = np.any(above, axis=1)
-    return found
+    is_above: NDArray[np.bool_] = np.any(above, axis=1)
+    return is_above
 
 
 def _numbers(vectors: Bytes) -> Counts:

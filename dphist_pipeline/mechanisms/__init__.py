@@ -109,7 +109,6 @@ class Mechanism(ABC):
         """Refuses, before any data is opened, a domain or a budget that the mechanism cannot serve.
 
         Args:
-            domain: the declared grid.
             sensitivity: the most by which one privacy unit moves the counts, an L1 distance in rows.
             epsilon: exact, of the mechanism alone.
 
@@ -123,9 +122,7 @@ class Mechanism(ABC):
         """Refuses, before any data is opened, tables that the mechanism cannot release together.
 
         Args:
-            family: the declared tables.
-            sensitivity: see `check`.
-            epsilon: see `check`; it is spent for all tables together.
+            sensitivity, epsilon: see `check`; epsilon is spent for all tables together.
 
         Raises:
             DomainRefused: the mechanism releases one grid, or cannot serve these tables.
@@ -153,7 +150,7 @@ class Home:
 @cache
 def _homes() -> dict[str, list[Home]]:
     """Every mechanism's homes by name; more than one where packages disagree. Loads no mechanism."""
-    found = {
+    homes = {
         module.name: [Home(f"{__name__}.{module.name}")]
         for module in iter_modules(__path__)
         if not module.name.startswith("_")
@@ -161,9 +158,9 @@ def _homes() -> dict[str, list[Home]]:
     for point in entry_points(group=GROUP):
         about = point.dist
         home = Home(point.module, about.name if about else "unknown", about.version if about else "")
-        if home not in found.setdefault(point.name, []):
-            found[point.name].append(home)
-    return found
+        if home not in homes.setdefault(point.name, []):
+            homes[point.name].append(home)
+    return homes
 
 
 def names() -> list[str]:
@@ -173,9 +170,6 @@ def names() -> list[str]:
 
 def home(name: str) -> Home:
     """Where the mechanism of that name is defined.
-
-    Args:
-        name: as in a spec.
 
     Raises:
         Refused: nobody defines it.
@@ -190,39 +184,28 @@ def home(name: str) -> Home:
 
 
 def foreign_package(name: str) -> str:
-    """The packages that bring a mechanism, with their versions; empty for ours, and for a name that nobody defines.
-
-    Args:
-        name: as in a spec.
-    """
-    return ", ".join(f"{found.package} {found.version}" for found in _homes().get(name, []) if found.package)
+    """The packages that bring a mechanism, with their versions; empty for ours, and for a name that nobody defines."""
+    return ", ".join(f"{home.package} {home.version}" for home in _homes().get(name, []) if home.package)
 
 
 def card(name: str) -> str:
     """A mechanism's card: what it does, paper, privacy, domain, cost, what its error bars cover, settings.
 
-    Args:
-        name: as in a spec.
-
     Raises:
         Refused: nobody defines it.
         UnusableMechanism: several packages do, or its module cannot be imported.
     """
-    told = settings(name)
-    return "\n".join([about(name), *(one.text() for one in told)])
+    return "\n".join([about(name), *(setting.text() for setting in settings(name))])
 
 
 def about(name: str) -> str:
     """A mechanism's card up to its settings, which have a description of their own: see `settings`.
 
-    Args:
-        name: as in a spec.
-
     Raises:
         Refused: see `card`.
     """
-    kind, found = _class(name), home(name)
-    foreign = f"\n\nNot part of dphist: {found} brings this mechanism." if found.package else ""
+    kind, place = _class(name), home(name)
+    foreign = f"\n\nNot part of dphist: {place} brings this mechanism." if place.package else ""
     what = inspect.getdoc(sys.modules[kind.__module__]) or ""
     return f"{what}{foreign}\n\n{inspect.getdoc(kind) or ''}".strip()
 
@@ -230,22 +213,16 @@ def about(name: str) -> str:
 def reference(name: str) -> str:
     """A mechanism's card as Markdown, with a table of its settings.
 
-    Args:
-        name: as in a spec.
-
     Raises:
         Refused: see `card`.
     """
-    told = settings(name)
-    text = about(name).removesuffix("Settings:").strip() if told else about(name)
-    return f"```text\n{text}\n```\n\n{table_of(told)}".strip()
+    table = table_of(settings(name))
+    text = about(name).removesuffix("Settings:").strip() if table else about(name)
+    return f"```text\n{text}\n```\n\n{table}".strip()
 
 
 def settings(name: str) -> tuple[ToldSetting, ...]:
     """What is told of each setting of a mechanism: meaning, default, the paper's value, and why they differ.
-
-    Args:
-        name: as in a spec.
 
     Raises:
         Refused: see `card`.
@@ -257,7 +234,6 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
     """The mechanism of that name with these settings, defaults filled in.
 
     Args:
-        name: as in a spec.
         settings: by name, as read from YAML or given in Python; see the mechanism's card.
 
     Raises:
@@ -271,12 +247,12 @@ def build(name: str, settings: Mapping[str, object]) -> Mechanism:
     try:
         built = _adapter(kind).validate_python(dict(settings))
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        setting = str(found[0]["loc"][0]) if found[0]["loc"] else ""
+        errors = error.errors(include_url=False, include_input=False)
+        setting = str(errors[0]["loc"][0]) if errors[0]["loc"] else ""
         # A setting of several kinds has a problem for each.
-        problems = dict.fromkeys(one["msg"] for one in found if setting in map(str, one["loc"][:1]))
-        told = "; or ".join(f"{problem[0].lower()}{problem[1:]}" for problem in problems)
-        raise BadSetting(name, setting, told) from None
+        problems = dict.fromkeys(one["msg"] for one in errors if setting in map(str, one["loc"][:1]))
+        text = "; or ".join(f"{problem[0].lower()}{problem[1:]}" for problem in problems)
+        raise BadSetting(name, setting, text) from None
     for setting, value in settings.items():
         # Where a number is meant, it would be taken for 1 or 0.
         if isinstance(value, bool) and not isinstance(getattr(built, setting), bool):
@@ -289,9 +265,6 @@ def settings_of(mechanism: Mechanism) -> dict[str, object]:
 
     Left out are lists that a digest stands for, if they are empty, and settings that were added later, while they have
     their default: or else every period that was released before would ask for `--revise`.
-
-    Args:
-        mechanism: as `build` made it.
     """
     dumped = cast(dict[str, object], _adapter(type(mechanism)).dump_python(mechanism, mode="json"))
     later = later_defaults(type(mechanism))
@@ -304,22 +277,13 @@ def settings_of(mechanism: Mechanism) -> dict[str, object]:
 
 
 def advice_beside(mechanism: Mechanism, written: Collection[str]) -> dict[str, str]:
-    """The settings of `Mechanism.advice`; none where one of them was written by hand, whatever its value.
-
-    Args:
-        mechanism: as `build` made it.
-        written: names of the settings that a spec or a command line gives.
-    """
+    """The settings of `Mechanism.advice`; none where one of them was written by hand, whatever its value."""
     better = mechanism.advice
     return {} if better.keys() & set(written) else better
 
 
 def advised(mechanism: Mechanism, written: Collection[str]) -> list[str]:
-    """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`.
-
-    Args:
-        mechanism, written: see `advice_beside`.
-    """
+    """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`."""
     if not (better := advice_beside(mechanism, written)):
         return []
     name, written = name_of(mechanism), ", ".join(f"{setting}: {value}" for setting, value in better.items())
@@ -330,20 +294,16 @@ def advised(mechanism: Mechanism, written: Collection[str]) -> list[str]:
 
 
 def name_of(mechanism: Mechanism) -> str:
-    """The name that a spec uses for this mechanism.
-
-    Args:
-        mechanism: of this folder, or of another package.
-    """
+    """The name that a spec uses for this mechanism."""
     module = type(mechanism).__module__
     return next((name for name, homes in _homes().items() if homes[0].module == module), module.rpartition(".")[2])
 
 
 def _class(name: str) -> type[Mechanism]:
     """The one class of a mechanism's module."""
-    found = home(name)
+    place = home(name)
     try:
-        module = import_module(found.module)
+        module = import_module(place.module)
         defined = [
             member
             for _, member in inspect.getmembers(module, inspect.isclass)
@@ -351,11 +311,11 @@ def _class(name: str) -> type[Mechanism]:
         ]
         problem = "" if len(defined) == 1 else f"its module defines {len(defined)} mechanisms, and should define one"
     except Exception as error:  # any code may stand in a package that others wrote
-        if not found.package:
+        if not place.package:
             raise
         problem = f"its module cannot be imported ({type(error).__name__})"
     if problem:
-        raise UnusableMechanism(name, str(found), problem)
+        raise UnusableMechanism(name, str(place), problem)
     return defined[0]
 
 

@@ -33,14 +33,7 @@ class Bisection:
     may_keep: bool
 
     def check(self, mechanism: str, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
-        """Refuses more than one axis, and shares outside the sampler's range.
-
-        Args:
-            mechanism: its name, for messages.
-            domain: the declared grid.
-            sensitivity: an L1 distance in rows; see `Mechanism.check`.
-            epsilon: exact, of the mechanism alone.
-        """
+        """Refuses more than one axis, and shares outside the sampler's range; see `Mechanism.check`."""
         if len(domain.axes) != 1:
             raise DomainRefused(mechanism, f"serves one axis, not {len(domain.axes)}; for cubes use `dpcube`")
         levels, sums = self._shares(Budget(epsilon), domain.cells)
@@ -49,12 +42,7 @@ class Bisection:
         sums.scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Chooses cuts, level by level; then measures the sums of the buckets between them.
-
-        Args:
-            counts: of one axis, behind doors.
-            budget: exact epsilon; all of it is spent.
-        """
+        """Chooses cuts, level by level; then measures the sums of the buckets between them."""
         levels, sums = self._shares(budget, counts.domain.cells)
         # The noise of a bucket's sum adds about its scale to the absolute errors of the bucket's cells, summed.
         price = -(-counts.sensitivity // sums.epsilon) if self.may_keep else 0

@@ -37,11 +37,7 @@ FITTED = (
 def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
     """A random word for each cell, which the published noisy counts determine; the lowest bit tells its half.
 
-    Args:
-        noisy: the answer, of any shape.
-
-    Returns:
-        uint64, shape (cells,), in C order.
+    The words are uint64, shape (cells,), in C order.
     """
     line = np.ascontiguousarray(noisy.values.ravel(), dtype="<f8")
     seed = hashlib.sha256(line.tobytes()).digest()
@@ -59,17 +55,13 @@ def mixed(
     """The experts' estimates, mixed by what they are worth on cells that they have not seen.
 
     Args:
-        counts: what the noisy cells were asked of.
-        noisy: the answer.
         words: see `halves`.
-        experts: in any order.
-        budget: what paid for it.
         objective: the error to keep small: squared ones, or relative ones.
     """
     judged = Judged.of(experts, noisy.values.ravel(), float(noisy.scale), noisy.variance, words)
     by_likelihood, direct = judged.weights(objective == "absolute")
     values, parts = _refitted(noisy, experts, by_likelihood, direct, objective == "relative")
-    found = [
+    findings = [
         Finding(one.name, one.about, float(part), float(error))
         for one, part, error in zip(experts, parts[:-1], judged.errors, strict=True)
     ]
@@ -79,7 +71,7 @@ def mixed(
         values.reshape(noisy.values.shape),
         budget.charges,
         unbiased=noisy,
-        findings=tuple(sorted([*found, cells], key=lambda one: (-one.weight, one.error))),
+        findings=tuple(sorted([*findings, cells], key=lambda one: (-one.weight, one.error))),
     )
 
 

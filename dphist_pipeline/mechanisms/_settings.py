@@ -63,22 +63,14 @@ class ToldSetting:
 
 
 def table_of(told: Sequence[ToldSetting]) -> str:
-    """Settings as a table in Markdown; empty without settings.
-
-    Args:
-        told: of one mechanism.
-    """
+    """Settings as a table in Markdown; empty without settings."""
     head = ("setting", "default", "the paper", "meaning", "why not the paper's value")
     rows = [head, ("---",) * len(head), *([f"`{one.name}`", *list(one.facts().values())[1:]] for one in told)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows) if told else ""
 
 
 def told_settings(kind: type) -> tuple[ToldSetting, ...]:
-    """The settings of a mechanism in order of their fields, those without a description apart.
-
-    Args:
-        kind: the dataclass of the mechanism.
-    """
+    """The settings of a mechanism in order of their fields, those without a description apart."""
     described = _described(kind)
     return tuple(
         ToldSetting(field.name, _default(field.default), told.paper, told.meaning, told.why)
@@ -88,11 +80,7 @@ def told_settings(kind: type) -> tuple[ToldSetting, ...]:
 
 
 def later_defaults(kind: type) -> dict[str, object]:
-    """The settings that are left out of settings and digests while they have this value, their default.
-
-    Args:
-        kind: the dataclass of the mechanism.
-    """
+    """The settings that are left out of settings and digests while they have this value, their default."""
     described = _described(kind)
     return {
         field.name: field.default for field in fields(kind) if field.name in described and described[field.name].later
@@ -102,13 +90,13 @@ def later_defaults(kind: type) -> dict[str, object]:
 @cache
 def _described(kind: type) -> dict[str, Setting]:
     hints = get_type_hints(kind, include_extras=True)
-    found = {}
+    descriptions = {}
     for field in fields(kind):
         hint = hints[field.name]
-        told = [part for part in get_args(hint) if isinstance(part, Setting)] if get_origin(hint) is Annotated else []
-        if told:
-            found[field.name] = told[-1]
-    return found
+        parts = [part for part in get_args(hint) if isinstance(part, Setting)] if get_origin(hint) is Annotated else []
+        if parts:
+            descriptions[field.name] = parts[-1]
+    return descriptions
 
 
 def _default(value: object) -> str:

@@ -72,8 +72,12 @@ class Adaptive(Mechanism):
         folds = (words & np.uint64(1)).astype(np.bool_)
         axes = counts.domain.axes
         experts = [*PLAIN, *_flat(noisy, folds, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
-        if self.surroundings == "boxes" and _ordered_axes(axes) > 1:
-            experts.append(_in_boxes(noisy))
+        ordered = [axis for axis in axes if axis.size > 1 and not isinstance(axis, CategoricalAxis)]
+        if self.surroundings == "boxes" and len(ordered) > 1:
+            from dphist_pipeline.solvers.cells.expert_rules import Expert
+
+            # No law is fitted, so a cell's own noise has no part in what the others say of it: no halves are needed.
+            experts.append(Expert.in_boxes(_whole(noisy).astype(np.float64), float(noisy.scale)))
         return mixed(counts, noisy, words, experts, budget, self.objective)
 
 
@@ -85,28 +89,13 @@ def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -
     from dphist_pipeline.solvers.cells.expert_rules import Expert
     from dphist_pipeline.solvers.cells.neighbour_levels import likely_levels
 
-    whole, found = _whole(noisy), []
+    whole, experts = _whole(noisy), []
     for name, place, radii in _windows(axes, FLAT_ON_A_LINE, FLAT_ON_A_GRID):
         if (cells := _most_cells(radii, whole.shape)) >= FEW:
             level = np.maximum(0.0, np.rint(likely_levels(whole, radii, folds, float(noisy.scale)).ravel()))
             about, pieces = f"counts equal to the level {place}", whole.size / cells
-            found.append(Expert(f"flat {name}", about, "level", level, pieces=pieces))
-    return found
-
-
-def _ordered_axes(axes: tuple[Axis, ...]) -> int:
-    """The number of ordered axes with more than one cell."""
-    return sum(axis.size > 1 and not isinstance(axis, CategoricalAxis) for axis in axes)
-
-
-def _in_boxes(noisy: NoisyCells) -> Expert:
-    """The expert that hears, for each cell, all others, by how boxes are halved.
-
-    No law is fitted, so a cell's own noise has no part in what the others say, and halves of the cells are not needed.
-    """
-    from dphist_pipeline.solvers.cells.expert_rules import Expert
-
-    return Expert.in_boxes(_whole(noisy).astype(np.float64), float(noisy.scale))
+            experts.append(Expert(f"flat {name}", about, "level", level, pieces=pieces))
+    return experts
 
 
 def _on_neighbours(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:

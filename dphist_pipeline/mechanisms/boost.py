@@ -70,7 +70,7 @@ class Boost(Mechanism):
         return Estimate(counts.domain, cells, budget.charges, unbiased=unbiased)
 
     def _tree(self, domain: Domain) -> RegularTree:
-        """A function of the grid alone."""
+        """The tree, a function of the grid alone."""
         from dphist_pipeline.solvers.trees.regular_tree import best_tree, branching_tree
 
         return best_tree(domain.shape) if self.branching == "auto" else branching_tree(domain.shape, self.branching)

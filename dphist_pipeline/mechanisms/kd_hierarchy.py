@@ -63,19 +63,11 @@ class Box:
         return max(self.sides)
 
     def of(self, cube: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The view of the box in an array over the domain.
-
-        Args:
-            cube: one number per cell, shape of the domain.
-        """
+        """The view of the box in an array of the domain's shape."""
         return cube[tuple(slice(low, high) for low, high in zip(self.low, self.high, strict=True))]
 
     def halves(self, slabs: int) -> tuple[Box, Box]:
-        """The parts of a box cut across its longest side.
-
-        Args:
-            slabs: of cells before the cut, at least 1 and fewer than the side has.
-        """
+        """The parts of a box cut across its longest side, after so many slabs that both hold cells."""
         middle = self.low[self.axis] + slabs
         until = (*self.high[: self.axis], middle, *self.high[self.axis + 1 :])
         after = (*self.low[: self.axis], middle, *self.low[self.axis + 1 :])

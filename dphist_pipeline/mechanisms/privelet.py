@@ -56,9 +56,6 @@ def shared_noise_of(wavelet: NoisyContrasts) -> tuple[SharedNoise, ...]:
 
     The contrast of a node of N cells is sqrt(N) times the coefficient of a unit vector: its precision is N / variance.
     A cell depends on the nodes that hold it alone, and all of these are measured: so it is exact beside padding, too.
-
-    Args:
-        wavelet: as measured, one contrast for each node and axis.
     """
     variances = [wavelet.variance, *[1.0] * (len(wavelet.shape) - 1)]
     lines = [_shared_along(size, variance) for size, variance in zip(wavelet.shape, variances, strict=True)]

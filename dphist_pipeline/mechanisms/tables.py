@@ -73,9 +73,7 @@ class Tables(Mechanism):
         """Noisy cells of the measured marginals, and the tables that fit them best.
 
         Args:
-            family: the tables.
             counts: of each marginal that `shares_for` names, in its order.
-            budget: of the release; spent on all of them.
         """
         return _fitted(family, (exact.noisy_cells for exact in counts), budget)
 
@@ -84,11 +82,7 @@ _ALL = "cells"
 
 
 def shares_for(family: Family) -> Shares:
-    """What is measured for a family, and with which shares: from its declared sizes and weights alone.
-
-    Args:
-        family: the wanted tables, and how much each counts.
-    """
+    """What is measured for a family, and with which shares: from its declared sizes and weights alone."""
     tables = tuple(map(frozenset, family.tables))
     return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.trees)
 
@@ -109,7 +103,6 @@ def law_of(family: Family, variances: Mapping[Axes, float]) -> Known:
     """What the estimates of a family know and do not know.
 
     Args:
-        family: the tables.
         variances: of the noise in each cell of the measured marginals, by their sets of axes.
     """
     if not family.trees:

@@ -63,11 +63,7 @@ class UnitsByRows:
         return self.rows > 0 and 4 * self.cut(1)[1] <= self.rows
 
     def cut(self, bound: int) -> tuple[float, float]:
-        """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise, in rows.
-
-        Args:
-            bound: the most rows of a unit that would count.
-        """
+        """The rows that a bound cuts, as far as they are seen, and the standard deviation of that by noise, in rows."""
         beyond = np.maximum(0, np.arange(1, self.units.size + 1) - bound)
         return max(0.0, float(self.units @ beyond)), math.sqrt(self.variance * float(beyond @ beyond))
 
@@ -164,11 +160,7 @@ def _counted_by_itself(cut: Cut, bound: int) -> str:
 def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
     """Bias and noise of bounds from 1 to the rows seen, and of the spec's own, under plain noise.
 
-    None where the numbers of units tell nothing.
-
-    Args:
-        spec: with grid, neighbours and epsilon.
-        known: how many units hold how many rows.
+    The list is empty where the numbers of units tell nothing.
     """
     if not known.tells:
         return []
@@ -186,23 +178,18 @@ def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
 
 
 def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
-    """Which bounds have the least errors, in a sentence; or that this cannot be told.
-
-    Args:
-        bounds: those that were tried; none where noise leaves nothing to compare.
-        basis: where the numbers of units come from.
-    """
+    """Which bounds have the least errors, in a sentence; or that this cannot be told."""
     if not bounds:
         return f"No bound is advised: the intervals of {basis} are wider than the count of rows that they speak of."
     cell, total = min(bounds, key=lambda one: one.cell_error), min(bounds, key=lambda one: one.total_error)
     if cell.rows == total.rows:
-        said = f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
+        sentence = f"A bound of {cell.rows} has the least error, in a cell of average size and in the sum of all cells."
     else:
-        said = (
+        sentence = (
             f"A bound of {cell.rows} has the least error in a cell of average size, and one of {total.rows} in the sum "
             "of all cells."
         )
-    return said + _doubt(
+    return sentence + _doubt(
         [
             one.rows
             for one in bounds
@@ -228,14 +215,7 @@ def _doubt(others: Sequence[int]) -> str:
 
 
 def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table:
-    """The bounds as a table for readers.
-
-    Args:
-        bounds: a row each, in this order.
-        own: the bound of the spec, which is marked.
-        basis: where the numbers of units come from, for the title.
-        short: writes a number of records as text.
-    """
+    """The bounds as a table for readers, a row each; that of the spec is marked, and `basis` stands in the title."""
     header = ["rows a unit", "cut", "cell: bias", "noise", "error", "all cells: bias", "noise", "error"]
     rows = [
         (
@@ -250,12 +230,7 @@ def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table
 
 
 def table_of_shares(bounds: Sequence[Bound], own: int) -> Table:
-    """What the bounds do to shares, as a table for readers, in points.
-
-    Args:
-        bounds: a row each, in this order.
-        own: the bound of the spec, which is marked.
-    """
+    """What the bounds do to shares, in points, as a table for readers; the bound of the spec is marked."""
     rows = [
         (
             f"{one.rows}{' (the spec)' if one.rows == own else ''}",
@@ -267,11 +242,7 @@ def table_of_shares(bounds: Sequence[Bound], own: int) -> Table:
 
 
 def advice_on_shares(bounds: Sequence[Bound]) -> str:
-    """Which bound has the least error of a share, in a sentence.
-
-    Args:
-        bounds: those that were tried, at least one.
-    """
+    """Which bound, of one or more that were tried, has the least error of a share, in a sentence."""
     best = min(bounds, key=lambda one: one.share_error)
     return (
         f"A bound of {best.rows} has the least error in a share of one half, if the rows cut all lie on one side of "

@@ -27,12 +27,14 @@ def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[st
     return lines
 
 
-def _lines(written: str, made: DPCube, spec: ReleaseSpec) -> list[str]:
+def _lines(written: str, mechanism: DPCube, spec: ReleaseSpec) -> list[str]:
     sizes = sorted({min(size, spec.domain.cells) for size in BOXES})
-    settings = [_setting(made, spec, size) for size in sizes]
+    epsilon = spec.mechanism_epsilon
+    first = float(epsilon * Fraction(mechanism.structure_share))
+    settings = [Setting(size, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity) for size in sizes]
     of = [f"({size:,} cells)" for size in sizes]
     about = f"{written}, theory at epsilon {spec.epsilon}:"
-    if made.estimation == "uniform":
+    if mechanism.estimation == "uniform":
         alike = ", ".join(f"{break_even_smoothness(one):.3g} {cells}" for one, cells in zip(settings, of, strict=True))
         return [
             f"{about} a cell has a smaller error than plain noise while the cells",
@@ -41,9 +43,3 @@ def _lines(written: str, made: DPCube, spec: ReleaseSpec) -> list[str]:
     ratios = (least_squares_error(one) / cells_error(one) for one in settings)
     times = ", ".join(f"{ratio:.2f} {cells}" for ratio, cells in zip(ratios, of, strict=True))
     return [f"{about} whatever the counts, a cell has the error of plain", f"noise times {times}."]
-
-
-def _setting(made: DPCube, spec: ReleaseSpec, cells: int) -> Setting:
-    epsilon = spec.mechanism_epsilon
-    first = float(epsilon * Fraction(made.structure_share))
-    return Setting(cells, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity)

@@ -60,30 +60,22 @@ class Question:
 
 
 def questions(shape: tuple[int, ...]) -> list[Question]:
-    """Boxes of about 1, 10, 50 and 100 % of the cells, one question for each size; always the same.
-
-    Args:
-        shape: cells along each axis.
-    """
+    """Boxes of about 1, 10, 50 and 100 % of the cells, one question for each size; always the same."""
     draws = np.random.Generator(np.random.PCG64(SEED))
-    found: dict[int, Question] = {}
+    by_cells: dict[int, Question] = {}
     for share in SHARES:
         part = share ** (1 / len(shape))
         sides = np.array([max(1, round(side * part)) for side in shape])
         cells = math.prod(sides.tolist())
-        if cells > 1 and cells not in found:
+        if cells > 1 and cells not in by_cells:
             low = draws.integers(0, np.array(shape) - sides + 1, size=(PLACES, len(shape)), dtype=np.int64)
             low = np.unique(low, axis=0)
-            found[cells] = Question(cells, Boxes(low, low + sides))
-    return list(found.values())
+            by_cells[cells] = Question(cells, Boxes(low, low + sides))
+    return list(by_cells.values())
 
 
 def questions_of(written: str, shape: tuple[int, ...]) -> Question:
-    """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps.
-
-    Args:
-        shape: cells along each axis.
-    """
+    """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps."""
     (workload,) = parse_workloads([written], shape)
     low, high = [], []
     for _, boxes in workload.parts:
@@ -119,11 +111,7 @@ class Expected:
     numbers: Mapping[int | str, int] = field(default_factory=dict)
 
     def between(self, cells: int | str) -> tuple[float, float]:
-        """The smallest and the largest error over all counts, in records, wider where they were simulated.
-
-        Args:
-            cells: number of cells in a box, or what the user asked for.
-        """
+        """The smallest and the largest error over all counts, in records, wider where they were simulated."""
         errors = [by_size[cells] for by_size in self.errors.values()]
         if self.by_law:
             return errors[0], errors[0]
@@ -142,7 +130,7 @@ class Expected:
             "epsilon_exact": str(self.epsilon),
             "basis": "law" if self.by_law else "simulated",
             "rmse": {
-                shape: {str(cells): error for cells, error in found.items()} for shape, found in self.errors.items()
+                shape: {str(cells): error for cells, error in by_size.items()} for shape, by_size in self.errors.items()
             },
             "told": {str(cells): list(self.between(cells)) for cells in next(iter(self.errors.values()))},
             "interval_half_width": self.half_width,
@@ -172,12 +160,7 @@ class Forecaster:
     counted: Fraction = Fraction(1)
 
     def expected(self, contender: Contender, epsilon: Fraction, progress: Progress = lambda step: None) -> Expected:
-        """The errors of a mechanism at an epsilon.
-
-        Args:
-            contender: the mechanism with its settings.
-            progress: called with the name of the step.
-        """
+        """The errors of a mechanism at an epsilon."""
         progress(f"{contender.written}, epsilon {float(epsilon):g}")
         estimate = self._release_of_empty_table(contender, epsilon)
         unbiased, lawful = _unbiased_cells(estimate), estimate.is_unbiased
@@ -189,26 +172,25 @@ class Forecaster:
             }
         widths = self._box_half_widths(unbiased) if unbiased is not None else {}
         cell = unbiased.half_width_of_cell() if unbiased is not None else None
-        poor = {} if unbiased is None else self._poor(math.sqrt(unbiased.variance))
+        poor = {}
+        if unbiased is not None:
+            error = math.sqrt(unbiased.variance)
+            poor = {name: poor_share(counts, error) for name, counts in self.counts.items()}
         return Expected(contender.written, epsilon, lawful, errors, cell, widths, poor, self._numbers())
 
     def ranks(
-        self, found: Sequence[Expected], sizes: Sequence[int | str], epsilon: Fraction
+        self, expected: Sequence[Expected], sizes: Sequence[int | str], epsilon: Fraction
     ) -> list[tuple[bool, float]]:
         """Sorts before others what has smaller errors by factors, in the mean over all counts and questions.
 
         Mechanisms that tell next to nothing of cells come last: they have small errors where there is little to tell.
-
-        Args:
-            found: errors of the mechanisms at this epsilon.
-            sizes: cells in a box, or what the user asked for.
         """
         variance = noise_law(self.sensitivity / (epsilon * self.counted)).variance
         sizes_of_questions = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {
             CELL: 1.0
         }
         ranks = []
-        for one in found:
+        for one in expected:
             logs = [
                 math.log(max(by_size[size], LEAST_GAIN * math.sqrt(sizes_of_questions[size] * variance)))
                 for by_size in one.errors.values()
@@ -225,11 +207,7 @@ class Forecaster:
         return 2 * sum(dull) >= len(dull) > 0
 
     def by_law(self, contender: Contender, epsilon: Fraction) -> bool:
-        """Whether the errors are exact from the noise law; False if the mechanism refuses the epsilon.
-
-        Args:
-            contender: the mechanism with its settings.
-        """
+        """Whether the errors are exact from the noise law; False if the mechanism refuses the epsilon."""
         try:
             return self._release_of_empty_table(contender, epsilon).is_unbiased
         except DphistError:
@@ -237,10 +215,7 @@ class Forecaster:
 
     def cell_error(self, contender: Contender, name: str, epsilon: Fraction) -> float:
         """The root mean squared error of a cell, in records; infinite if the mechanism refuses the epsilon.
-
-        Args:
-            contender: the mechanism with its settings.
-            name: of the counts; `any` for the error from the noise law.
+        By the name `any` instead of that of counts, the error is that of the noise law.
         """
         try:
             if name != ANY:
@@ -262,9 +237,6 @@ class Forecaster:
             question.cells: self.repeat * max(1, int(cells / float(question.boxes.cells.mean())))
             for question in self.asked
         }
-
-    def _poor(self, error: float) -> dict[str, float]:
-        return {name: poor_share(counts, error) for name, counts in self.counts.items()}
 
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}
@@ -293,11 +265,11 @@ class Forecaster:
         return dict(zip([CELL, *(question.cells for question in asked)], roots, strict=True))
 
 
-def _unbiased_cells(made: Estimate) -> NoisyCells | NestedCells | None:
+def _unbiased_cells(estimate: Estimate) -> NoisyCells | NestedCells | None:
     """The unbiased cells of a mechanism of the central model."""
-    if isinstance(made.unbiased, ReportedCells):
+    if isinstance(estimate.unbiased, ReportedCells):
         raise TypeError("reports belong to the local model; see local.plan")
-    return made.unbiased
+    return estimate.unbiased
 
 
 def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:

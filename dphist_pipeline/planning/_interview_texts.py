@@ -144,11 +144,7 @@ def rows_asked(per: str) -> str:
 
 
 def why_rows(needed: int, tells: str, per: str) -> tuple[str, ...]:
-    """Why it is asked how many rows a period holds.
-
-    Args:
-        needed: rows below which the quality table tells nothing.
-    """
+    """Why it is asked how many rows a period holds."""
     return (
         f"A part of epsilon can buy a table that tells {tells}. With fewer than {needed:,} rows a {per} it cannot tell "
         "that, and all of epsilon goes to the counts.",
@@ -189,7 +185,7 @@ def mechanism_refused(written: str, problem: str) -> Refused:
 
 
 def unit_in_words(unit: object) -> str:
-    """Who is protected."""
+    """The unit that is protected, in words."""
     if isinstance(unit, list):
         return f"each {' with '.join(comment_text(name) for name in unit)}, with all its rows"
     return (
@@ -223,8 +219,6 @@ def spec_text(release: str, file: str, answers: Mapping[str, Any], within: str, 
     """A spec that says what was answered.
 
     Args:
-        file: from whose header and types it was asked.
-        within: how near a cell is told.
         serving: the rule that named the mechanism; None if a person did.
     """
     return "\n".join(_lines(release, file, answers, within, serving)) + "\n"

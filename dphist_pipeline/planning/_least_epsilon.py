@@ -35,21 +35,16 @@ class LeastEpsilon:
 
     def facts(self) -> dict[str, Any]:
         """The epsilons as JSON values."""
-        found = {shape: None if found is None else float(found) for shape, found in self.epsilons.items()}
-        return {"mechanism": self.mechanism, "basis": "law" if self.by_law else "simulated", "epsilon": found}
+        epsilons = {shape: None if epsilon is None else float(epsilon) for shape, epsilon in self.epsilons.items()}
+        return {"mechanism": self.mechanism, "basis": "law" if self.by_law else "simulated", "epsilon": epsilons}
 
 
 def least_epsilon(
     forecaster: Forecaster, contender: Contender, target: float, progress: Callable[[str], None] = lambda step: None
 ) -> LeastEpsilon:
-    """The smallest epsilons at which the root mean squared error of a cell is at most the target.
+    """The smallest epsilons at which the root mean squared error of a cell, in records, is at most the target.
 
     Exact to two digits if the errors are; within a tenth if they are simulated, because simulated errors vary.
-
-    Args:
-        contender: the mechanism with its settings.
-        target: error in records.
-        progress: called with the name of the step.
     """
     progress(f"{contender.written}, error {target:g}")
     first = step_of(plain_epsilon(forecaster.sensitivity, target))
@@ -61,12 +56,7 @@ def least_epsilon(
 
 
 def plain_epsilon(sensitivity: int, target: float) -> Fraction:
-    """The epsilon at which plain Laplace noise on every cell has about the target error, from 10^-6 to 50.
-
-    Args:
-        sensitivity: in records.
-        target: root mean squared error, in records.
-    """
+    """The epsilon at which plain Laplace noise in each cell has about the target error in records; 10^-6 to 50."""
     least, most = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
     return Fraction(min(most, max(least, math.sqrt(2) * sensitivity / target)))
 
@@ -76,7 +66,6 @@ def smallest(error: Callable[[Fraction], float], target: float, first: int, exac
 
     Args:
         error: the error at an epsilon; about inversely proportional to epsilon.
-        target: in the unit of the error.
         first: the step of the first trial; see `epsilon_at`.
         exactly: True to search to one step, False to within a tenth.
     """
@@ -94,21 +83,13 @@ def smallest(error: Callable[[Fraction], float], target: float, first: int, exac
 
 
 def epsilon_at(step: int) -> Fraction:
-    """The number of two digits at a step of the list …, 0.098, 0.099, 0.1, 0.11, …
-
-    Args:
-        step: 0 for 1, 1 for 1.1, -1 for 0.99.
-    """
+    """The number of two digits at a step of the list …, 0.098, 0.099, 0.1, 0.11, …; step 0 is 1, and 1 is 1.1."""
     power, digits = divmod(step, STEPS_OF_TEN)
     return Fraction(10 + digits, 10) * Fraction(10) ** power
 
 
 def step_of(epsilon: Fraction) -> int:
-    """The step of an epsilon, rounded down; see `epsilon_at`.
-
-    Args:
-        epsilon: above 0.
-    """
+    """The step of an epsilon above 0, rounded down; see `epsilon_at`."""
     power = 0
     while epsilon >= 10:
         epsilon, power = epsilon / 10, power + 1

@@ -68,7 +68,7 @@ class PeriodPlans:
     plans: tuple[PeriodPlan, ...]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The plans as JSON values."""
         compared = [asdict(one) for one in self.plans]
         return {"total_a_year": str(self.total), "because": self.because, "compared": compared}
 

@@ -41,7 +41,8 @@ class ColumnReading:
     def says(self) -> str:
         """The whole sentence."""
         kind = "text" if self.type == "text" else f"of type {self.type}"
-        return f"`{_plain(self.column)}` ({self.use}) is {kind}: {self.read}"
+        column = self.column if self.column.isprintable() else shown(self.column)  # on one line
+        return f"`{column}` ({self.use}) is {kind}: {self.read}"
 
 
 def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnReading]:
@@ -74,11 +75,7 @@ def example_of(written: str) -> str:
 
 
 def dates_in_words(written: str | None) -> str:
-    """How dates in text are read.
-
-    Args:
-        written: a format with signs such as %d; `iso` or None for ISO dates.
-    """
+    """How dates in text are read, by a format with signs such as %d; `iso` or None stands for ISO dates."""
     if written in (None, ISO):
         return f"ISO dates, as {sources.AN_ISO_DATE}"
     example = example_of(str(written))
@@ -134,8 +131,3 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     spellings = {} if isinstance(axis, BandedAxis) else axis.spellings
     more = f"; {len(spellings):,} more spellings count" if spellings else ""
     return f"{compared}{more}; a row with another value than declared {ends}"
-
-
-def _plain(column: str) -> str:
-    """A column's name on one line, as the spec has it."""
-    return column if column.isprintable() else shown(column)

@@ -82,10 +82,7 @@ class Layout:
 
 
 def read_layout(named: str) -> Layout:
-    """The columns of a file, or of the first file of a glob.
-
-    Args:
-        named: path or glob of Parquet or CSV files.
+    """The columns of a Parquet or CSV file, or of the first file of a glob.
 
     Raises:
         Refused: there is no such file, it is not a table, or it has no header line.

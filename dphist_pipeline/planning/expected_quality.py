@@ -24,11 +24,7 @@ def rows_for_quality(spec: ReleaseSpec) -> int | None:
 
 
 def say_quality(spec: ReleaseSpec, per: str) -> str:
-    """From how many rows on the quality table tells something, in words; empty without one.
-
-    Args:
-        per: what a period is called.
-    """
+    """From how many rows on the quality table tells something, in words; empty without one."""
     needed = rows_for_quality(spec)
     if needed is None:
         return ""
@@ -37,11 +33,7 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
 
 
 def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
-    """From how many rows on a quality table would tell something, where a spec has none; in a sentence.
-
-    Args:
-        per: what a period is called.
-    """
+    """From how many rows on a quality table would tell something, where a spec has none; in a sentence."""
     # Other engines buy no quality table, and where each row is a unit the bound cuts nothing.
     if spec.quality is not None or spec.engine != "duckdb" or spec.privacy_unit == EVERY_ROW:
         return []
@@ -60,7 +52,6 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
 
     Args:
         rows: of a period; enough for its average cell not to be poor, or as many as are expected.
-        per: what a period is called.
         expected: whether so many are expected; else only the office knows how many a period holds, and decides by that.
     """
     needed = rows_for_quality(spec)
@@ -85,11 +76,7 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
 
 
 def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
-    """What a forecast says of the quality table; nothing without one.
-
-    Args:
-        rows: that a period is expected to hold.
-    """
+    """What a forecast says of the quality table; nothing without one."""
     per = "release" if spec.period == "none" else spec.period
     said = say_quality(spec, per)
     warned = small_share(spec, round(rows), per, expected=True)

@@ -32,7 +32,6 @@ def poor_tables(cells: Mapping[str, int], errors: Mapping[str, float], records: 
     """The tables whose average cell is poor.
 
     Args:
-        cells: of each table.
         errors: standard deviation of the noise in a cell of each, in rows.
     """
     return [name for name, size in cells.items() if records / size * RELIABILITY.fair < errors[name]]
@@ -42,7 +41,6 @@ def rows_for_reliability(cells: Mapping[str, int], errors: Mapping[str, float]) 
     """From how many rows on cells are not poor.
 
     Args:
-        cells: of each table.
         errors: standard deviation of the noise in a cell of each, in rows.
 
     Returns:
@@ -68,7 +66,6 @@ def say_rows(told: Mapping[str, Mapping[str, int]], per: str) -> str:
 
     Args:
         told: see `rows_for_reliability`; of one table, what its cells are is said, too.
-        per: what a period is called.
     """
     least, middle = told["average_cell_poor_below"], middle_table(told)
     last, most = max(least.items(), key=lambda table: table[1])

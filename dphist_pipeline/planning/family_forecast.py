@@ -68,7 +68,7 @@ class FamilyForecast:
 
     def facts(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "tables": dict(self.cells),
             "measured": self.measured,
             "records": self.records,
@@ -81,17 +81,16 @@ class FamilyForecast:
                 for epsilon, by in self.errors.items()
             ],
         }
-        found |= {"quality": list(self.quality)} if self.quality else {}
+        values |= {"quality": list(self.quality)} if self.quality else {}
         if self.enough is not None:
             reached = {"weights": dict(self.enough.weights), "by_table": dict(self.enough.errors)}
-            found |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
-        return found
+            values |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
+        return values
 
     def table(self, decimals: int | None = None) -> tuple[str, list[str], list[tuple[str, ...]]]:
         """The errors as a table: title, header, rows; with targets, what is wanted and reached, too.
 
-        Args:
-            decimals: of errors; None for three digits.
+        Errors have three digits unless `decimals` are asked for.
         """
         columns = {f"ε = {format_epsilon(epsilon)}": errors for epsilon, errors in self.errors.items()}
         if self.enough is not None:
@@ -239,7 +238,7 @@ def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Eno
 
 
 def _smallest(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Fraction | None:
-    """By bisection; None if the largest epsilon does not reach them."""
+    """The smallest epsilon that reaches wanted errors, by bisection; None if the largest one does not."""
 
     def reaches(epsilon: Fraction) -> bool:
         errors = _errors(family, moved, epsilon)

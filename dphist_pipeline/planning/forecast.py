@@ -83,7 +83,7 @@ class ForecastPlan:
 
     @property
     def epsilon(self) -> Fraction:
-        """At which all mechanisms are compared: the spec's, if it is among those asked for."""
+        """The epsilon at which all mechanisms are compared: the spec's, if it is among those asked for."""
         return self.spec.epsilon if self.spec.epsilon in self.epsilons else self.epsilons[0]
 
     @property
@@ -98,23 +98,19 @@ class ForecastPlan:
         return len(self.contenders) + self.shown * others
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Forecast:
-        """Computes the errors of all mechanisms at one epsilon, and of the spec's own and the best ones at the others.
-
-        Args:
-            progress: called with the name of each step.
-        """
+        """Computes errors of all mechanisms at one epsilon, and of the spec's own and the best ones at others."""
         here = [self.forecaster.expected(one, self.epsilon, progress) for one in self.contenders]
         best = self._best(here)
-        found: list[Expected] = []
+        expected: list[Expected] = []
         for epsilon in self.epsilons:
             if epsilon == self.epsilon:
-                found += here
+                expected += here
             else:
-                found += [self.forecaster.expected(one, epsilon, progress) for one in best]
+                expected += [self.forecaster.expected(one, epsilon, progress) for one in best]
         costs = []
         if self.target is not None:
             costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in best]
-        return Forecast(self, tuple(found), tuple(costs), tuple(one.written for one in best))
+        return Forecast(self, tuple(expected), tuple(costs), tuple(one.written for one in best))
 
     def _best(self, here: Sequence[Expected]) -> list[Contender]:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
@@ -231,8 +227,7 @@ class Forecast:
     def tables(self, decimals: int | None = None) -> list[Table]:
         """For each epsilon a table of errors; then a table of epsilons for the target.
 
-        Args:
-            decimals: of errors; None for two digits.
+        Errors have two digits unless `decimals` are asked for.
         """
         plan = self.plan
         sizes, whole = [question.cells for question in plan.forecaster.asked], plan.spec.domain.cells
@@ -286,20 +281,16 @@ class Forecast:
             lines.append(f"Do not serve this release: {', '.join(plan.left_out)} (dphist mechanisms NAME).")
         return lines
 
-    def _slow_left_out(self) -> list[str]:
-        """The mechanisms that search long for their weights here, and were not compared."""
-        plan = self.plan
-        there = {one.mechanism for one in plan.contenders}
-        slow = [name for name in SEARCHING if _is_slow(Contender(name, name), plan.spec.domain.shape)]
-        return [] if plan.every else [name for name in slow if name not in there]
-
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
         plan = self.plan
         left = len(plan.contenders) - len(self.shown)
+        compared = {one.mechanism for one in plan.contenders}
+        searching = () if plan.every else (name for name in SEARCHING if name not in compared)
+        slow = [name for name in searching if _is_slow(Contender(name, name), plan.spec.domain.shape)]
         more = [
             *([f"{left} more mechanisms that were compared"] if left else []),
-            *([f"{' and '.join(slow)}, whose weights take long here"] if (slow := self._slow_left_out()) else []),
+            *([f"{' and '.join(slow)}, whose weights take long here"] if slow else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
             *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),
@@ -478,12 +469,7 @@ def _recommendation(one: Mapping[str, Any]) -> str:
 
 
 def short(number: float, decimals: int | None = None) -> str:
-    """The text of a number with two digits: 0.012, 1.2, 12, 120, 1.2k, 12k, 1.2M, 1.2e10.
-
-    Args:
-        number: at least 0.
-        decimals: to be shown instead; None for two digits.
-    """
+    """The text of a number from 0 on, with two digits: 0.012, 1.2, 12, 120, 1.2k, 1.2M, 1.2e10; or with `decimals`."""
     if decimals is not None:
         return f"{number:,.{decimals}f}"
     if number == 0:

@@ -105,25 +105,23 @@ def interview(
 ) -> Generator[Question, str, Decided]:
     """Asks for all that a spec needs; is sent one answer for each question, or `back` for the question before.
 
-    Args:
-        named: the source as given on the command line.
-        mechanism: as on a command line; empty asks what shall be served.
+    The mechanism is written as on a command line; without one, a question asks what shall be served.
 
     Raises:
         Refused: a spec cannot name the source, or no column can be used.
     """
 
-    def begun() -> Generator[Question, str, Decided]:
+    def start() -> Generator[Question, str, Decided]:
         return _questions(_Interview(release, output, named, layout, advise), mechanism)
 
     taken: list[str] = []
-    talk = begun()
+    talk = start()
     question = next(talk)
     while True:
         answer = yield question
         if answer.strip() == BACK:
             # The same answers make the same questions again.
-            taken, talk = taken[:-1], begun()
+            taken, talk = taken[:-1], start()
             question = next(talk)
             for earlier in taken:
                 question = talk.send(earlier)
@@ -253,14 +251,14 @@ class _Interview:
         question = Question(
             texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
-        found: list[Column] = []
+        chosen: list[Column] = []
 
         def read(answer: str) -> Answers:
-            found[:] = self._columns(answer, free)
+            chosen[:] = self._columns(answer, free)
             return {}
 
         yield from self._ask(question, read)
-        return found
+        return chosen
 
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
@@ -399,22 +397,22 @@ class _Interview:
         per = "release" if self.answers["period"] == NONE else str(self.answers["period"])
         spec = self._spec({})
         assert spec.quality is not None
-        needed, kept = rows_for_quality(spec), [True]
+        needed, bought = rows_for_quality(spec), [True]
 
         def read(answer: str) -> Answers:
             if answer == UNKNOWN:
                 # An outcome was named to be told of; `check` says from how many rows on it is.
-                kept[:] = [bool(spec.quality and spec.quality.by)]
+                bought[:] = [bool(spec.quality and spec.quality.by)]
             elif not answer.isascii() or not answer.isdigit() or len(answer) > LONGEST_ROWS:
                 raise ValueError(f"is a whole number, or `{UNKNOWN}`")
             else:
-                kept[:] = [not small_share(spec, int(answer), per, expected=True)]
+                bought[:] = [not small_share(spec, int(answer), per, expected=True)]
             return {}
 
         yield from self._ask(
             Question(texts.rows_asked(per), texts.why_rows(needed or 0, bought_for(spec), per), UNKNOWN), read
         )
-        if not kept[0]:
+        if not bought[0]:
             del self.answers["quality"]
             self.said.append(texts.without_quality(needed or 0, per))
 
@@ -487,28 +485,28 @@ class _Interview:
                 return
             question = replace(question, said=(), problem=wrong)
 
-    def _problems(self, found: Answers) -> str:
+    def _problems(self, answer: Answers) -> str:
         """What `check` would say of an answer beside those that were taken; empty if it takes it."""
         try:
-            self._spec(found)
+            self._spec(answer)
         except SpecError as error:
             wrong = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
             return "; ".join(wrong[:MOST_PROBLEMS])
         return ""
 
-    def _spec(self, found: Answers) -> ReleaseSpec:
+    def _spec(self, answer: Answers) -> ReleaseSpec:
         """The spec of the answers so far, with stand-ins for what was not asked yet."""
         stand_ins: dict[str, object] = {"release": self.release}
-        unit = found.get("privacy_unit", self.answers.get("privacy_unit", self.usable[0].name))
+        unit = answer.get("privacy_unit", self.answers.get("privacy_unit", self.usable[0].name))
         stand_ins |= {"privacy_unit": unit, "epsilon": USUAL_EPSILON}
         stand_ins |= {} if unit == EVERY_ROW else {"max_rows_per_unit": 1}
         stand_ins |= {"account": "account", "mechanism": "geometric", "axes": [{"column": "x", "values": ["a"]}]}
-        return ReleaseSpec.of_fields({**stand_ins, **self.answers, **found}, folder_of_spec(self.output))
+        return ReleaseSpec.of_fields({**stand_ins, **self.answers, **answer}, folder_of_spec(self.output))
 
     def _mechanism(self, written: str) -> dict[str, object]:
         name, settings = self.advise(written)
-        found: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
-        return found | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
+        values: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
+        return values | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
 
     def _named(self, column: Column, values: Mapping[str, object], answer: str) -> dict[str, object]:
         """An axis with its column, and the name of its published one where that is another."""

@@ -61,7 +61,7 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
     """What the texts say, as JSON values."""
     row = spec.privacy_unit == "row"
-    found: dict[str, Any] = {
+    known: dict[str, Any] = {
         "release": spec.release,
         "title": spec.title or spec.release,
         "unit": "record" if row else spec.unit_label or spec.privacy_unit,
@@ -80,7 +80,7 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
         "quality": spec.quality is not None,
         "account": spec.account,
     }
-    return found | dict(_over_time(spec, store))
+    return known | dict(_over_time(spec, store))
 
 
 def _over_time(spec: ReleaseSpec, store: Path | None) -> Iterator[tuple[str, str | None]]:
@@ -107,17 +107,16 @@ def _environment() -> Environment:
     )
 
 
-def _in_markdown(told: Any, in_code: bool) -> Any:
+def _in_markdown(value: Any, in_code: bool) -> Any:
     """Texts from a spec, whose letters can neither be hidden nor end a cell, a code or a line; other values stay.
 
-    Args:
-        in_code: whether it stands between backquotes, where other marks mean nothing.
+    Between backquotes (`in_code`), other marks mean nothing.
     """
-    if isinstance(told, list):
-        return [_in_markdown(one, in_code) for one in told]
-    if not isinstance(told, str):
-        return told
-    plain = visible(told).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    if isinstance(value, list):
+        return [_in_markdown(one, in_code) for one in value]
+    if not isinstance(value, str):
+        return value
+    plain = visible(value).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
     return plain if in_code else plain.translate(_MARKS)
 
 

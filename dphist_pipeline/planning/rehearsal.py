@@ -95,10 +95,8 @@ def rehearse(
     """Runs a whole release on invented records, in a store of its own.
 
     Args:
-        rows: number of records to invent.
         period: key of the period; None for the latest finished one.
         keep: a new folder for records and store; None to delete them.
-        progress: called with the name of each step.
 
     Raises:
         Refused: the folder to keep is not empty.
@@ -159,8 +157,8 @@ def _as_json(value: object) -> object:
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="dphist_rehearsal_") as made:
-            yield Path(made)
+        with tempfile.TemporaryDirectory(prefix="dphist_rehearsal_") as name:
+            yield Path(name)
         return
     try:
         keep.mkdir(exist_ok=True)
@@ -204,17 +202,17 @@ def _release_time(spec: ReleaseSpec, period: Period) -> datetime:
     return max(now, ready)
 
 
-def _answers(made: Release) -> Iterator[dict[str, Any]]:
+def _answers(published: Release) -> Iterator[dict[str, Any]]:
     """The counts of the whole table, and of the first category or bin of its first axis."""
-    axis = domain_of(made.audit["axes"]).axes[0]
-    asked: list[tuple[str, dict[str, Any]]] = [("all cells", {})]
+    axis = domain_of(published.audit["axes"]).axes[0]
+    questions: list[tuple[str, dict[str, Any]]] = [("all cells", {})]
     if isinstance(axis, CategoricalAxis):
-        asked.append((f"{axis.name} = {axis.values[0]}", {axis.name: axis.values[0]}))
+        questions.append((f"{axis.name} = {axis.values[0]}", {axis.name: axis.values[0]}))
     else:
         ends = tuple(map(day_of, axis.edges[:2])) if isinstance(axis, CalendarAxis) else axis.edges[:2]
-        asked.append((f"the first bin of {axis.name}", {axis.name: ends}))
-    for where, box in asked:
-        answer = made.answer(**box)
+        questions.append((f"the first bin of {axis.name}", {axis.name: ends}))
+    for where, box in questions:
+        answer = published.answer(**box)
         low, high = (None, None) if answer.basis == "noise_only" else (answer.ci_lower, answer.ci_upper)
         yield {"where": where, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
 
@@ -256,10 +254,7 @@ class InventedRecords:
 
 
 def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
-    """Records with the columns that a spec reads; always the same ones.
-
-    Args:
-        period: most rows lie in it.
+    """Records with the columns that a spec reads, most of them in the period; always the same ones.
 
     Raises:
         Refused: the name of a column cannot be written to the CSV file that the spec declares.
@@ -279,11 +274,7 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
 
 
 def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) -> Path:
-    """Writes the records in the format of the spec's source; in Parquet if the source is a database.
-
-    Returns:
-        Path of the file.
-    """
+    """Writes the records, in the format of the spec's source, or in Parquet if that is a database; gives the path."""
     if spec.source_format != "csv":
         import pyarrow as pa
         from pyarrow import parquet
@@ -406,11 +397,11 @@ def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
         for axis in spec.domain.axes
         if isinstance(axis, ByText) and any(parting in text for text in axis.texts)
     ]
-    kept: dict[str, Values] = {
+    texts: dict[str, Values] = {
         name: [None if isinstance(value, str) and parting in value else value for value in values]
         for name, values in lines.items()
     }
-    return InventedRecords(kept, tuple(remarks))
+    return InventedRecords(texts, tuple(remarks))
 
 
 def _csv_text(spec: ReleaseSpec, value: Value) -> str | None:

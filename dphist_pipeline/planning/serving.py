@@ -32,17 +32,12 @@ class Serving:
 
     @property
     def written(self) -> str:
-        """As on a command line: the name, and settings after a colon."""
+        """The mechanism as on a command line: its name, and settings after a colon."""
         return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
 
 
 def mechanism_for(serves: Serves, axes: int | None = None) -> Serving:
-    """The mechanism that a public rule names.
-
-    Args:
-        serves: what shall be answered well.
-        axes: how many there are; None before they are decided.
-    """
+    """The mechanism that a public rule names; the number of axes is None before they are decided."""
     if serves == "cells":
         return Serving(serves, "adaptive", "It has the least error of single cells on most public counts")
     if serves == "tables":

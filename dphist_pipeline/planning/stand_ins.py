@@ -62,14 +62,7 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
 
     Each is there once more, rough: every cell times a lognormal number of its own. Mechanisms that look at counts are
     far better on smooth tables than on rough ones. `rough steep` falls faster; `peak` has nearly all records in one
-    cell, the others in few.
-
-    Args:
-        shape: cells along each axis.
-        records: total of each table.
-
-    Returns:
-        int64 counts by name, of the shape.
+    cell, the others in few. Each table has a total of `records`, and int64 counts.
     """
     cells = int(np.prod(shape))
     scattered = np.zeros(cells)
@@ -128,20 +121,12 @@ def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | 
 
 
 def names_release(named: str) -> bool:
-    """Whether a text names a release rather than a file of counts or a synthetic set.
-
-    Args:
-        named: the data that `dphist compare` is asked for.
-    """
+    """Whether a text names a release rather than a file of counts or a synthetic set."""
     return re.fullmatch("[a-z][a-z0-9_]*", named) is not None
 
 
 def folder_if_any(store: Path | None) -> Path | None:
-    """The folder of published files; None if there is none.
-
-    Args:
-        store: as on the command line; see `Store.public_folder`.
-    """
+    """The folder of published files; None if there is none. See `Store.public_folder`."""
     try:
         return Store.public_folder(store)
     except DphistError:
@@ -150,10 +135,6 @@ def folder_if_any(store: Path | None) -> Path | None:
 
 def read_publication(named: str, public: Path | None) -> EarlierPeriod:
     """The latest publication of a release. It is public already, so it costs nothing.
-
-    Args:
-        named: a release, or a table of a family.
-        public: the store's public folder; None if there is no store.
 
     Raises:
         Refused: it was withdrawn, or there is no store.
@@ -171,7 +152,7 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
 
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
-    """See `published_before`."""
+    """The latest publication of a related release; see `published_before`."""
     axes = json.loads(json.dumps(spec.normalised()["axes"]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     for named, folder in _latest_publications(public):
@@ -180,7 +161,8 @@ def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None
         except (OSError, ValueError):  # what cannot be read is no guess
             continue
         same = audit.get("account") == spec.account and audit.get("unit_columns") == [*spec.privacy_unit.columns]
-        if "withdrawn" not in audit and same and _lasts_as_long(audit, spec) and _are_among(axes, audit.get("axes")):
+        same &= isinstance(audit.get("axes"), list) and all(axis in audit["axes"] for axis in axes)
+        if "withdrawn" not in audit and same and _lasts_as_long(audit, spec):
             related.append((audit["cells"], named, folder, audit))
     if not related:
         return None
@@ -233,11 +215,6 @@ def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:
     return least <= days <= most
 
 
-def _are_among(axes: Sequence[Any], published: Any) -> bool:
-    """Whether all axes of a spec are axes of a publication."""
-    return isinstance(published, list) and all(axis in published for axis in axes)
-
-
 def _falling(shape: tuple[int, ...], steepness: float) -> NDArray[np.float64]:
     """Weights that fall along every axis from 1 to exp(-steepness), shape (cells,)."""
     falling = np.ones(shape)
@@ -277,7 +254,7 @@ def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
     return np.pad(counts, [(0, wanted - side) for side, wanted in zip(counts.shape, shape, strict=True)])
 
 
-def _refuse_other_grid(named: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if found != shape:
-        sides, wanted = (" × ".join(map(str, sides)) for sides in (found, shape))
+def _refuse_other_grid(named: str, other: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if other != shape:
+        sides, wanted = (" × ".join(map(str, sides)) for sides in (other, shape))
         raise stand_in_refused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")

@@ -30,11 +30,7 @@ def numbers(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> A
 
 
 def texts(values: Sequence[str | None]) -> Any:
-    """A column of texts, where None is null.
-
-    Args:
-        values: one for each row.
-    """
+    """A column of texts, where None is null."""
     encoded = [(value or "").encode() for value in values]
     ends = np.array([0, *accumulate(map(len, encoded))], dtype=np.int32)
     validity = _validity(np.array([value is None for value in values], dtype=np.bool_))
@@ -56,11 +52,7 @@ def taken(values: Sequence[str | None], places: NDArray[np.intp]) -> Any:
 
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
-    """A record batch of rows of text, int64 and float64, where None is null.
-
-    Args:
-        rows: a value for each column.
-    """
+    """A record batch of rows of text, int64 and float64, where None is null."""
     columns = []
     for field in schema:
         values = [row[field.name] for row in rows]

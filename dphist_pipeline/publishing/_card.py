@@ -68,14 +68,10 @@ def release_card(
     rendered: str = "",
     around: Surroundings = ALONE,
 ) -> str:
-    """The card of a publication, as HTML.
+    """The card of a publication, as HTML, from the facts of its audit with charges and versions.
 
-    Args:
-        estimate: what is published.
-        audit: its facts with charges and versions; digests of files need not be in it.
-        rows: of its quality table; those of the estimate by default.
-        rendered: when and by which version the card was rendered anew; empty for the first one.
-        around: the publisher, and the period before.
+    `rows`: of its quality table; those of the estimate by default. `rendered`: when and by which version the card was
+    rendered anew; empty for the first one.
     """
     rows = QualityTable.of(estimate.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
@@ -126,11 +122,7 @@ def _range(low: str, high: str) -> str:
 
 
 def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | None) -> dict[str, Any]:
-    """What the cover of a card shows.
-
-    Args:
-        total: the answer for all cells; None where the number of reports is told in its place.
-    """
+    """What the cover of a card shows; `total` is None where the number of reports is told in its place."""
     limit, before = limit_of(audit), around.before
     if limit is not None and total is not None and before is not None and before.total is not None:
         # Nothing is compared with a figure that is not shown.
@@ -141,20 +133,12 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
 
 
 def smoothed(estimate: Estimate) -> bool:
-    """Whether estimates differ from the noisy counts that intervals come from.
-
-    Args:
-        estimate: of one table.
-    """
+    """Whether estimates differ from the noisy counts that intervals come from."""
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
 
 
 def days_of(audit: Mapping[str, Any]) -> str:
-    """The first and the last day of the period; empty if the audit does not say when the period ends.
-
-    Args:
-        audit: its `period_end` is the first day after the period.
-    """
+    """The first and the last day of the period; empty if the audit does not say when the period ends."""
     if not (audit.get("period_start") and audit.get("period_end")):
         return ""
     first, after = (date.fromisoformat(audit[name][:10]) for name in ("period_start", "period_end"))
@@ -162,11 +146,7 @@ def days_of(audit: Mapping[str, Any]) -> str:
 
 
 def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
-    """What is promised to some people together, each of whom is promised epsilon.
-
-    Args:
-        epsilon: of the release, for each of them.
-    """
+    """What is promised to some people together, each of whom is promised epsilon."""
     together = epsilon * people
     low, high = posterior_odds(together)
     return {
@@ -176,11 +156,7 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
 
 
 def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
-    """What the card says of an axis; long lists of categories and bins are cut.
-
-    Args:
-        axis: as declared, or a level of one in a family.
-    """
+    """What the card says of an axis, or of a level of one in a family; long lists of categories and bins are cut."""
     facts: dict[str, Any] = {"name": _called(axis.name, audit), "size": axis.size, "other": axis.other}
     facts["column"] = axis.name if facts["name"] != axis.name else ""
     if isinstance(axis, CategoricalAxis):
@@ -210,11 +186,7 @@ def _called(name: str, audit: Mapping[str, Any]) -> str:
 
 
 def example_box(domain: Domain) -> str:
-    """A box about the first axes as an SQL struct, with ends and categories that the grid has.
-
-    Args:
-        domain: of one table, its axes in declared order.
-    """
+    """A box about the first axes as an SQL struct, with ends and categories that the grid has."""
     asked = []
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
@@ -259,11 +231,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
 def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None]:
     """The sum of all cells, and how far it may be from the true one or the ends of its interval; None if nothing tells.
 
-    `around_zero` is its interval if that holds 0.
-
-    Args:
-        total: the answer for all cells.
-        limit: a figure below it is told as words, without its interval.
+    `around_zero` is its interval if that holds 0. A figure below `limit` is told as words, without its interval.
     """
     told = ToldNumber.of(vars(total))
     if limit is not None and told.value < limit:
@@ -297,11 +265,7 @@ def _findings(estimate: Estimate) -> dict[str, Any]:
 
 
 def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table.
-
-    Args:
-        tables: what is published; several tables agree.
-    """
+    """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table."""
     if not rows:
         return None
 
@@ -342,11 +306,7 @@ def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tupl
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """For each charge of an audit its step, its epsilon, and the scale of its noise.
-
-    Args:
-        audit: of the central model; its epsilons and scales are exact texts.
-    """
+    """For each charge of an audit of the central model its step, its epsilon, and the scale of its noise."""
     return [
         (charge["step"], epsilon_text(Fraction(charge["epsilon"])), _scale_text(charge["noise_scale"]))
         for charge in audit["charges"]
@@ -385,11 +345,7 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
 
 
 def mechanism_card(mechanism: str) -> tuple[str, dict[str, str]]:
-    """The first line of a mechanism's docstring without its name, and its fields; empty if it has no file.
-
-    Args:
-        mechanism: as a spec names it, one of ours or somebody else's.
-    """
+    """The first line of a mechanism's docstring without its name, and its fields; empty if it has no file."""
     file = _MECHANISMS / f"{mechanism}.py"
     if not re.fullmatch(r"[a-z][a-z0-9_]*", mechanism) or not file.is_file():
         return "", {}
@@ -463,7 +419,6 @@ def reach_of_ranges(cells: ReportedCells, length: int) -> Reals:
     """The 95 % half width of the estimate of every range of `length` neighbouring intervals, in order.
 
     Args:
-        cells: estimates from reports, along their only axis.
         length: number of intervals in a range, from 1 to all cells.
 
     Returns:

@@ -27,13 +27,8 @@ NOBODY = About()
 class Before:
     """The publication of the period before, or after, in its latest revision that stands.
 
-    Attributes:
-        days: its first and last one, in words.
-        place: its folder below that of the release.
-        number: its total with the interval, as text; empty if nothing tells it.
-        total: of all cells; None if nothing tells it.
-        lower: lower end of its 95 % interval.
-        upper: upper end.
+    `days`: its first and last one, in words. `place`: its folder below that of the release. `number`: its total with
+    the interval, as text; empty if nothing tells it, as `total` is None. `lower`, `upper`: the 95 % interval.
     """
 
     days: str
@@ -58,12 +53,9 @@ class Before:
 class Surroundings:
     """What stands around a publication; nothing by default.
 
-    Attributes:
-        about: the publisher.
-        before: the publication of the period that ends where this one begins, in its latest revision that stands.
-        after: the publication of the period that begins where this one ends. A card that was made before it names none
-            until its pages are rendered anew: its digest is in the audit.
-        is_alike: whether this period and the one before count the same: same unit, bound, axes and number of days.
+    `before` and `after` are the publications of the neighbouring periods, in their latest revisions that stand. A card
+    that was made before the later one names none until its pages are rendered anew: its digest is in the audit.
+    `is_alike`: this period and the one before count the same: same unit, bound, axes and number of days.
     """
 
     about: About = NOBODY
@@ -85,11 +77,9 @@ ALONE = Surroundings()
 def cover_facts(
     audit: Mapping[str, Any], around: Surroundings, total: Answer | None, holds_zero: bool = False
 ) -> dict[str, Any]:
-    """What the cover shows.
+    """What the cover shows; nothing is compared where the total's interval holds 0, so that records may be missing.
 
-    Args:
-        total: the answer for all cells; None where cells do not add up to a number that people look for.
-        holds_zero: the interval of the total does, so that records may be missing: nothing is compared.
+    `total`: for all cells; None where cells do not add up to a number that people look for.
     """
     about, before = around.about, around.before
     compared = "" if total is None or holds_zero or not around.is_alike else _compared(audit, total, before)

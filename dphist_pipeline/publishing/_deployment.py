@@ -15,12 +15,7 @@ from dphist_pipeline.publishing.pages import render
 
 
 def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:
-    """The registry's fields for a publication.
-
-    Args:
-        audit: its facts with charges and versions.
-        smoothed: whether its estimates differ from the noisy counts.
-    """
+    """The registry's fields for a publication; `smoothed`: its estimates differ from the noisy counts."""
     facts: dict[str, Any] = {
         "audit": audit,
         "title": str(audit.get("title") or audit["release"]),

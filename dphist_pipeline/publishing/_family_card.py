@@ -31,13 +31,7 @@ def family_card(
     rendered: str = "",
     around: Surroundings = ALONE,
 ) -> str:
-    """The card of a family, as HTML.
-
-    Args:
-        family: what is published.
-        audit: its facts with charges and versions; digests of files need not be in it.
-        around: the publisher, and the period before.
-    """
+    """The card of a family, as HTML; see `release_card`."""
     rows = QualityTable.of(family.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
         return _page(family, audit, rows, rendered, around)
@@ -89,22 +83,14 @@ def _page(
 
 
 def has_pictures_on_card(family: FamilyEstimate) -> bool:
-    """Whether the card shows every table; else each has a page of its own.
-
-    Args:
-        family: what is published.
-    """
+    """Whether the card shows every table; else each has a page of its own."""
     return len(family.tables) <= MOST_ON_CARD
 
 
 def pages_of_tables(
     family: FamilyEstimate, audit: Mapping[str, Any], rendered: str = "", around: Surroundings = ALONE
 ) -> dict[str, str]:
-    """The pages of tables that the card does not show, by the name of the table.
-
-    Args:
-        family: what is published.
-    """
+    """The pages of tables that the card does not show, by the name of the table."""
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
     with in_language(around.about.language_of(audit)):
         when = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"

@@ -56,11 +56,8 @@ _END = "</script>"
 class Counted(NamedTuple):
     """What the counts of a release are counts of: parts, which each page words in its own language.
 
-    Attributes:
-        what: as the spec has it; empty for rows.
-        cap: how many of each unit count; 0 without a cap.
-        unit: as readers call it.
-        is_reported: whether contributors made their reports noisy.
+    `what` is as the spec has it, empty for rows; `cap`: how many of each unit count, 0 without a cap; `unit`: as
+    readers call it; `is_reported`: contributors made their reports noisy.
     """
 
     what: str
@@ -90,18 +87,10 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What the page of all releases tells of one.
+    """What the page of all releases tells of one; the title is that of the newest publication.
 
-    Attributes:
-        made_from: see `_mark`.
-        title: of the newest publication.
-        periods: that have a publication which stands.
-        newest: the latest publication that stands; None if all were withdrawn.
-        withdrawn: publications that were.
-        superseded: publications that a later revision replaced.
-        points: of the picture.
-        files: with every cell, if there is one as CSV and one as Parquet.
-        picker: whether its page has one.
+    `made_from`: see `_mark`. `periods`: that have a publication which stands, of which `newest` is the latest, if any.
+    `withdrawn`, `superseded`: how many publications were. `files`: with every cell, one as CSV and one as Parquet.
     """
 
     made_from: str
@@ -118,13 +107,7 @@ class Summary:
 
 
 def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
-    """Writes the pages of releases of which something changed, then the page of all.
-
-    Args:
-        public: the store's public folder, with all other files as they shall be; one process at a time.
-        scratch: a private folder on the same file system.
-        anew: reads every publication again; without it, those that pages tell already are not read.
-    """
+    """Writes the pages of releases of which something changed, then the page of all; see `DerivedFiles.write_index`."""
     about, releases = About.of(public), _releases(public)
     for folder in releases:
         mark = _mark(folder, about)
@@ -139,11 +122,7 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
 
 
 def tells(public: Path, folder: Path) -> bool:
-    """Whether both pages tell a publication as it is now.
-
-    Args:
-        public: the store's public folder.
-    """
+    """Whether both pages tell a publication as it is now."""
     release = folder.parents[1]
     mark = _mark(release, About.of(public))
     with suppress(OSError):

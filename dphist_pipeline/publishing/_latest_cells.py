@@ -63,10 +63,6 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
 
     Files of which nothing stands any more keep their columns and have no row, so that copies elsewhere lose theirs.
 
-    Args:
-        public: the store's public folder, with `current.json` as it shall be; one process at a time.
-        scratch: a private folder on the same file system.
-
     Raises:
         PublishedFilesDamaged: a published file is missing or not as `current.json` says.
     """
@@ -141,9 +137,7 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
 def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
     """The cells with words in place of figures below the limit of their publication, as text.
 
-    Args:
-        rows: how many of the cells each publication has, in order.
-        limits: of each publication; None where all figures are shown.
+    `rows`: how many of the cells each publication has, in order; its limit is None where all figures are shown.
     """
     below = np.repeat([math.nan if limit is None else limit for limit in limits], rows)
     words = np.repeat([words_for(limit or 0) for limit in limits], rows)
@@ -160,8 +154,7 @@ def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) ->
 def _put(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
     """Writes both files, the one with the mark last, so that a killed run is noticed.
 
-    Args:
-        readable: the cells as the file for people has them, if they are other ones there.
+    `readable`: the cells as the file for people has them, if they are other ones there.
     """
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     lines = io.BytesIO()

@@ -19,15 +19,10 @@ KINDS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 @dataclass(frozen=True)
 class Described:
-    """A release in the words that search engines show.
+    """A release in the words that search engines show; texts are empty where nothing stands or nobody knows.
 
-    Attributes:
-        name: of its folder.
-        title: of the newest publication.
-        words: what is counted.
-        version: the newest period and its revision; empty if nothing stands.
-        modified: the day of the latest publication; empty if nobody knows.
-        days: the first and the last one, `first/last`; empty without periods.
+    `name`: of its folder. `title`: of the newest publication. `words`: what is counted. `version`: the newest period
+    and its revision. `modified`: the day of the latest publication. `days`: the first and the last one, `first/last`.
     """
 
     name: str
@@ -39,11 +34,9 @@ class Described:
 
 
 def dataset(described: Described, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
-    """A release for its own page.
+    """A release for its own page; `files` have all current cells, below the folder of the release.
 
-    Args:
-        audit: of the newest publication; empty if there is none.
-        files: with all current cells, below the folder of the release.
+    The audit is of the newest publication; empty if there is none.
     """
     axes = [str(axis.get("column", "")) for axis in audit.get("axes") or [] if isinstance(axis, dict)]
     by = f" by {', '.join(axes)}" if axes else ""
@@ -72,11 +65,7 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
 
 
 def data_catalogue(title: str, modified: str, releases: Sequence[Described], about: About) -> dict[str, Any]:
-    """All releases for the page of all.
-
-    Args:
-        modified: the day of the latest publication; empty if nobody knows.
-    """
+    """All releases for the page of all; `modified`: the day of the latest publication, or empty."""
     return {
         **CONTEXT,
         "@type": "DataCatalog",

@@ -124,8 +124,7 @@ IN_CONTEXT = {
 def picker_words(about: About) -> dict[str, Any]:
     """What the script takes from the page: its texts and the signs of numbers in the language of the page.
 
-    Args:
-        about: whose name and notice stand beside an answer.
+    The publisher's name and notice stand beside an answer.
     """
     spoken = language()
     stated = {name: text for name in ("publisher", "notice") if (text := getattr(about, name))}

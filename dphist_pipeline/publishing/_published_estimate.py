@@ -18,10 +18,7 @@ from dphist_pipeline.spec.axes import domain_of
 
 
 def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
-    """The estimate of one table, without what was bought about rows.
-
-    Args:
-        folder: of a publication, or of a table of a family, whose files were checked.
+    """The estimate of one table, whose files were checked, without what was bought about rows.
 
     Raises:
         KeyError: the version that published it wrote less than is needed.
@@ -42,11 +39,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
 
 
 def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
-    """The estimates of all tables of a family, without what was bought about rows.
-
-    Args:
-        folder: of a publication whose files were checked.
-    """
+    """The estimates of all tables of a family, whose files were checked, without what was bought about rows."""
     places = {name: PublishedFolder(folder).table(name) for name in audit["tables"]}
     tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}
     return FamilyEstimate(tables, _charges(audit))

@@ -41,12 +41,7 @@ _ANY_REASON = "[^<>]{1,9999}"
 
 
 def marked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
-    """The card with one mark of the withdrawal that its audit names, at the top of its content.
-
-    Args:
-        card: the page's HTML, marked already or not.
-        audit: with `withdrawn`.
-    """
+    """The card with one mark of the withdrawal that its audit names, at the top of its content."""
     with in_language(_language_of(card)):
         return _unmarked_withdrawn(card, audit).replace(_TOP, _TOP + _withdrawal(audit), 1)
 
@@ -58,11 +53,9 @@ def _language_of(card: str) -> str:
 
 
 def mark_superseded(public: Path, scratch: Path) -> None:
-    """Marks the cards of revisions that are not the latest of their period, and no others.
+    """Marks the cards of revisions that are not the latest of their period by `current.json`, and no others.
 
-    Args:
-        public: the store's public folder, with `current.json` as it shall be; one process at a time.
-        scratch: a private folder on the same file system.
+    One process does that at a time.
     """
     for current in sorted(public.glob(f"*/{CURRENT}")):
         latest = {entry["period"]: int(entry["revision"]) for entry in json.loads(current.read_bytes())["periods"]}
@@ -81,9 +74,7 @@ def mark_superseded(public: Path, scratch: Path) -> None:
 def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
     """A card as it was published or rendered, without marks of a withdrawal or of a later revision.
 
-    Args:
-        audit: of the card, with `withdrawn` where it is marked so.
-        published: the folder of both, with other revisions of the period beside it.
+    The audit is the card's; other revisions of the period lie beside its folder.
     """
     with in_language(_language_of(card)):
         return _unmarked_superseded(_unmarked_withdrawn(card, audit) if "withdrawn" in audit else card, published)
@@ -108,12 +99,9 @@ def _withdrawal(audit: Mapping[str, Any]) -> str:
 
 
 def _marked_superseded(card: str, revision: int, folder: Path) -> str:
-    """The card with one mark at the top of its content; a withdrawn one says enough.
+    """The card, marked already or not, with one mark at the top of its content; a withdrawn one says enough.
 
-    Args:
-        card: the page's HTML, marked already or not.
-        revision: the later one, whose audit has the reason.
-        folder: that of the card, with other revisions of the period beside it.
+    The audit of the later revision, beside the folder of the card, has the reason.
     """
     if _TOP + _WITHDRAWN in card:
         return card
@@ -167,12 +155,9 @@ def _number(card: Path) -> str:
 
 @dataclass(frozen=True)
 class Rendering:
-    """One run that rendered pages of a publication anew.
+    """One run that rendered pages of a publication anew, on a day as ISO text.
 
-    Attributes:
-        version: of this program.
-        day: as ISO text.
-        pages: SHA-256 by path in the folder of the publication, without marks of a withdrawal or a later revision.
+    `pages`: SHA-256 by path in the folder of the publication, without marks of a withdrawal or a later revision.
     """
 
     version: str
@@ -186,10 +171,7 @@ class Rendering:
 
 
 def renderings(published: Path) -> tuple[Rendering, ...]:
-    """Every rendering of a publication after the first, the newest last.
-
-    Args:
-        published: its folder; of a family, not that of a table.
+    """Every rendering of a publication (not of a table) after the first, the newest last.
 
     Raises:
         ValueError: the file is not one of ours.

@@ -37,26 +37,13 @@ DAYS = ("first", "after", "published_on", "withdrawn_on")
 
 @dataclass(frozen=True)
 class Told:
-    """What pages tell of one publication.
+    """What pages tell of each publication; days and texts are empty where there are none.
 
-    Attributes:
-        period: its key, the first day or `all`.
-        revision: from 1.
-        digest: of its audit; empty if it is read again next time: it was withdrawn, or is damaged.
-        first: the first day, as ISO text; empty without a period.
-        after: the first day after the period.
-        published_on: the day; empty in publications of older versions without a ledger.
-        reason: why this revision was made; empty for the first.
-        withdrawn_on: the day; empty if it stands.
-        withdrawn_for: why it was withdrawn.
-        damaged: its files are not those that were published.
-        page: whether it has a card.
-        total: of all cells, as `ToldNumber` tells it; None if nothing tells, or words stand in its place.
-        lower: lower end of its 95 % interval; None without one.
-        upper: upper end.
-        decimals: that its noise justifies.
-        limit: figures below it are told as words, see `shown_below`; 0 where all are shown.
-        below: whether the total is one of them.
+    `digest`: of its audit; empty if it is read again next time: it was withdrawn, or is damaged. `first`: the first
+    day, `after`: the first day after the period, as ISO text. `damaged`: its files are not those that were published.
+    `page`: it has a card. `total`: of all cells, as `ToldNumber` tells it, with its 95 % interval; None if nothing
+    tells, or words stand in its place. `limit`: figures below it are told as words, see `shown_below`, 0 where all are
+    shown; `below`: the total is one of them.
     """
 
     period: str
@@ -113,10 +100,9 @@ def number_in_words(told: Told) -> str:
 
 
 def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Told]:
-    """What was told before, by period and revision.
+    """What was told before, by period and revision, from a page, whoever wrote it.
 
-    Args:
-        listed: from a page, whoever wrote it: each with the fields of `Told` that differ from their defaults.
+    Of each publication come the fields of `Told` that differ from their defaults.
 
     Raises:
         TypeError, ValueError: it is not what `Told` has.
@@ -139,9 +125,7 @@ def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Tol
 def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
     """Every publication of a release, the newest period first, and in it the latest revision.
 
-    Args:
-        release: its public folder.
-        known: what was told before; see `told_again`.
+    `known`: what was told before; see `told_again`.
     """
     found = []
     for folder in revisions(release):
@@ -153,11 +137,9 @@ def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
 
 
 def told_before(release: Path, first: str) -> Told | None:
-    """The publication of the period that ends where another begins, in its latest revision that stands; None without.
+    """The publication of the period that ends where another begins, in its latest revision that stands, if any.
 
-    Args:
-        release: its public folder, which need not be there.
-        first: the first day of the other period, as ISO text; empty for a release without periods.
+    `first`: the first day of the other period, as ISO text; empty without periods.
     """
     earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
     told = _standing(max(earlier)) if earlier else None
@@ -165,11 +147,9 @@ def told_before(release: Path, first: str) -> Told | None:
 
 
 def told_after(release: Path, after: str) -> Told | None:
-    """The publication of the period that begins where another ends, in its latest revision that stands; None without.
+    """The publication of the period that begins where another ends, in its latest revision that stands, if any.
 
-    Args:
-        release: its public folder, which need not be there.
-        after: the first day after the other period, as ISO text; empty for a release without periods.
+    `after`: the first day after the other period, as ISO text; empty without periods.
     """
     later = [folder.parent for folder in revisions(release) if after and _period(folder) >= after]
     told = _standing(min(later)) if later else None
@@ -195,11 +175,7 @@ def _revision(folder: Path) -> int:
 
 
 def revisions(release: Path) -> list[Path]:
-    """The folders of the publications of a release; folders that were renamed are none.
-
-    Args:
-        release: its public folder.
-    """
+    """The folders of the publications of a release; folders that were renamed are none."""
     found = [path.parent for path in release.glob("period=*/revision=*/audit.json")]
     return [path for path in found if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
 
@@ -241,10 +217,9 @@ def _words(told: object) -> str:
 
 
 def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
-    """The sum of all cells with its interval, as the card tells it; empty if an older version wrote too little.
+    """The sum of all cells (of a family, of its first table) with its interval, as the card tells it.
 
-    Args:
-        audit: of a publication, or of a family, of which the first table is asked.
+    It is empty if an older version wrote too little.
     """
     with suppress(DphistError, OSError, KeyError, ValueError, TypeError, ArithmeticError):
         if "tables" in audit:

@@ -23,15 +23,10 @@ Point = tuple[str, float, float | None, float | None]  # the first day as ISO te
 
 @dataclass(frozen=True)
 class TotalPicture:
-    """A picture that a page shows.
+    """A picture that a page shows: the content of an SVG with the view box `0 0 1000 200`, stretched in width.
 
-    Attributes:
-        content: of an SVG with the view box `0 0 1000 200`, stretched to the width of the page.
-        top: number at the upper end of the scale.
-        bottom: number at the lower end.
-        first: day of the first period.
-        last: day of the last one.
-        described: for readers who do not see it.
+    `top` and `bottom` are numbers at the ends of the scale, `first` and `last` days. `described` is for readers who do
+    not see it.
     """
 
     content: Markup
@@ -43,11 +38,7 @@ class TotalPicture:
 
 
 def total_picture(points: Sequence[Point]) -> TotalPicture | None:
-    """Draws totals over time; None for fewer than two periods.
-
-    Args:
-        points: one a period, in order of time; days are valid.
-    """
+    """Draws totals over time, one a period, in order of time; None for fewer than two periods."""
     if len(points) < LEAST:
         return None
     days = [date.fromisoformat(day).toordinal() for day, *_ in points]

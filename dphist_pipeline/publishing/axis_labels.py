@@ -26,9 +26,7 @@ OTHER_BESIDE_ONE = "other (none of the declared)"
 class ReaderAxis:
     """An axis as readers see it.
 
-    Attributes:
-        axis: as declared.
-        closed: whether both ends of the last bin belong to it, as in local collections.
+    `closed`: both ends of the last bin belong to it, as in local collections.
     """
 
     axis: Axis
@@ -69,8 +67,7 @@ class ReaderAxis:
     def columns_beside(self, axes: Iterable[Axis]) -> dict[str, tuple[str, str]]:
         """The columns for readers whose names no other axis has; see `columns`.
 
-        Args:
-            axes: all that are published beside it; it may be among them, or have other forms there under its name.
+        The axis itself may be among `axes`, or have other forms there under its name.
         """
         taken = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
         return {name: column for name, column in self.columns.items() if name not in taken}
@@ -97,9 +94,7 @@ class ReaderAxis:
     def range_in_words(self, lower: float, upper: float, separated: bool = False) -> str:
         """A range of numbers or days in words; no two neighbours seem to share an end.
 
-        Args:
-            lower: nan for `other`.
-            separated: whether long numbers have commas, as people read them; without, as files have them.
+        `lower` is nan for `other`. `separated`: long numbers have commas, as people read them, not as files have them.
         """
         assert isinstance(self.axis, BinnedAxis)
         return range_in_words(self.axis, lower, upper, self.closed, separated)[0]
@@ -107,18 +102,13 @@ class ReaderAxis:
     def words_of_ends(self, lower: float, upper: float) -> dict[str, str | None]:
         """The words for ranges that begin or end with a bin: `first`, `last`, `below` and `above`.
 
-        Args:
-            lower: nan for `other`, which has no words; -inf for an open end, as inf above.
+        `lower` is nan for `other`, which has no words; open ends are -inf and inf.
         """
         assert isinstance(self.axis, BinnedAxis)
         return words_of_ends(self.axis, lower, upper, self.closed)
 
     def values(self, place: NDArray[np.intp]) -> Mapping[str, Any]:
-        """The columns of some cells, as Arrow arrays.
-
-        Args:
-            place: the position along it of each cell.
-        """
+        """The columns of cells, as Arrow arrays, by their positions along the axis."""
         labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(self.labels))
         made: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
         if isinstance(self.axis, BinnedAxis):
@@ -127,11 +117,7 @@ class ReaderAxis:
         return {name: made[kind] for name, (kind, _) in self.columns.items()}
 
     def label_sql(self, table: str = "t") -> str:
-        """SQL for the label of a cell from the published columns.
-
-        Args:
-            table: alias of the table that has the columns.
-        """
+        """SQL for the label of a cell from the published columns of a table, by its alias."""
         axis = self.axis
         other, name = literal(self.other), axis.name
         if not isinstance(axis, BinnedAxis):

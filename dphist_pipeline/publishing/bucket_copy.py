@@ -116,13 +116,9 @@ def folder_unusable(folder: Path, problem: str) -> Refused:
 class Origin:
     """The public folder that a bucket is a copy of, and what a copy asks of its store.
 
-    Attributes:
-        public: the folder.
-        ledger: id of the ledger that pays for what lies there.
-        publisher: id of the host; see `publisher_id`.
-        locked: while it is held, nobody else changes the folder.
-        catalogued: gives the digests of the audits in the catalogue.
-        read: checks a publication, by its folder; raises PublishedFilesDamaged.
+    `ledger`: id of the ledger that pays. `publisher`: id of the host; see `publisher_id`. While `locked` is held,
+    nobody else changes the folder. `catalogued` gives the digests of the audits in the catalogue. `read` checks a
+    publication, by its folder; raises PublishedFilesDamaged.
     """
 
     public: Path
@@ -135,13 +131,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Copied:
-    """What a call did.
-
-    Attributes:
-        address: of the bucket and prefix.
-        sent: paths in the public folder that were uploaded.
-        dropped: publications that the manifest named and the public folder lacks, and that it names no more.
-    """
+    """What a call did: the paths that were uploaded, and the publications that the manifest names no more."""
 
     address: str
     sent: tuple[str, ...]
@@ -160,9 +150,7 @@ class Found:
 class Planned:
     """What a state of the public folder needs that the bucket does not have.
 
-    Attributes:
-        files: all that the next manifest names, by path.
-        sources: for those that changed, the file with their content.
+    `files`: all that the next manifest names, by path. `sources`: for those that changed, the file with their content.
     """
 
     files: Mapping[str, Entry]
@@ -173,10 +161,9 @@ class Planned:
 class Behind:
     """How far a bucket is behind a public folder.
 
-    Attributes:
-        late: places of publications, and paths of files made from them, that the bucket does not have as they are now.
-        lost: places of the publications that the bucket names and the public folder lacks.
-        finished: whether the last copy went to its end.
+    `late`: places of publications, and paths of files made from them, that the bucket does not have as they are now.
+    `lost`: places of the publications that the bucket names and the folder lacks. `finished`: the last copy went to its
+    end.
     """
 
     late: list[str]
@@ -186,14 +173,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch did.
-
-    Attributes:
-        folder: that holds the files.
-        files: how many there are.
-        downloaded: how many of them were not there before.
-        size: of those, in bytes.
-    """
+    """What a fetch did: how many files the folder holds, how many of them are new, and how many bytes these have."""
 
     folder: Path
     files: int
@@ -202,10 +182,7 @@ class Fetched:
 
 
 class BucketCopy:
-    """The copy of a public folder in a bucket, below one prefix.
-
-    Args:
-        address: `s3://bucket/prefix`, as somebody wrote it.
+    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it.
 
     Raises:
         Halted, ObjectStoreFailed: it is no address, or cannot be reached.
@@ -233,11 +210,9 @@ class BucketCopy:
         return False
 
     def found(self, ledger: str, publisher: str) -> Found:
-        """The state of a bucket.
+        """The state of a bucket, for a publisher who wants to write there.
 
-        Args:
-            ledger: id of the ledger that pays; empty for a store that is not made yet, to which no manifest belongs.
-            publisher: id of the host that wants to write there; see `publisher_id`.
+        `ledger` is empty for a store that is not made yet, to which no manifest belongs.
 
         Raises:
             ManifestDamaged, ObjectStoreFailed: it cannot be written to, or belongs to another publisher.
@@ -266,7 +241,6 @@ class BucketCopy:
 
         Args:
             scratch: an empty folder on the public folder's file system.
-            progress: told the name of the step, if there is something to send.
             check: read every object, and send again what is missing or altered.
             drop: take publications that the public folder lacks out of the bucket's manifest.
 
@@ -326,14 +300,9 @@ class BucketCopy:
 
         Files that are there already and whole are not downloaded again, so a fetch that was cut short goes on.
 
-        Args:
-            folder: new or empty, or from an earlier fetch.
-
         Raises:
-            Halted, ObjectStoreFailed, ManifestDamaged, Refused: nothing can be read there, or not what was
-                published.
-            Refused: the folder holds something else.
-            Refused: nothing can be written there, or the disk is too small for what the manifest names.
+            Halted, ObjectStoreFailed, ManifestDamaged, Refused: nothing can be read there, or not what was published;
+                nothing can be written to the folder, which holds something else, or whose disk is too small.
         """
         try:
             return _fetched(self.objects, folder)
@@ -345,8 +314,7 @@ class BucketCopy:
 def damaged(objects: ObjectStore, manifest: Manifest) -> set[str]:
     """Paths of the files whose objects are missing or altered, under the manifest's names or plain ones.
 
-    Args:
-        objects: the bucket, at its prefix; the content of every object is downloaded.
+    The content of every object is downloaded.
     """
 
     def is_damaged(path: str) -> bool:
@@ -366,7 +334,6 @@ def plan(
     """Which files of the public folder a bucket lacks; of publications that it has, only the audits are read.
 
     Args:
-        public: the store's public folder; nobody else changes it meanwhile.
         links: an empty folder on the same file system, which keeps the files as they are now.
         before: the manifest of the bucket, of which only whole files count.
         catalogued: the digests of the audits in the catalogue. Publications that it lacks wait for the next one.
@@ -427,14 +394,9 @@ def _lacking(public: Path, manifest: Manifest) -> list[str]:
 
 
 def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, Entry]:
-    """Uploads what a bucket lacks, under names that nobody reads yet.
+    """Uploads what a bucket lacks, under names that nobody reads yet and that have the number of `before`.
 
-    Args:
-        planned: see `plan`; only its `sources` are uploaded.
-        before: the manifest that was planned from; its number goes into new names.
-
-    Returns:
-        All that the next manifest names: a name that something else has taken is replaced by a new one.
+    Gives all that the next manifest names: a name that something else has taken is replaced by a new one.
     """
 
     def send_one(path: str) -> tuple[str, Entry]:
@@ -450,15 +412,9 @@ def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, 
 
 
 def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: datetime) -> Found | None:
-    """Writes the next manifest, unless the bucket has another one than `found` by now.
+    """Writes the next manifest, unless the bucket has another one than `found` by now; objects of all files are there.
 
-    Args:
-        found: what it was when these files were chosen.
-        files: by path; all their objects are there.
-        now: the present; what was retired long ago is deleted.
-
-    Returns:
-        What the bucket has now; None if somebody else was first.
+    What was retired long ago is deleted. Gives what the bucket has now; None if somebody else was first.
 
     Raises:
         ObjectStoreFailed: among others if the server ignores conditions, so that two could write at once.
@@ -500,9 +456,7 @@ def _is_finished(objects: ObjectStore, manifest: Manifest) -> bool:
 def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> None:
     """Copies files that are replaced to their plain names: the catalogue last but one, and the page of all last.
 
-    Args:
-        manifest: as it was committed; all its objects are there.
-        paths: in the public folder, of files to be copied; those that are never replaced are passed over.
+    Paths of files that are never replaced are passed over. All objects of the manifest are there.
     """
 
     def copy(path: str) -> None:
@@ -589,12 +543,7 @@ def _missing(objects: ObjectStore, manifest: Manifest, folder: Path, downloaded:
 
 
 def files_of(public: Path, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a publication and its tables that are there, by our own names: path in the public folder, and file.
-
-    Args:
-        public: the store's public folder.
-        folder: of one publication.
-    """
+    """The files of a publication and its tables that are there, by our own names: public path, and file."""
     for part in _parts(folder):
         for name in FILES:
             path = (part / name).relative_to(public).as_posix()
@@ -608,14 +557,9 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
-    """The SHA-256 of each file of a publication, as its audits say it; only audits and marked cards are read.
+    """The SHA-256 of each file of a publication, as its audits say it, by path; None if its audit does not name it.
 
-    Args:
-        public: the store's public folder.
-        folder: of one publication.
-
-    Returns:
-        By path in the public folder. None for a file that its audit does not name.
+    Only audits and marked cards are read.
     """
     audits = {part: _audit(part) for part in _parts(folder)}
     # A card may say that a later revision is published; pages may have been rendered anew.
@@ -640,12 +584,7 @@ def _audit(part: Path) -> Mapping[str, object]:
 
 
 def keep(public: Path, source: Path, link: Path) -> None:
-    """Keeps a file as it is now under another name, without following a link to it.
-
-    Args:
-        public: the store's public folder.
-        source: the file, below it.
-        link: its new name, on the same file system; overwritten.
+    """Keeps a file as it is now under another name, without following a link to it; that name is overwritten.
 
     Raises:
         PublishedFilesDamaged: the file, or a folder above it, is a link, or it is no plain file.

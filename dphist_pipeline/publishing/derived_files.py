@@ -26,15 +26,8 @@ SCHEMA_VERSION = 1
 class DerivedFiles:
     """The files of a public folder that are made from all its publications, by one process at a time.
 
-    Each is written anew where something changed since; what a killed run left is mended by the next one.
-
-    Attributes:
-        public: the store's public folder.
-        catalogue: name of the DuckDB file in it.
-        croissant: name of its description for machine learning.
-        index: name of its page, and of the page of each release.
-        current: name of the list of the latest revisions, in the folder of each release.
-        downloads: name of the folder of files for download, likewise.
+    Each is written anew where something changed since; what a killed run left is mended by the next one. Scratch
+    folders are private, and on the same file system.
     """
 
     public: Path
@@ -50,7 +43,6 @@ class DerivedFiles:
         Of publications that it lists already, only the ends of their audits are read.
 
         Args:
-            scratch: a private folder on the same file system.
             read: gives and checks the audit of a publication that is not listed yet, by its folder.
 
         Raises:
@@ -81,8 +73,7 @@ class DerivedFiles:
     def write_index(self, scratch: Path, anew: bool = False) -> None:
         """Writes the pages of releases of which something changed, then the page of all; after every other file.
 
-        Args:
-            anew: reads every publication again; without it, those that pages tell already are not read.
+        `anew` reads every publication again; without it, those that pages tell already are not read.
         """
         from dphist_pipeline.publishing._index_pages import write_index
 
@@ -109,10 +100,7 @@ class DerivedFiles:
 def grid_of(audit: Mapping[str, Any]) -> str:
     """A digest of the axes of a publication and, for estimates from reports, of the number of atoms in each cell.
 
-    Publications of the same grid have the same cells and columns.
-
-    Args:
-        audit: of a publication, or of a family, whose tables all count.
+    Publications of the same grid have the same cells and columns. Of a family all tables count.
     """
     told: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     if "tables" in audit:

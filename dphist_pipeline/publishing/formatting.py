@@ -28,23 +28,14 @@ def is_formula(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Text in which the replacement character stands for control characters and for marks that turn text round.
-
-    Args:
-        text: from outside, such as a title or the name of a category.
-    """
+    """Text in which the replacement character stands for control characters and for marks that turn text round."""
     if text.isprintable():  # as nearly every text is: it holds none of them
         return text
     return "".join("\ufffd" if unicodedata.category(sign) in HIDDEN or sign in TURNS_TEXT else sign for sign in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice.
-
-    Args:
-        text: one line, as a page or picture shows it.
-        most: at least 1.
-    """
+    """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice."""
     widths = np.cumsum([2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text[: most + 1]])
     return (
         text if len(text) <= most and widths[-1:].sum() <= most else f"{text[: int((widths < most).sum())].rstrip()}…"
@@ -52,12 +43,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_inside(text: str, most: int) -> str:
-    """Text of at most `most` letters; its middle is cut out, because names often differ at their end.
-
-    Args:
-        text: one line, as a page or picture shows it.
-        most: letters, counted as in `shortened`.
-    """
+    """Text of at most `most` letters; its middle is cut out, because names often differ at their end."""
     if shortened(text, most) == text:
         return text
     end = shortened(text[::-1], most // 3 + 1)[:-1][::-1].lstrip()
@@ -65,12 +51,7 @@ def shortened_inside(text: str, most: int) -> str:
 
 
 def told_apart(texts: Sequence[str], most: int) -> list[str]:
-    """The same texts; those above `most` letters without the words that all of these begin and end with.
-
-    Args:
-        texts: shown beside each other, such as the names of an axis.
-        most: letters, counted as in `shortened`.
-    """
+    """The same texts; those above `most` letters without the words that all of these begin and end with."""
     long = [text.split() for text in texts if shortened(text, most) != text]
     first, last = _alike(long), _alike([words[::-1] for words in long])
     found = []
@@ -95,8 +76,7 @@ def _alike(texts: Sequence[Sequence[str]]) -> int:
 def decimals_of(error: float) -> int:
     """How many decimals a number deserves: none is finer than the first digit of its standard deviation.
 
-    Args:
-        error: standard deviation of its noise, in its own unit; a number without noise, or of unknown noise, gets none.
+    A number without noise, or of unknown noise, gets none.
     """
     if not 0 < error < 1:
         return 0
@@ -110,12 +90,9 @@ def in_decimals(value: float, decimals: int) -> str:
 
 
 def shown_number(value: float, decimals: int | None = None) -> str:
-    """A number for a page, with a typographic minus.
+    """A finite number for a page, with a typographic minus.
 
-    Args:
-        value: finite, such as a number of records.
-        decimals: see `decimals_of`; None for a number without noise, such as a width: whole, or with one digit after
-            the point if it is small and not whole.
+    Without decimals, as for a width, it is whole, or has one digit after the point if it is small and not whole.
     """
     if abs(value) >= 1e15:
         return number_text(f"{value:.6g}")
@@ -125,20 +102,12 @@ def shown_number(value: float, decimals: int | None = None) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas and an `and`.
-
-    Args:
-        names: at least one.
-    """
+    """At least one name; commas and an `and` stand between several."""
     return f"{', '.join(names[:-1])}{gettext(' and ') if names[1:] else ''}{names[-1]}"
 
 
 def epsilon_text(value: Fraction) -> str:
-    """An epsilon: all its decimals if they are at most 6, else a fraction with its first decimals.
-
-    Args:
-        value: exact: an epsilon, or the scale of noise in records.
-    """
+    """An epsilon, or a scale of noise: all decimals if they are at most 6, else a fraction with the first ones."""
     places = next((places for places in range(7) if (value * 10**places).denominator == 1), None)
     if places is not None:
         return number_text(f"{float(value):.{places}f}")
@@ -149,11 +118,7 @@ def epsilon_text(value: Fraction) -> str:
 
 
 def likelihood_ratio(epsilon: Fraction) -> str:
-    """e^epsilon, rounded up; a power of ten if it is large.
-
-    Args:
-        epsilon: of all who are meant, together.
-    """
+    """e^epsilon, rounded up; a power of ten if it is large."""
     power = float(epsilon)
     if power > 13:
         return f"10{str(math.ceil(power / math.log(10))).translate(SUPERSCRIPT)}"
@@ -162,11 +127,7 @@ def likelihood_ratio(epsilon: Fraction) -> str:
 
 
 def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
-    """The least and the greatest probability that somebody who gave even odds may believe afterwards.
-
-    Args:
-        epsilon: of all who are meant, together.
-    """
+    """The least and the greatest probability that somebody who gave even odds may believe afterwards."""
     most = 1 / (1 + math.exp(-float(epsilon)))
     if most > 0.9999:
         return gettext("below 0.01 %%"), gettext("above 99.99 %%")
@@ -176,11 +137,7 @@ def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
 
 
 def percent(chance: float) -> str:
-    """A probability in percent, with enough digits to tell it from 0 and from 1.
-
-    Args:
-        chance: from 0 to 1.
-    """
+    """A probability in percent, with enough digits to tell it from 0 and from 1."""
     shown = 100 * chance
     if shown > 99.99:
         return gettext("above 99.99 %%")
@@ -189,9 +146,5 @@ def percent(chance: float) -> str:
 
 
 def rounded(amount: float) -> str:
-    """A large amount that is known only roughly, to three digits.
-
-    Args:
-        amount: finite, such as a number of reports.
-    """
+    """A large finite amount that is known only roughly, to three digits."""
     return number_text(f"{float(f'{amount:.3g}'):,.0f}")

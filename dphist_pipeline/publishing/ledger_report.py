@@ -47,8 +47,7 @@ _ALLOWED = {
 class LedgerReport:
     """A report on all accounts of a ledger, which is open and verified.
 
-    Attributes:
-        year: limits decisions and charges to that year; sums are those of the account today.
+    A year limits decisions and charges; sums are those of the account today.
     """
 
     ledger: Ledger
@@ -90,11 +89,7 @@ class LedgerReport:
         }
 
     def page(self, public: Path) -> str:
-        """The report as HTML, in the office's language.
-
-        Args:
-            public: the store's public folder, beside which `about.json` lies.
-        """
+        """The report as HTML, in the office's language; `about.json` lies beside the public folder."""
         with in_language(About.of(public).language):
             return ledger_page(self.facts())
 

@@ -57,13 +57,7 @@ class ManifestDamaged(Halted):
 
 @dataclass(frozen=True)
 class Entry:
-    """An object that holds a file.
-
-    Attributes:
-        object: its name below the prefix.
-        sha256: of the file, in hexadecimal.
-        size: in bytes.
-    """
+    """An object that holds a file: its name below the prefix; SHA-256, in hex, and size of the file in bytes."""
 
     object: str
     sha256: str
@@ -77,10 +71,8 @@ class Manifest:
     Attributes:
         ledger: the id of the ledger that pays for what is there; another ledger's releases are refused.
         generation: number of this manifest, from 1.
-        files: by path in the public folder.
         retired: objects that were named before, with the time when they no longer were; some may still be read.
         publisher: the id of the host that writes here, as `publisher_id` gives it; empty in those of earlier versions.
-        name: of the object.
     """
 
     name: ClassVar[str] = NAME
@@ -94,9 +86,6 @@ class Manifest:
     @classmethod
     def read(cls, content: bytes, address: str) -> Manifest:
         """Reads a manifest, which may be anybody's: every name in it stays below the prefix and the folder.
-
-        Args:
-            content: of the object, not checked yet.
 
         Raises:
             ManifestDamaged: it is none, or of another version.
@@ -141,11 +130,7 @@ class Manifest:
 
 
 def place_of(path: str) -> str | None:
-    """The place of the publication that a file belongs to; None for files that are made from all of them.
-
-    Args:
-        path: in the public folder, with `/`.
-    """
+    """The place of the publication that a file belongs to; None for files that are made from all of them."""
     found = _PLACE.match(path)
     return found[1] if found else None
 
@@ -163,11 +148,7 @@ def _read(told: Any) -> Manifest:
 
 
 def is_path(path: str) -> bool:
-    """Whether a manifest may name a file.
-
-    Args:
-        path: in the public folder, with `/`.
-    """
+    """Whether a manifest may name a path in the public folder."""
     place = _PLACE.match(path)
     return bool(_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path))
 

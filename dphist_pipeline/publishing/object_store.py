@@ -79,10 +79,7 @@ class Stored:
 
 
 def parse_address(address: str) -> tuple[str, str]:
-    """The bucket of an address, and the beginning of the names below it: empty, or with a slash at its end.
-
-    Args:
-        address: `s3://bucket/prefix`; the prefix may be left out.
+    """The bucket of `s3://bucket/prefix`, and the beginning of the names below it: empty, or with a slash at its end.
 
     Raises:
         Halted: it is none.
@@ -124,8 +121,7 @@ class ObjectStore:
     def download(self, name: str, path: Path, size: int) -> bool:
         """Writes an object into a file; False if the object is not there, or is larger than it should be.
 
-        Args:
-            size: that it should have; not more is written, whatever the server sends.
+        Not more than that size is written, whatever the server sends.
         """
 
         def get() -> bool:
@@ -152,8 +148,7 @@ class ObjectStore:
     def content_digest(self, name: str, size: int) -> str | None:
         """The SHA-256 of what an object holds, whatever it states; None if it is not there or of another size.
 
-        Args:
-            size: that it should have; not more is read, whatever the server sends.
+        Not more than that size is read, whatever the server sends.
         """
 
         def get() -> str | None:
@@ -170,11 +165,7 @@ class ObjectStore:
         return self._asked(get, "read", absent=True)
 
     def upload(self, name: str, file: Path, digest: str) -> None:
-        """Writes an object, whatever is there.
-
-        Args:
-            digest: its SHA-256 in hexadecimal, which the server checks.
-        """
+        """Writes an object, whatever is there; the server checks its SHA-256, in hex."""
         if file.stat().st_size > MOST_IN_ONE_REQUEST:
             more = {**self._about(name, digest), "ChecksumAlgorithm": "SHA256"}
             self._asked(
@@ -198,8 +189,7 @@ class ObjectStore:
     def replace(self, name: str, content: bytes, digest: str, etag: str | None) -> str | None:
         """Writes an object if it is still the version of that tag, or (None) if there still is none.
 
-        Returns:
-            The tag of the new version; None if somebody else was first.
+        Gives the tag of the new version; None if somebody else was first.
         """
         condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
         return self._put(name, content, digest, **condition)

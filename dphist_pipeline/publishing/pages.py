@@ -135,9 +135,7 @@ def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:
 def render(template: str, **values: Any) -> str:
     """A page or text from a file in `templates`; a value that the template names and nobody gives is an error.
 
-    Args:
-        template: its file name; values are escaped where it holds `.html`.
-        values: by name, all that the template names.
+    Values are escaped where the name of the file holds `.html`.
     """
     return _environment().get_template(template).render(values)
 
@@ -148,22 +146,15 @@ def ledger_page(report: Mapping[str, Any]) -> str:
 
 
 def picture_page(picture: Picture, title: str, back: str = "", rendered: str = "") -> str:
-    """A page of one picture and its numbers.
+    """A page of one picture and its numbers, with a title in plain text.
 
-    Args:
-        picture: of a publication, or of a box in it.
-        title: above the picture, plain text.
-        back: address of the card, relative to the page; empty for a page by itself.
+    `back`: address of the card, relative to the page; empty for a page by itself.
     """
     return render("picture.html.j2", title=title, picture=picture_facts(picture), back=back, rendered=rendered)
 
 
 def picture_facts(picture: Picture) -> dict[str, Any]:
-    """What the macro `figure` needs to show a picture, its description and its numbers as tables.
-
-    Args:
-        picture: with one to three axes.
-    """
+    """What the macro `figure` needs to show a picture, its description and its numbers as tables."""
     view_box, content = _drawn(picture)
     sums = picture.sums
     tables = [_line(sums)] if len(sums.axes) == 1 else _crossed(sums)

@@ -48,10 +48,6 @@ def write_histogram(estimate: Estimate, path: Path) -> None:
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
     the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for estimates
     from reports. All three are null if the mechanism has no unbiased estimates.
-
-    Args:
-        estimate: of one table, by either model.
-        path: of the file, in a folder that nobody reads yet.
     """
     domain = estimate.domain
     widths = np.zeros(1) if estimate.unbiased is None else estimate.unbiased.half_widths().ravel()
@@ -66,10 +62,6 @@ def write_groups(estimate: Estimate, path: Path) -> None:
     """Writes `groups.parquet`: group_id, cells, noise_scale (of a draw), noise_variance (of the noise in each cell).
 
     Both are null if no noise was drawn. For estimates from reports the variance differs by cell and is not written.
-
-    Args:
-        estimate: of one table; without groups, all cells are one.
-        path: of the file, in a folder that nobody reads yet.
     """
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
@@ -106,10 +98,6 @@ def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:
     """Writes `sums.parquet`: the noisy sums that were drawn after the groups were found, a row for each.
 
     `parent` is the number of the sum of a larger box that holds this one; `noise_scale` is exact.
-
-    Args:
-        sums: of groups, or of a hierarchy of boxes above them.
-        path: of the file, in a folder that nobody reads yet.
     """
     nested = NestedSums.of_groups(sums) if isinstance(sums, NoisySums) else sums
     number = np.arange(nested.values.size)
@@ -128,12 +116,7 @@ def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:
 
 
 def write_quality(estimate: AnyEstimate, path: Path) -> None:
-    """Writes `quality.parquet`: a row a number that was bought about rows, with its 95 % interval, not cut off.
-
-    Args:
-        estimate: of a table or a family that bought such numbers.
-        path: of the file, in a folder that nobody reads yet.
-    """
+    """Writes `quality.parquet`: a row a number that was bought about rows, with its 95 % interval, not cut off."""
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     names = [("statistic", text), ("axis", text), ("position", whole), ("category", text)]
     schema = pa.schema(names + [(name, real) for name in ("estimate", "ci_lower", "ci_upper", "noise_scale")])
@@ -145,18 +128,13 @@ def write_whole(counts: NDArray[np.int64], path: Path) -> None:
 
     Args:
         counts: at least 0, shape of the table's domain.
-        path: of the file, in a folder that nobody reads yet.
     """
     rows = pa.table({"whole_count": numbers(counts.ravel().astype(np.int64))})
     _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
 
 
 def write_population(population: Population, path: Path) -> None:
-    """Writes `population.parquet`: a row for each distinct record behind whole tables, and how many `rows` it has.
-
-    Args:
-        path: of the file, in a folder that nobody reads yet.
-    """
+    """Writes `population.parquet`: a row for each distinct record behind whole tables, and how many `rows` it has."""
     axes = population.domain.axes
     schema = pa.schema([*_axis_fields(population.domain), pa.field("rows", pa.int64())])
     many = range(0, len(population.rows), GROUP_ROWS)
@@ -176,13 +154,7 @@ def write_population(population: Population, path: Path) -> None:
 
 
 def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> None:
-    """Writes `audit.parquet`: a row a charge, with the facts of the release beside it.
-
-    Args:
-        facts: the audit's; without a ledger, `ledger` is None.
-        charges: at least one, in the order of the steps.
-        path: of the file, in a folder that nobody reads yet.
-    """
+    """Writes `audit.parquet`: a row a charge, in the order of the steps, with the facts of the release beside it."""
     rows = [
         {
             **{name: facts[name] for name in ("release", "period", "revision", "account", "mechanism")},
@@ -211,11 +183,7 @@ def _axis_fields(domain: Domain) -> list[Any]:
 
 
 def axis_columns(axis: Axis) -> dict[str, Any]:
-    """The published columns of an axis with their types: days are ISO text, `other` is null in all of them.
-
-    Args:
-        axis: as declared; labels and levels of categories have columns of their own.
-    """
+    """The published columns of an axis with their types: days are ISO text, `other` is null in all of them."""
     if isinstance(axis, BinnedAxis):
         kind = pa.string() if isinstance(axis, CalendarAxis) else pa.float64()
         return {f"{axis.name}_{end}": kind for end in ("lower", "upper")}
@@ -269,11 +237,7 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
 
 
 def category_columns(axis: CategoricalAxis) -> list[Any]:
-    """The texts of the columns of an axis at each position along it, each of shape (size,); see `axis_columns`.
-
-    Args:
-        axis: as declared; `other` is null, like a label that is not there.
-    """
+    """The texts of the columns of an axis at each position along it, each of shape (size,); null for `other`."""
     return [texts(named) for named in _category_texts(axis)]
 
 

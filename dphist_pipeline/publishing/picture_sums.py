@@ -27,11 +27,8 @@ LONG = 10_000  # ends of bins have commas where one of them is as long
 class Grid:
     """The published cells that a picture shows.
 
-    Attributes:
-        domain: the declared grid.
-        values: estimates, shape of the domain.
-        unbiased: noisy cells, linear estimates of them, or estimates from reports; None if the mechanism has none.
-        chosen: the positions along each axis that are shown.
+    `values` and `unbiased` (None if the mechanism has none) have the shape of the domain; `chosen` are the positions
+    along each axis that are shown.
     """
 
     domain: Domain
@@ -41,11 +38,7 @@ class Grid:
 
     @classmethod
     def of_all(cls, domain: Domain, values: Reals, unbiased: Unbiased | None) -> Grid:
-        """A grid of which every cell is shown.
-
-        Args:
-            values: estimates, in records, shape of the domain.
-        """
+        """A grid of which every cell is shown; `values` are estimates in records, shape of the domain."""
         return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
 
 
@@ -53,14 +46,9 @@ class Grid:
 class Groups:
     """Groups of neighbouring cells along one axis of a picture, in declared order.
 
-    Attributes:
-        name: the axis.
-        positions: the positions along the axis in each group; every shown position is in exactly one.
-        labels: each group in words.
-        ticks: each group in few letters.
-        ordered: whether groups are ranges of a number or of time, not categories.
-        other: whether the last group is the cell `other`.
-        note: which cells were summed; empty if every group is one declared cell.
+    Every shown position is in exactly one. `labels` are in words, `ticks` in few letters. `ordered`: groups are ranges
+    of a number or of time, not categories. `other`: the last group is the cell `other`. `note`: which cells were
+    summed; empty if every group is one declared cell.
     """
 
     name: str

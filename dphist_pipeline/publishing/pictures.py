@@ -84,13 +84,7 @@ CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Sums to draw, with the words around them.
-
-    Attributes:
-        title: what is shown.
-        note: how to read it, and what was summed.
-        sums: the numbers.
-    """
+    """Sums to draw, with their title, and a note on how to read them and what was summed."""
 
     title: str
     note: str
@@ -100,9 +94,7 @@ class Picture:
     def of_grid(cls, grid: Grid, is_fitted: bool = False) -> Picture:
         """One picture of all shown cells; its kind depends on how many axes have more than one shown position.
 
-        Args:
-            grid: with at least one shown position along each axis.
-            is_fitted: whether numbers are fits to noisy counts, not noisy counts themselves.
+        `is_fitted`: numbers are fits to noisy counts, not noisy counts themselves.
         """
         varying = [number for number, chosen in enumerate(grid.chosen) if chosen.size > 1] or [0]
         if len(varying) == 1:
@@ -118,9 +110,8 @@ class Picture:
     def of_periods(cls, rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
         """Bars of the newest periods; what the intervals do not say, and days that are missing, stand in the note.
 
-        Args:
-            rows: the answers of all periods, in order of time, with their periods and days.
-            reported: whether they are estimates from reports of contributors.
+        `rows`: the answers of all periods, in order of time. `reported`: they are estimates from reports of
+        contributors.
         """
         known, rows = len(rows), rows[-MOST_BARS:]
         several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
@@ -155,11 +146,7 @@ class Picture:
         return cls(gettext("Counts by period"), " ".join(notes), sums)
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
-        """The picture in the words of its spec: what is counted, and words in place of figures below its limit.
-
-        Args:
-            audit: of the publication; without `counted` and `show_below` the picture stays the same.
-        """
+        """The picture in the words of its audit: what is counted, and words in place of figures below its limit."""
         counted, limit = str(audit.get("counted") or ""), limit_of(audit)
         picture = self
         if counted:
@@ -172,8 +159,7 @@ class Picture:
     def svg(self, heading: str = "") -> str:
         """The picture as SVG that runs no script and loads nothing.
 
-        Args:
-            heading: a title for a file of its own, which then carries the note as well; none within a page.
+        A heading is for a file of its own, which then carries the note as well; none within a page.
         """
         drawn = draw_chart(chart(self, heading))
         if not heading:
@@ -185,11 +171,7 @@ class Picture:
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
-    """Bars along each axis, and for several axes one picture of all of them.
-
-    Args:
-        grid: of all cells, see `Grid.of_all`.
-    """
+    """Bars along each axis, and for several axes one picture of all of them."""
     single = [bars_along(grid, number) for number in range(min(len(grid.chosen), MOST_PICTURES))]
     return single if len(grid.chosen) == 1 else [*single, Picture.of_grid(grid)]
 
@@ -204,12 +186,7 @@ def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def bars_along(grid: Grid, number: int) -> Picture:
-    """Bars along one axis, summed over all others.
-
-    Args:
-        grid: the cells; those that are not shown are left out of every sum.
-        number: of the axis, from 0 in declared order.
-    """
+    """Bars along one axis, by its number, summed over all others; cells that are not shown are in no sum."""
     return _picture(grid, [number], [MOST_ROWS if _is_categorical(grid, number) else MOST_BARS])
 
 
@@ -298,11 +275,7 @@ def _layout(sums: Marginal) -> str:
 
 
 def described(picture: Picture) -> str:
-    """A picture in one sentence, with its largest number.
-
-    Args:
-        picture: with one to three axes.
-    """
+    """A picture in one sentence, with its largest number."""
     sums = picture.sums
     place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
     at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
@@ -318,11 +291,7 @@ def described(picture: Picture) -> str:
 
 
 def chart(picture: Picture, heading: str = "") -> Chart:
-    """The Vega-Lite chart of a picture.
-
-    Args:
-        picture: what to draw.
-    """
+    """The Vega-Lite chart of a picture."""
     sums = picture.sums
     drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
     if heading:
@@ -341,11 +310,7 @@ def _signs() -> dict[str, Any]:
 
 
 def svg_in_page(svg: str) -> tuple[str, str]:
-    """The `viewBox` and the content of an SVG file, for an element within a page.
-
-    Args:
-        svg: as `draw` gives it, without a heading.
-    """
+    """The `viewBox` and the content of an SVG file without a heading, for an element within a page."""
     found = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
     if found is None:
         raise ValueError("vl-convert writes SVG in another form than it did")
@@ -408,9 +373,7 @@ def _small_heat_maps(sums: Marginal) -> Chart:
 def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -> Chart:
     """Squares of colour, with their numbers where there is room; grey where the interval holds 0.
 
-    Args:
-        sums: the numbers of all panels, whose colours agree.
-        room: for labels beside each other, in pixels.
+    `room`: for labels beside each other, in pixels.
     """
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
@@ -498,8 +461,7 @@ def _bound_in_words(bound: float) -> str:
 def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:
     """The scale and labels of groups along an axis; `other` stands apart.
 
-    Args:
-        room: the width for labels beside each other, in pixels; 0 for labels below each other.
+    `room`: the width for labels beside each other, in pixels; 0 for labels below each other.
     """
     apart = [*names[:-1], " ", names[-1]] if axis.other and axis.size > 1 else list(names)
     labels: dict[str, Any] = {"values": names}

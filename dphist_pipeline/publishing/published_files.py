@@ -129,9 +129,7 @@ def _digest_of_values(histogram: _Seen, quality: _Seen | None = None) -> str:
 class PublishedFolder:
     """The folder of a publication, or of one table of a family: where its files lie, and what its audit and card say.
 
-    Attributes:
-        path: as `PUBLIC/RELEASE/period=DAY/revision=NUMBER`; for a table of a family, `tables/NAME` below it.
-        most_downloaded: cells of the largest table with files to download beside its card.
+    The path is `PUBLIC/RELEASE/period=DAY/revision=NUMBER`; for a table of a family, `tables/NAME` below it.
     """
 
     path: Path
@@ -140,9 +138,6 @@ class PublishedFolder:
     @staticmethod
     def all_in(public: Path) -> Iterator[tuple[str, Path]]:
         """The places and folders of the publications; folders that were renamed are none.
-
-        Args:
-            public: the store's public folder.
 
         Raises:
             PublishedFilesDamaged: a folder of a publication, or one above it, is a link.
@@ -248,11 +243,7 @@ class PublishedFolder:
         )
 
     def mark_withdrawn(self, note: Mapping[str, Any], scratch: Path) -> None:
-        """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once.
-
-        Args:
-            scratch: a private folder on the same file system.
-        """
+        """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once."""
         for name in read_audit(self.path).get("tables", {}):
             PublishedFolder(self.table(name)).mark_withdrawn(note, scratch)
         audit = {**read_audit(self.path), "withdrawn": dict(note)}
@@ -276,11 +267,7 @@ def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
 
 
 def audit_digest(audit: dict[str, Any]) -> str:
-    """SHA-256 of an audit's facts without its own digest; it does not depend on their layout in the file.
-
-    Args:
-        audit: content of `audit.json`, as it is or will be.
-    """
+    """SHA-256 of an audit's facts without its own digest; it does not depend on their layout in the file."""
     facts = {name: fact for name, fact in audit.items() if name != "audit_digest"}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -296,9 +283,7 @@ def digest_of(path: Path) -> str | None:
 def refuse_links(public: Path, path: Path) -> None:
     """Refuses a file or folder that is a link, or lies in a folder that is one.
 
-    Args:
-        public: the store's public folder, which may itself be reached through links.
-        path: below it; the names are looked at from the outermost on.
+    The public folder itself may be reached through links. Names are looked at from the outermost on.
 
     Raises:
         PublishedFilesDamaged: naming the link.

@@ -34,12 +34,9 @@ from dphist_pipeline.publishing.surroundings import surroundings_of
 
 @dataclass(frozen=True)
 class RenderedPages:
-    """The pages of a publication as they shall be.
+    """The pages of a publication as they shall be: text without marks, by path in its folder.
 
-    Attributes:
-        published: whose pages they are.
-        pages: text by path in its folder, without marks.
-        content: of the list of pages, with this rendering as the last one.
+    `content`: of the list of pages, with this rendering as the last one.
     """
 
     published: PublishedRelease
@@ -52,11 +49,7 @@ class RenderedPages:
         return hashlib.sha256(self.content).hexdigest()
 
     def write(self, scratch: Path) -> None:
-        """Replaces the list of pages, and then the pages one by one.
-
-        Args:
-            scratch: a private folder on the same file system.
-        """
+        """Replaces the list of pages, and then the pages one by one."""
         folder, audit = self.published.folder, self.published.audit
         replace_public(folder / RENDERED, self.content, scratch)
         for path, page in self.pages.items():
@@ -70,11 +63,7 @@ class RenderedPages:
 class PublishedRelease:
     """What the pages of a publication are made from; beside it, the publisher and the period before are read.
 
-    Attributes:
-        folder: of the publication, whose files were checked; see `read_audit`.
-        audit: of the publication.
-        estimate: what was published, without what was bought about rows.
-        rows: of its quality table; empty without one.
+    Its files were checked; see `read_audit`. `rows` are those of its quality table, which the estimate lacks.
     """
 
     folder: Path

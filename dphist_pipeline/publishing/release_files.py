@@ -69,7 +69,6 @@ def write_release(
     family has no pictures; its name is that of the release and its own.
 
     Args:
-        estimate: what the mechanism returned.
         scales: of the noise that each step bought; a forfeited step bought none.
         facts: the audit's facts, public, without charges, versions and digests; see `pipeline`. For a family, `tables`
             gives the axes of each table as a spec writes them.
@@ -211,8 +210,7 @@ def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
     """The law of the noise in `unbiased_estimate`.
 
     Its scale and, for linear estimates, the covariance of two cells, and the weights of what was measured along each
-    axis if these were chosen for declared questions; for estimates from reports their law, and the
-    number of intervals of a report in each cell.
+    axis if these were chosen for declared questions; for estimates from reports their law and atoms of cells.
     """
     unbiased = estimate.unbiased
     if isinstance(unbiased, ReportedCells):
@@ -253,12 +251,7 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
 
 
 def move_into_place(staging: Path, published: Path) -> bool:
-    """Publishes a folder by one rename. False if another run published first; the files of that run stay.
-
-    Args:
-        staging: complete, on the file system of the public folder.
-        published: see `PublishedFolder`; folders above it are made.
-    """
+    """Publishes a folder by one rename. False if another run published first; the files of that run stay."""
     new = [folder for folder in (published.parents[1], published.parent) if not folder.is_dir()]
     make_folder(published.parent, 0o755)
     for folder in new:

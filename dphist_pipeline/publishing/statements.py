@@ -54,9 +54,6 @@ class Statement:
     def of(cls, ledger: Ledger, name: str) -> Statement:
         """What an account holds now, what was spent of it and by which charges.
 
-        Args:
-            ledger: open and verified.
-
         Raises:
             UnknownAccount: it was never opened.
         """
@@ -67,12 +64,7 @@ class Statement:
 
     @staticmethod
     def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
-        """Every charge with a note of a kind, as (release, period, revision), and what was said.
-
-        Args:
-            ledger: open and verified.
-            kind: what was decided: approved, rejected or withdrawn.
-        """
+        """Every charge with a note of a kind, as (release, period, revision), and what was said."""
         found = [entry for entry in ledger.entries() if entry.kind == kind]
         return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in found]
 

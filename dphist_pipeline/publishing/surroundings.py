@@ -23,9 +23,7 @@ ALIKE = (
 def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
     """The publisher of a publication and the periods beside it; nothing fails here.
 
-    Args:
-        release: the public folder of the release, which need not be there yet.
-        facts: as its audit has them, or will have.
+    `release` is its public folder, which need not be there yet; `facts` are as its audit has them, or will have.
     """
     about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
     later = told_after(release, str(facts.get("period_end") or "")[:10])

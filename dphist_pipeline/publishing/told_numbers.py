@@ -67,11 +67,9 @@ class ToldNumber(NamedTuple):
     def of(cls, answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> ToldNumber:
         """The number of an answer that is told first.
 
-        Args:
-            answer: with the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
-                `ci_upper` and `cells`; what is not known is None or nan.
-            decimals: None for as many as its noise justifies; see `decimals_justified`.
-            limit: of the publication, see `shown_below`; None where all figures are shown, and for what is no count.
+        The answer has the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,
+        `ci_upper` and `cells`; what is not known is None or nan. Without decimals, see `decimals_justified`; `limit` is
+        that of the publication, see `shown_below`, and None for what is no count.
         """
         estimate, unbiased, lower, upper = (
             math.nan if (number := answer.get(name)) is None else float(number)

@@ -30,9 +30,6 @@ def values_digest(estimate: AnyEstimate) -> str:
     """SHA-256 of the released values of an estimate.
 
     Computed once for each estimate, because several steps of a release compare it.
-
-    Args:
-        estimate: of one table, or of a family.
     """
     if estimate not in _digests:
         _digests[estimate] = _of_estimate(estimate)
@@ -40,20 +37,13 @@ def values_digest(estimate: AnyEstimate) -> str:
 
 
 def digest_of_family(tables: Mapping[str, str]) -> str:
-    """SHA-256 of the released values of a family of tables.
-
-    Args:
-        tables: the digest of each table, by its name in the spec.
-    """
+    """SHA-256 of the released values of a family of tables, by the digest of each table."""
     # What was bought about rows is in the digests of the tables.
     return hashlib.sha256(json.dumps(dict(tables), sort_keys=True).encode()).hexdigest()
 
 
 def digest_of_files(histogram: Path, quality: Path | None) -> str:
-    """SHA-256 of the released values that two Parquet files hold.
-
-    Args:
-        quality: `quality.parquet` of the same publication; None where it has none.
+    """SHA-256 of the released values that two Parquet files hold; a publication may have no quality table.
 
     Raises:
         ValueError: a file is no Parquet file with the columns of ours.

@@ -73,9 +73,7 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
 class PublicationRule:
     """When drawn numbers are published: by `publish` of the spec as it is now, and by how they were charged and held.
 
-    Attributes:
-        publish: automatic, manual or if_plausible.
-        doubted: whether they were held back before, being in doubt; then an edit of the spec lets nothing out.
+    `doubted`: they were held back before, being in doubt; then an edit of the spec lets nothing out.
     """
 
     publish: str
@@ -87,20 +85,12 @@ class PublicationRule:
         return self.publish == "if_plausible"
 
     def waits(self, charge: Charge | None) -> bool:
-        """Whether a person must approve, whatever the numbers are.
-
-        Args:
-            charge: that paid; None before it is made.
-        """
+        """Whether a person must approve, whatever the numbers are; the charge that pays is None before it is made."""
         doubted = self.doubted and not self.judges  # which asks again, of what is published by now
         return self.publish == "manual" or doubted or (charge is not None and charge.held)
 
     def may_wait(self, charge: Charge | None) -> bool:
-        """Whether a person may have to approve: as `waits`, or where the numbers are in doubt.
-
-        Args:
-            charge: that paid; None before it is made.
-        """
+        """Whether a person may have to approve: as `waits`, or where the numbers are in doubt."""
         return self.judges or self.waits(charge)
 
 
@@ -131,13 +121,8 @@ def meant(
 ) -> tuple[str | None, int | None]:
     """Period and revision that an approval is about: as named, else of the only one that waits, as far as there is one.
 
-    Args:
-        period: its key, if somebody named it.
-        revision: if somebody named one.
-
     Raises:
-        Refused: several wait, or one that a later revision has taken the place of.
-        Refused: there is no such revision.
+        Refused: several wait, or one that a later revision has taken the place of; there is no such revision.
     """
     waiting = [
         charge
@@ -160,13 +145,8 @@ def meant(
 def reject(store: Store, release: str, period: str, reason: str, revision: int | None = None) -> Key:
     """Says that what waits will not be published, and deletes what was drawn for it; the same again changes nothing.
 
-    Args:
-        period: its key, the first day or `all`.
-        revision: which one, where several wait.
-
     Raises:
-        Refused: several wait.
-        Refused: nothing was charged.
+        Refused: several wait, or nothing was charged.
         LedgerError: no reason, or it was published, or rejected for another one.
     """
     ledger = store.ledger()
@@ -188,11 +168,7 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
 def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]:
     """Takes back all publications of a release's period that still stand; the same again changes nothing.
 
-    Args:
-        period: its key, the first day or `all`.
-
-    Returns:
-        The folders of all its publications that are withdrawn, and there. Who calls builds the catalogue anew.
+    Gives the folders of all its publications that are withdrawn, and there. Who calls builds the catalogue anew.
 
     Raises:
         NotPublished: there is no such publication.
@@ -234,11 +210,7 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
 
 
 def is_local(folder: Path) -> bool:
-    """Whether a published folder says that it is of the local model; its files are not checked.
-
-    Args:
-        folder: of a publication; any other gives False.
-    """
+    """Whether a published folder says that it is of the local model; its files are not checked."""
     if folder.name.removeprefix("revision=").isdecimal():
         with suppress(OSError, ValueError, TypeError, AttributeError):
             return bool(json.loads((folder / "audit.json").read_bytes()).get("model") == "local")
@@ -247,9 +219,6 @@ def is_local(folder: Path) -> bool:
 
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     """Marks what the ledger says is withdrawn and whose audit does not say so yet: somebody was killed in between.
-
-    Args:
-        store: whose public folder this host sees.
 
     Raises:
         PublishedFilesDamaged: of one that is damaged, after all the others are marked.
@@ -294,12 +263,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
 
 
 def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str) -> list[Charge]:
-    """The charges of a period; the ledger says what is published, though it was put back to just after a charge.
-
-    Args:
-        store: whose public folder this host sees.
-        period: its key, the first day or `all`.
-    """
+    """The charges of a period; the ledger says what is published, though it was put back to just after a charge."""
     charges = ledger.charges(release, period)
     for charge in charges:
         note_if_out(store, ledger, charge)
@@ -307,15 +271,7 @@ def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str)
 
 
 def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
-    """The digest of the values that the ledger says were published; has it say so where their files are there.
-
-    Args:
-        store: whose public folder this host sees.
-        ledger: of that store; an entry may be added.
-        charge: of one revision.
-
-    Returns:
-        None where nothing was published.
+    """The digest of the values that the ledger says were published, if any; has it say so where their files are there.
 
     Raises:
         PublishedFilesDamaged: files are there that another charge paid for, or that are altered.

@@ -33,12 +33,8 @@ _FIRST = Folder("unnamed", "'unknown' (by a version that named none)")
 class Attempt:
     """One call for one release and period, as `begin` froze it: equal in every process that joins the same release.
 
-    Attributes:
-        charge: the charge that pays, if it was made before.
-        request: what to ask the ledger for if not.
-        run: the mechanism, with what its doors count.
-        rule: when drawn numbers are published.
-        progress: told the name of each step as it begins.
+    `charge` pays, if it was made before; `request` is what to ask the ledger for if not. `run`: the mechanism, with
+    what its doors count. `rule`: when drawn numbers are published. `progress` is told each step as it begins.
     """
 
     spec: ReleaseSpec
@@ -119,12 +115,8 @@ def refuse_overtaken(
 ) -> tuple[Decision, ...]:
     """Asks the ledger whether somebody overtook a call, and stops it then.
 
-    Args:
-        charge: that pays, where the attempt began without it.
-        published: whether the ledger knows that values of this charge are out; only another host's are asked for that.
-
-    Returns:
-        The decisions by which the source may still be read, where the race is about those.
+    `charge` pays, where the attempt began without it. `published`: values of this charge are out; asked for another
+    host's. Gives the decisions by which the source may still be read, where the race is about those.
 
     Raises:
         LedgerError: `rejected`, and what was drawn for it is deleted; `not_allowed` any more; `charged_elsewhere`.
@@ -150,8 +142,8 @@ def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     """Refuses to draw for a charge that another host made.
 
     Raises:
-        AfterCharge: it has published, naming the host.
-        LedgerError: `charged_elsewhere`, naming the host.
+        AfterCharge: it has published.
+        LedgerError: `charged_elsewhere`.
     """
     folder = store.own_folder()
     # What was charged before charges named a folder belongs to the store that did not join another one.

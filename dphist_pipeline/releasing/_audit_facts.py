@@ -33,10 +33,7 @@ WORDS = ("title", "counted", "unit_label", "language")
 class Judgement:
     """What published and drawn numbers say of a period.
 
-    Attributes:
-        holds_zero: whether the interval of the total holds 0.
-        compared: with the periods before.
-        undeclared: which axes are nearly all `other`, in words; empty for none.
+    `holds_zero`: the interval of the total holds 0. `undeclared`: which axes are nearly all `other`, in words.
     """
 
     holds_zero: bool
@@ -57,12 +54,7 @@ class Judgement:
 
 
 def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgement:
-    """Judges a period that was drawn and may be published.
-
-    Args:
-        public: the store's public folder.
-        made: what the mechanism returned.
-    """
+    """Judges a period that was drawn and may be published."""
     first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
@@ -71,9 +63,6 @@ def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgemen
 
 def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
     """What the audit of a release will say, beside its charges.
-
-    Args:
-        paid: as `release.draw` gave it for that attempt.
 
     Raises:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.
@@ -90,11 +79,7 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
 
 
 def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
-    """What the audit says of a release beside its charges: from the spec and the ledger, never from records.
-
-    Args:
-        charge: that paid, with the decisions that it rests on in the ledger of the attempt.
-    """
+    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
     spec, period, key, run = attempt.spec, attempt.period, attempt.key, attempt.run
     home = mechanisms.home(spec.mechanism)
     return {

@@ -20,31 +20,19 @@ def engine_refused(written: str, problem: str) -> Halted:
 
 
 def allowed_server(written: str) -> dict[str, Any]:
-    """What allows a server of Spark: its address as written, and the server that this is now.
-
-    Args:
-        written: as the operator wrote it; `{{ env.X }}` is looked up here.
-    """
+    """What allows a server of Spark: its address as written, and the server that this is now, by the environment."""
     return {"engine": {"name": written, "server": server_of(_resolved(written))}}
 
 
 def engine_of(ledger: Ledger, charge: Charge) -> str:
-    """The engine that counts, or counted, for a charge: the one that was charged for.
-
-    Args:
-        ledger: that holds the charge and its decisions.
-        charge: made before; its decisions name a server, or the engine is DuckDB.
-    """
+    """The engine that counts, or counted, for a charge: the one that was charged for."""
     return "spark" if any(made.server is not None for made in ledger.decisions_of(charge)) else "duckdb"
 
 
 def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progress: Callable[[str], None]) -> Path:
     """Reads, bounds and counts the records of a plan into a private file.
 
-    Args:
-        decisions: that it rests on; one about a server means that Spark counts there.
-        folder: private.
-        progress: told each step as it begins.
+    A decision about a server means that Spark counts there. `progress` is told each step as it begins.
     """
     server = next((made for made in decisions if made.server is not None), None)
     if server is not None:
@@ -65,12 +53,7 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
 
 def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> dict[str, str]:
-    """The engine's types of the columns that a plan names; refuses them as `count` would. No record is read.
-
-    Args:
-        decisions: that it rests on; one about a server means that Spark looks there.
-        folder: private.
-    """
+    """The engine's types of the columns that a plan names; refuses them as `count` would. No record is read."""
     if any(made.server is not None for made in decisions):
         from dphist_pipeline.confidential.engines import spark
 

@@ -38,9 +38,8 @@ WIDE = ("HUGEINT", "UHUGEINT")
 class OpenFrame:
     """A data frame whose rows nobody has asked for yet.
 
-    Attributes:
-        names: gives the names of its columns; its engine may look at a plan for that, and computes no row.
-        write: writes those columns to a new Parquet file.
+    `names`: of its columns; the engine may look at a plan for that, and computes no row. `write`: into a new Parquet
+    file.
     """
 
     names: Callable[[], Sequence[object]]
@@ -48,11 +47,9 @@ class OpenFrame:
 
 
 def open_frame(frame: Any, categories: Collection[str] = ()) -> OpenFrame | None:
-    """Opens a data frame of any kind that is known; gives None for anything else.
+    """Opens a data frame of Polars or pandas, a DuckDB relation, or what Narwhals knows or gives Arrow; else None.
 
-    Args:
-        frame: of Polars or pandas, a DuckDB relation, or whatever Narwhals knows or gives Arrow.
-        categories: columns whose values are compared as text.
+    `categories` are columns whose values are compared as text.
     """
     import narwhals as nw
     from narwhals import dependencies as known

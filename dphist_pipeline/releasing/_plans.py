@@ -42,7 +42,6 @@ def plan_of(
     """What reading and counting need of a spec, for one period.
 
     Args:
-        period: whose rows to take.
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
         run: of the mechanism, as a release froze it; what reads without a release has none.
 
@@ -79,20 +78,12 @@ def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[in
 
 
 def groups_of(declared: Axis, level: Axis) -> tuple[int, ...] | None:
-    """For each position along an axis its position along one of its levels; None where the level is the axis.
-
-    Args:
-        level: the same axis, or one of its levels.
-    """
+    """For each position along an axis its position along one of its levels; None where the level is the axis."""
     return None if declared is level else groups_along(declared, level)
 
 
 def rows_seen(spec: ReleaseSpec) -> int | None:
-    """T, the most rows of a unit that a quality table sees; None where the spec asks for no table.
-
-    Args:
-        spec: checked; under `privacy_unit: row`, T is 1.
-    """
+    """T, the most rows of a unit that a quality table sees, 1 if a unit is a row; None where no table is asked for."""
     if spec.quality is None:
         return None
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
@@ -111,10 +102,7 @@ def request_of(
 ) -> ChargeRequest:
     """What one release of one period asks of the ledger.
 
-    Args:
-        revision: from 1.
-        reason: of a revision; else empty.
-        engine: that was charged for; that of the spec when left out.
+    `engine`: the one that was charged for; that of the spec when left out. Only a revision has a reason.
     """
     return ChargeRequest(
         account=spec.account,
@@ -145,11 +133,7 @@ def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None = None) -> SourcePlan:
-    """How a source is opened.
-
-    Args:
-        folder: that an operator allowed; files must lie in it.
-    """
+    """How a source is opened; files must lie in the folder that an operator allowed."""
     return SourcePlan(
         written=records.source,
         format=records.source_format,
@@ -169,10 +153,8 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
 def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
     """Absolute globs, or addresses of an object store, of what a period needs; empty without placeholders.
 
-    Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket.
-
-    Args:
-        spec: checked; its `require` says whether all files must be there, or one is enough.
+    Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket. `require`
+    of the spec says whether all files must be there, or one is enough.
 
     Raises:
         FilesMissing: with each that is not there.

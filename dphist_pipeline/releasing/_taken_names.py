@@ -46,12 +46,10 @@ def table_taken(release: str, name: str, other: str) -> Halted:
 def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), charged: bool = False) -> None:
     """Refuses a name that the catalogue would need twice; a release that is there already keeps its names.
 
-    Args:
-        charged: whether they are paid for already, so that a family that is there is finished with all of them.
+    `charged`: they are paid for already, so that a family that is there is finished with all of them.
 
     Raises:
-        Halted: with the other release.
-        Halted: with the name in the catalogue, and the other release.
+        Halted: with the other release, or with the name in the catalogue and the other release.
     """
     if _is_used(store, release):
         held = _tables(store, release)

@@ -21,7 +21,6 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
 
     Args:
         recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
-        ledger: asked for pages that were rendered anew, if there are any.
 
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
@@ -50,11 +49,10 @@ def _is_of(audit: dict[str, Any], charge: Charge) -> bool:
 def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     """A reader of audits that compares each with the ledger, which knows nothing of collections of the local model.
 
-    Args:
-        store: whose public folder holds the publications; its ledger is opened when the first of them is read.
+    The ledger is opened when the first folder is read.
 
-    Returns:
-        Takes the folder of a publication. Raises PublishedFilesDamaged where it is not what the ledger recorded.
+    Raises:
+        PublishedFilesDamaged: when a folder is read that is not what the ledger recorded.
     """
     opened = cache(store.ledger)
 

@@ -22,16 +22,11 @@ YEARS_AHEAD = 12
 
 @dataclass(frozen=True)
 class AccountRunway:
-    """How long an account lasts if nothing else is charged to it.
+    """How long an account lasts if nothing else is charged to it; None where something is not known, or not there.
 
-    Attributes:
-        account: name of the account.
-        says: all facts in words, or why they are not known.
-        known: whether the store has such an account, and the spec may use it.
-        left: rest of the account's total (or of this year's), in words; None if not known.
-        releases: number of releases that the rest pays for; None if it never ends, or is not known.
-        last: key of the last period that can be paid; None if there is none.
-        until: day on which that period is due, as ISO text; None if there is none.
+    `says`: all facts in words, or why they are not known. `known`: the store has such an account, and the spec may use
+    it. `left`: rest of the total (or of this year's), in words. `releases`: how many the rest pays for, None if it
+    never ends. `last`: key of the last period that can be paid; `until`: the day, in ISO, on which that period is due.
     """
 
     MOST_IN_A_YEAR: ClassVar = {"week": 53, "month": 12, "quarter": 4, "year": 1}  # releases, by length of period
@@ -66,13 +61,7 @@ class AccountRunway:
 
     @classmethod
     def by_statement(cls, spec: ReleaseSpec, statement: Statement, now: datetime) -> Self:
-        """How many more releases of a spec an account pays for, by its statement.
-
-        Args:
-            spec: checked; its epsilon is the price of one period.
-            statement: of the account that the spec names, on the same terms.
-            now: with a time zone; periods are counted from here.
-        """
+        """How many more releases of a spec its account pays for, by its statement, counted from `now`, aware."""
         yearly, left = statement.account.renews is not None, statement.rest
         others = _other_releases(spec, statement)
         if spec.period == "none":

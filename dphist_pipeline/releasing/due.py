@@ -37,9 +37,7 @@ YEAR, MONTH, WEEK, DAY = 366, 31, 7, 1
 class Cadence:
     """When periods of a release can be released, and when somebody should wonder that one was not.
 
-    Attributes:
-        rule: how the release cuts time, with its delay.
-        slack_days: that a period may be due: `freshness` of the spec, or the time between two ticks of its schedule.
+    `slack_days`: that a period may be due: `freshness` of the spec, or the time between two ticks of its schedule.
     """
 
     rule: PeriodRule
@@ -52,11 +50,7 @@ class Cadence:
 
     @classmethod
     def kept(cls, store: Store, release: str) -> Self | None:
-        """The cadence of a release as it was last charged; None where no charge by this version kept it.
-
-        Args:
-            release: its name, as the ledger has it.
-        """
+        """The cadence of a release as it was last charged; None where no charge by this version kept it."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             kept = json.loads(store.cadence(release).read_bytes())
             return cls(PeriodRule(**kept["rule"]), kept["slack_days"])
@@ -93,7 +87,6 @@ class Due:
         unfinished: charged and not published; running one again finishes it at no cost.
         left_out: as `missing`, but from the time before an upgrade, whose schedules did not ask for them: to charge
             them is a decision, by command.
-        ready: the day from which each period can be released.
     """
 
     missing: tuple[str, ...] = ()
@@ -102,11 +95,7 @@ class Due:
     ready: Mapping[str, date] = field(default_factory=dict)
 
     def overdue(self, today: date, slack_days: int) -> dict[str, date]:
-        """The periods to run that have been due for longer than that, each with the day from which it was due.
-
-        Args:
-            slack_days: that a period may be due without anybody wondering.
-        """
+        """The periods to run that have been due for longer than the slack, each with the day from which it was due."""
         return {key: day for key in self.keys if (day := self.ready.get(key, today)) + timedelta(slack_days) < today}
 
     @property
@@ -121,10 +110,6 @@ class Due:
         Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The
         first charged period is the one that the ledger charged first: history that is released later makes nothing
         else due.
-
-        Args:
-            rule: how it cuts time, with its delay.
-            now: the present, with its time zone.
         """
         charges = charges_of(ledger, release)
         if not charges or rule.length == "none":
@@ -150,9 +135,7 @@ class Due:
     def to_run(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
         """The keys of periods that a scheduler should run now, in order; before the first charge the latest one alone.
 
-        Args:
-            spec: checked; with periods.
-            first: no earlier period is due.
+        No period before `first` is due.
         """
         if not charges_of(ledger, spec.release):
             latest = spec.latest_period(now).key
@@ -161,21 +144,16 @@ class Due:
 
 
 def charges_of(ledger: Ledger, release: str) -> list[tuple[Charge, str]]:
-    """Every charge of a release, whatever account paid, in the order of the ledger, with what became of it.
-
-    A release that was never charged gives none.
-    """
+    """Every charge of a release, whatever account paid, in the order of the ledger, with what became of it."""
     books = ledger.books()
     return [(charge, books.state(charge)) for charge in books.every_charge() if charge.release == release]
 
 
 @dataclass(frozen=True)
 class Waived:
-    """The periods of a release of which an operator said that they never come.
+    """The periods of a release of which an operator said that they never come, by key.
 
-    Attributes:
-        periods: their keys.
-        ended: the first period of a release that has ended; empty for one that goes on.
+    `ended`: the first period of a release that has ended; empty for one that goes on.
     """
 
     periods: frozenset[str]

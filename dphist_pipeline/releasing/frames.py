@@ -142,11 +142,6 @@ def count_cube(
 def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[CountingPlan]:
     """The plan of a release with its frame written to a file, which is deleted in the end; or the plan as it is.
 
-    Args:
-        plan: may read files and the like, or a frame.
-        frame: handed over, or None.
-        folder: private.
-
     Raises:
         FrameMissing, Halted: a frame where none is read, or none where one is.
     """

@@ -34,16 +34,11 @@ def look(
 ) -> None:
     """Notes in the ledger that an operator looks, then writes exact numbers to their terminal; returns nothing.
 
-    The note comes first: whatever is seen was noted, also where the reading fails.
-
-    Args:
-        descriptor: of the file that the numbers go to, which must be a terminal.
-        period: key of a period that is over; the latest one when left out.
-        now: the present; by the clock when left out.
+    The note comes first: whatever is seen was noted, also where the reading fails. The latest period that is over is
+    read when none is named.
 
     Raises:
-        Refused: the output is no terminal; nothing was read or noted.
-        Refused: another engine counts the release.
+        Refused: the descriptor is no terminal, and nothing was read or noted; or another engine counts the release.
     """
     with nothing_charged():
         terminal = Terminal(descriptor)

@@ -57,10 +57,8 @@ class NotCopied(Halted):
 class Rendered:
     """What a run did, by place of the publication, such as `wards/period=all/revision=1`.
 
-    Attributes:
-        anew: pages were replaced.
-        same: this version would write the same pages.
-        left: and why: an old audit lacks what a page needs.
+    `anew`: pages were replaced. `same`: this version would write the same. `left`: an old audit lacks what a page
+    needs.
     """
 
     anew: list[str] = field(default_factory=list)
@@ -76,10 +74,7 @@ class PublicFolder:
 
     @staticmethod
     def checked_bucket(address: str) -> str:
-        """The address of a bucket as it is kept; refuses, before a store is made, one that is unreadable or taken.
-
-        Args:
-            address: `s3://bucket/prefix`, as somebody wrote it.
+        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one.
 
         Raises:
             ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
@@ -96,16 +91,9 @@ class PublicFolder:
     def refresh(
         self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
     ) -> None:
-        """Lists the current files, builds the catalogue and writes the pages of what is published.
+        """Lists the current files, builds the catalogue, writes the pages, and copies to the bucket.
 
-        Nothing is done where all hold these folders.
-
-        Then brings the copy in a bucket to the same state, where the store has one.
-
-        Args:
-            folders: of releases that it must hold; with none it is always built.
-            progress: told the name of the step.
-            anew: writes every page of what is published anew, whatever is there.
+        Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is.
 
         Raises:
             NotCopied: the bucket could not be written; the catalogue is built.
@@ -117,8 +105,9 @@ class PublicFolder:
         def is_fresh() -> bool:
             if not folders or not (public / DerivedFiles.croissant).is_file():
                 return False
-            return all(
-                Catalogue(public).is_up_to_date(folder) and DerivedFiles(public).tell(folder) for folder in folders
+            # The pages, which come last and cost least to read, are asked first.
+            return all(DerivedFiles(public).tell(folder) for folder in folders) and all(
+                Catalogue(public).is_up_to_date(folder) for folder in folders
             )
 
         self._build_unless(is_fresh, key, progress, anew)
@@ -126,12 +115,9 @@ class PublicFolder:
             self._copy(key, progress)
 
     def copying_to(self, address: str) -> PublicFolder:
-        """The folder with another bucket to copy to, which its store remembers; nothing is sent yet.
+        """The folder with another bucket (`s3://bucket/prefix`), which its store remembers; nothing is sent yet.
 
         What was sent to an earlier bucket stays there.
-
-        Args:
-            address: `s3://bucket/prefix`, as somebody wrote it.
 
         Raises:
             ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
@@ -148,7 +134,6 @@ class PublicFolder:
         Withdrawals that a crash cut short are finished first.
 
         Args:
-            progress: told the name of the step.
             check: read every object, and send again what is missing or altered.
             drop: take publications that the folder lacks out of the bucket's manifest.
 
@@ -174,10 +159,6 @@ class PublicFolder:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
 
         Withdrawals that a crash cut short are finished first. Spends nothing.
-
-        Args:
-            release: its name; all by default.
-            progress: told the name of each step.
 
         Raises:
             PublishedFilesDamaged: after all others were rendered.

@@ -76,10 +76,7 @@ Made = TypeVar("Made", bound=Revision)
 def revisions_meant(made: Sequence[Made], reason: str, digest: str) -> list[Made]:
     """The revisions that a call may give back: all, or those that were made for the same reason by the same spec.
 
-    Args:
-        made: all revisions of a period, in order.
-        reason: of the revision that is asked for; empty for all of them.
-        digest: of the spec as it is now; compared only together with a reason.
+    The digest of the spec is compared only together with a reason.
     """
     return [revision for revision in made if not reason or (revision.reason, revision.digest) == (reason, digest)]
 
@@ -87,9 +84,7 @@ def revisions_meant(made: Sequence[Made], reason: str, digest: str) -> list[Made
 def published(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release | None:
     """A release as it was published, None where it is not there.
 
-    Args:
-        expected: facts that its audit must state, such as the digest of its values.
-        differs: what to raise where the audit states something else.
+    `expected`: facts that its audit must state, else `differs` is raised.
 
     Raises:
         Withdrawn: it was taken back.
@@ -109,10 +104,8 @@ def publish(
 ) -> Release:
     """Writes all files of a release and moves them into place, or gives back those of whoever was first.
 
-    Args:
-        scales: of the noise that each step bought.
-        differs: what to raise where somebody else published other values.
-        record: called once the files are written, before anybody can read them.
+    `differs` is raised where somebody else published other values. `record` is called once the files are written,
+    before anybody can read them.
 
     Raises:
         Withdrawn: somebody else published it meanwhile, and it was taken back.
@@ -144,12 +137,11 @@ def refuse_taken_name(
 ) -> None:
     """Refuses a name that belongs to something else in the store, in any period.
 
-    Args:
-        collection: that wants the name; None for a release of the central model.
+    `collection` wants the name; None for a release of the central model.
 
     Raises:
-        Halted: anything else was published under it, or charged and drawn for.
-        Halted: a view of a release that is there has that name, or the name of a view of this one.
+        Halted: anything else was published under it, or charged and drawn for; or a view in the store has that name, or
+            that of a view of this release.
     """
     refuse_taken_view(store, release, tables, charged)
     taken = collection is not None and (store.confidential / "journal" / release).exists()

@@ -131,10 +131,8 @@ class CubeMissing(Halted):
 class Charged:
     """A charge, and from what its doors may still draw.
 
-    Attributes:
-        charge: that pays for the release.
-        published: digest of the values that the ledger knows to be out; None if none are.
-        load: gives the exact counts to a door that has no answer yet; refuses where nothing may be drawn any more.
+    `published`: digest of the values that the ledger knows to be out, if any. `load` gives the exact counts to a door
+    that has no answer yet; refuses where nothing may be drawn any more.
     """
 
     charge: Charge
@@ -144,12 +142,9 @@ class Charged:
 
 @dataclass(frozen=True)
 class Drawn:
-    """An attempt whose doors have answered.
+    """An attempt whose doors have answered, with the digest of the drawn values.
 
-    Attributes:
-        attempt: with the charge that paid.
-        digest: of the values, as they were drawn.
-        replayed: whether they had been published before.
+    `replayed`: they had been published before.
     """
 
     attempt: Attempt
@@ -224,7 +219,6 @@ def release(
         reason: makes a revision, which is charged again; the same reason again gives that revision back.
         upstream_checked: where a spec requires upstream partitions, which only Dagster can look at: why they are
             known to be there. The audit keeps it.
-        progress: told the name of each step as it begins.
 
     Raises:
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
@@ -260,14 +254,6 @@ def begin(
 
     What it gives has what must be equal in every process, and no later step derives it again: what the ledger is asked
     for, the run of the mechanism, and when the numbers are published.
-
-    Args:
-        named: key of the period; the latest finished one when left out.
-        now: the present, with its time zone.
-        reason: of a revision; empty for none.
-        progress: told the name of each step as it begins.
-        revision: the latest when left out.
-        upstream_checked: why upstream partitions are known to be there; see `release`.
     """
     period = chosen_period(spec, named, now)
     store.sweep()
@@ -292,12 +278,7 @@ def begin(
 
 
 def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
-    """The period of that key, which must be over; the latest finished one when none is named.
-
-    Args:
-        named: key of the period, or None.
-        now: the present, with its time zone.
-    """
+    """The period of that key, which must be over; the latest finished one when none is named."""
     if named is None:
         return spec.latest_period(now)
     period = spec.period_named(named)
@@ -364,9 +345,6 @@ def refuse_unchecked(attempt: Attempt) -> None:
     """Refuses to charge where nobody looked at the upstream partitions and checks that the spec requires.
 
     Files that a period needs are looked for when they are read: with placeholders, only checks need anybody.
-
-    Raises:
-        Refused: with what to do.
     """
     spec, vouched = attempt.spec, attempt.request.upstream_checked
     if attempt.charge is None and spec.only_dagster_knows and not vouched:
@@ -374,12 +352,7 @@ def refuse_unchecked(attempt: Attempt) -> None:
 
 
 def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Path:
-    """Reads, bounds and counts the records of the period into a private file, whose path it gives.
-
-    Args:
-        folder: private, of this run.
-        frame: the records, where the spec's source is one.
-    """
+    """Reads, bounds and counts the records of the period into a file in the run's private folder; gives its path."""
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
     with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading, attempt.run), frame, folder) as plan:
@@ -499,10 +472,7 @@ def _refusing(error: DphistError) -> Load:
 
 
 def publish(attempt: Attempt, paid: Paid) -> Release:
-    """Publishes what the doors answered; see `publisher.publish`.
-
-    Args:
-        paid: as `draw` gave it for that attempt.
+    """Publishes what `draw` gave; see `publisher.publish`.
 
     Raises:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.
@@ -530,11 +500,7 @@ def refresh_catalogue(attempt: Attempt) -> None:
 
 
 def answered(attempt: Attempt, scratch: Path) -> Paid | None:
-    """The estimate from the journal alone; None when a door has not answered yet.
-
-    Args:
-        scratch: a private folder on the store's file system.
-    """
+    """The estimate from the journal alone; None when a door has not answered yet. See `draw` for the folder."""
     if attempt.charge is None:
         return None
     try:
@@ -546,8 +512,7 @@ def answered(attempt: Attempt, scratch: Path) -> Paid | None:
 def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
     """Counts, charges and asks the doors, unless all that was done.
 
-    Args:
-        before: called before a first charge; refuses what must not be charged.
+    `before` is called before a first charge; refuses what must not be charged.
     """
     with marking_charges(attempt):
         made = replayed(attempt)
@@ -561,22 +526,14 @@ def draw_apart(attempt: Attempt, before: Callable[[], None]) -> Drawn:
 
 
 def publish_apart(attempt: Attempt, drawn: Drawn | None = None) -> Release:
-    """Publishes what the journal holds, or gives back what was published.
-
-    Args:
-        drawn: the same attempt, where this process drew for it.
-    """
+    """Publishes what the journal holds, or gives back what was published; `drawn` if this process drew for it."""
     made = make_public(attempt, drawn)
     refresh_catalogue(attempt)
     return made
 
 
 def make_public(attempt: Attempt, drawn: Drawn | None = None) -> Release:
-    """As `publish_apart`, before the catalogue and the copy in a bucket; see `refresh_catalogue`.
-
-    Args:
-        drawn: the same attempt, where this process drew for it.
-    """
+    """As `publish_apart`, before the catalogue and the copy in a bucket; see `refresh_catalogue`."""
     with marking_charges(attempt):
         made = replayed(attempt)
         if made is None:
@@ -604,13 +561,10 @@ def publish_approved(
 ) -> Release:
     """Publishes what a release of `publish: manual` holds back; the ledger and the audit say who approved it.
 
-    Args:
-        period: as for `release`; when left out, that of the only one that waits.
-        revision: the latest when left out.
+    Without period and revision, it is the only one that waits.
 
     Raises:
-        Refused: several wait, and period and revision leave open which.
-        Refused: it was never drawn, or publishes by itself.
+        Refused: several wait, and period and revision leave open which; or it was never drawn, or publishes by itself.
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
@@ -631,14 +585,7 @@ def publish_approved(
 
 
 def withdraw(store: Store | Path | str, name: str, period: str, reason: str) -> list[Path]:
-    """Takes back all publications of a release's period; the catalogue no longer has them.
-
-    Args:
-        period: its key, the first day or `all`.
-
-    Returns:
-        The folders of the publications; see `approvals.withdraw`, for errors, too.
-    """
+    """Takes back all publications of a release's period; see `_approvals.withdraw`. The catalogue has them no more."""
     store = store if isinstance(store, Store) else Store.open(Path(store))
     folders = approvals.withdraw(store, name, period, reason)
     PublicFolder(store).refresh(Key(name, period, 1))

@@ -42,8 +42,7 @@ class ReleaseSpec(DeclaredRelease):
     def unsaid_dates(self, types: Mapping[str, str]) -> str:
         """A warning where the period's column is text and the spec does not say how dates are written; else empty.
 
-        Args:
-            types: the engine's types by column; without that of the period's column nothing is said.
+        `types`: the engine's, by column; without that of the period's column nothing is said.
         """
         column = self.period_column
         if column is None or self.period_format is not None or types.get(column) not in sources.TEXT:
@@ -57,11 +56,7 @@ class ReleaseSpec(DeclaredRelease):
 
 
 def reading_of(records: RecordSource) -> SourceReading:
-    """What would be read and how, as an operator allows it; declared by a spec or by the options of a command.
-
-    Args:
-        records: resolved; the reading keeps the address as written.
-    """
+    """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
     return SourceReading(
         address=str(records.source),
         folder=folder_of(records),
@@ -78,11 +73,7 @@ def reading_of(records: RecordSource) -> SourceReading:
 
 
 def folder_of(records: RecordSource) -> str | None:
-    """The folder that an address of files lies in, links followed; None for servers and object stores.
-
-    Args:
-        records: a relative address starts at its `base`.
-    """
+    """The folder that an address of files lies in, links followed; None for servers and object stores."""
     if not records.has_files:
         return None
     base = records.base

@@ -40,12 +40,10 @@ def not_a_release(given: object, name: str, asked: str = "change_since") -> Refu
 
 @dataclass(frozen=True)
 class Release:
-    """A published release.
+    """A published release: the folder of its files, the facts in `audit.json`, and answers.
 
-    Attributes:
-        path: the folder of its files.
-        audit: the facts in `audit.json`.
-        replayed: whether it had been published before: nothing was spent and no record was read.
+    In questions, `box` holds conditions on axes, by default none; `with_chance`: see `changes`. `replayed`: it had been
+    published before, so nothing was spent and no record was read.
     """
 
     path: Path
@@ -56,10 +54,7 @@ class Release:
     def published(cls, store: Store | Path | str, name: str, period: str | None = None) -> Release:
         """The latest revision of a published release, of a period or of its latest one.
 
-        Args:
-            store: or its folder, or a folder that `dphist store fetch` filled.
-            name: of the release.
-            period: its key; the latest when left out.
+        The store may be a folder that `dphist store fetch` filled.
 
         Raises:
             NotPublished: naming what is there.
@@ -111,13 +106,9 @@ class Release:
         return self._asked((), axes).answer(axes)
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
-        """The estimated count in [low, high) of an axis, whether or not its ends are edges of bins.
+        """The estimated count in [low, high) of a binned axis, whether or not its ends are edges of bins.
 
-        Args:
-            axis: name of a binned axis.
-            low: in axis units, or a day; None for an open end.
-            high: as `low`.
-            box: conditions on the other axes.
+        The ends are in axis units, or days; None for an open end. `box` is about the other axes.
         """
         return self._asked((), box, {axis: None}).range(axis, (low, high), box)
 
@@ -147,10 +138,7 @@ class Release:
     def quantile(self, axis: str, q: float | Sequence[float] = 0.5, box: Box = _ALL) -> Quantile | list[Quantile]:
         """In which bin of an axis a quantile lies, with the bins that noise leaves open; a list of q gives a list.
 
-        Args:
-            axis: name of a binned axis.
-            q: a share of the rows, or several, each between 0 and 1.
-            box: conditions on axes; all cells by default.
+        Each q is a share of the rows, between 0 and 1.
         """
         shares = q if isinstance(q, Sequence) else [q]
         found = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
@@ -162,26 +150,15 @@ class Release:
         """The mean of a binned axis over the rows of a box, in axis units.
 
         Args:
-            axis: name of a binned axis.
             low: no value of an open bin lies below it; in axis units, or a day.
             high: no value of an open bin lies above it; as `low`.
-            box: conditions on axes; all cells by default.
-            with_chance: see `changes`.
         """
         return self._asked((), box, {axis: None}, with_chance=with_chance).mean(axis, low, high, box)
 
     def sum(
         self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
     ) -> Answer:
-        """The sum of a binned axis over the rows of a box, in axis units.
-
-        Args:
-            axis: name of a binned axis.
-            low: see `mean`.
-            high: see `mean`.
-            box: conditions on axes; all cells by default.
-            with_chance: see `changes`.
-        """
+        """The sum of a binned axis over the rows of a box, in axis units; `low` and `high` as for `mean`."""
         return self._asked((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
 
     def rate(
@@ -192,9 +169,6 @@ class Release:
         Args:
             by: axes or levels.
             population: a frame or table: the columns of the axes, and `population`, the people, above 0.
-            per: number of people, above 0.
-            box: conditions on axes; all cells by default.
-            with_chance: see `changes`.
         """
         import pyarrow as pa
 
@@ -216,9 +190,6 @@ class Release:
             by: axes or levels; none for one row.
             over: the axis or level to standardise over, such as age.
             population: as in `rate`, with the columns of `over`, too, and `standard`, the people of the standard.
-            per: number of people, above 0.
-            box: conditions on axes; all cells by default.
-            with_chance: see `changes`.
         """
         import pyarrow as pa
 
@@ -241,7 +212,6 @@ class Release:
         """The change of a count from each published period of the release to the next one.
 
         Args:
-            box: conditions on axes; all cells by default.
             with_chance: whether intervals cover chance, too, as if counts varied as Poisson's do around their means;
                 that is too little where persons have several rows.
         """
@@ -258,12 +228,7 @@ class Release:
         return self._asked((), box, with_chance=with_chance).change_since(earlier._asked((), box), box)
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
-        """Every cell with a band that holds the true counts of all of them at once.
-
-        Args:
-            level: the probability that it does, between 0 and 1.
-            box: conditions on axes; all cells by default.
-        """
+        """Every cell with a band; with probability `level`, in (0, 1), it holds all their true counts at once."""
         return _frame(self._asked().band(level, box))
 
     def whole(self) -> pl.DataFrame:
@@ -307,7 +272,6 @@ class Release:
 
         Args:
             target: the axis of categories to predict.
-            features: axes to predict it from; all others by default.
             estimator: with `fit(features, classes, sample_weight)` and `predict`; by default scikit-learn's tree.
 
         Raises:

@@ -41,9 +41,7 @@ def buy_quality(
 ) -> tuple[RowTable, ...]:
     """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
 
-    Args:
-        epsilon: of the charge, what the mechanism does not take.
-        load: gives the exact numbers, where a door must draw.
+    That epsilon is what the mechanism leaves of the charge. `load` gives the exact numbers, where a door must draw.
     """
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:

@@ -34,12 +34,9 @@ def mechanism_misspent(mechanism: str, spent: Fraction, declared: Fraction) -> H
 class MechanismRun:
     """A mechanism with its settings, its budget, and what its doors count: equal in every process that draws.
 
-    Attributes:
-        epsilon: all of which the mechanism must spend.
-        sensitivity: the most that one privacy unit moves the sum of the counts.
-        grids: of the counts: one, or one for each marginal that the mechanism measures for a family, in its order.
-        family: the tables that are released together, if any.
-        measured: the axes of each marginal, in the order of the grids; empty without a family.
+    It must spend all of `epsilon`. `sensitivity`: the most that one privacy unit moves the sum of the counts. `grids`:
+    of the counts: one, or one for each marginal that the mechanism measures for a family, in its order; `measured`: the
+    axes of each marginal in that order, empty without a family.
     """
 
     mechanism: Mechanism
@@ -54,7 +51,6 @@ class MechanismRun:
 
         Args:
             load: gives the exact counts of all grids, one grid after the other, shape (cells,).
-            journal: keeps what doors draw.
         """
         ends = np.cumsum([grid.cells for grid in self.grids]).tolist()
 
@@ -67,11 +63,7 @@ class MechanismRun:
         ]
 
     def estimate(self, counts: Sequence[PrivateCounts]) -> AnyEstimate:
-        """Runs the mechanism, and checks that it spent what it was given.
-
-        Args:
-            counts: of each grid.
-        """
+        """Runs the mechanism on the counts of each grid, and checks that it spent what it was given."""
         budget = Budget(self.epsilon)
         if self.family is None:
             made: AnyEstimate = self.mechanism.release(counts[0], budget)

@@ -43,12 +43,7 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
 
 @dataclass(frozen=True)
 class Compared:
-    """What became of a comparison of columns.
-
-    Attributes:
-        problem: why nothing could be compared; empty after a comparison.
-        types: of the columns that the spec names, as the source declares them; empty without a comparison.
-    """
+    """What became of a comparison of columns: the declared types by column, or why nothing could be compared."""
 
     problem: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
@@ -56,22 +51,13 @@ class Compared:
 
 @dataclass(frozen=True)
 class SpecCheck:
-    """A spec beside the store that it would be released in.
-
-    Attributes:
-        spec: checked by itself.
-        store: open, or its folder as on the command line; there may be none yet.
-    """
+    """A spec beside the store that it would be released in: open, or its folder, where there may be none yet."""
 
     spec: ReleaseSpec
     store: Store | Path | None
 
     def refuse_taken_view(self) -> None:
-        """Refuses the name of a release that the catalogue of the store would need twice; there may be no store yet.
-
-        Raises:
-            Halted: with the other release.
-        """
+        """Refuses the name of a release that the catalogue of the store would need twice; there may be no store yet."""
         with suppress(StoreMissing):
             tables = self.spec.family.names if self.spec.family is not None else ()
             opened = Store.named(self.store)
@@ -81,8 +67,7 @@ class SpecCheck:
     def columns(self, now: datetime, named: str | None = None) -> Compared:
         """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
 
-        Args:
-            named: key of the period whose source is opened; the latest finished one when left out.
+        That of the period `named` is opened, or of the latest finished one.
 
         Raises:
             ColumnRefused: a column is missing, or of a type that cannot serve.
@@ -124,9 +109,8 @@ class SpecCheck:
     def unsaid_dates(self, period: str, opens: bool = True) -> str:
         """A warning where the period's column is text and the spec does not say how dates are written; else empty.
 
-        Args:
-            period: key of the period whose source is opened, where the file's kind does not say that all is text.
-            opens: whether a source may be opened: a replay opens none. Only names and types of columns are read.
+        Where the file's kind does not say that all is text, and `opens` allows it, the period's source is opened, of
+        which only names and types of columns are read. A replay opens none.
         """
         spec = self.spec
         if spec.period_column is None or spec.period_format is not None:
@@ -148,8 +132,7 @@ class SpecCheck:
 def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None) -> Decided:
     """What a ledger declares about code lists; asked for, and its store opened, when a spec names one.
 
-    Args:
-        store: open, its folder, or what gives it; by default as `Store.folder` says. A missing one declares nothing.
+    By default it is the store that `Store.folder` says; a missing one declares nothing.
     """
 
     @cache

@@ -54,13 +54,8 @@ def signed_another(given: str, digest: str) -> Refused:
 class SpecDecisions:
     """What a spec asks an operator to decide.
 
-    Attributes:
-        spec: checked whole, its code lists read.
-        store_id: of the store whose ledger would hold the decisions.
-        account: to be opened; None where it is open already.
-        reading: the source and how it is read; None where that is allowed already.
-        also_of: other accounts that the source belongs to.
-        code_lists: folders to be declared public, as entries hold them.
+    Nothing is decided about an account or a reading that is None: it is so already. `also_of`: other accounts that the
+    source belongs to. `code_lists`: folders to be declared public, as entries hold them.
     """
 
     spec: ReleaseSpec
@@ -84,10 +79,8 @@ class SpecDecisions:
     ) -> SpecDecisions:
         """What opens the account of a spec, and lets the release read what it asks for.
 
-        Args:
-            path: of the spec; with `for_each`, FILE#RELEASE.
-            named: the account as the operator named it; None for that of the spec.
-            renews: whether each calendar year has a fresh total.
+        The path may be FILE#RELEASE. `named`: the account as the operator named it, if so. `renews`: each calendar year
+        has a fresh total.
 
         Raises:
             Refused: the operator named another account than the spec.
@@ -108,10 +101,6 @@ class SpecDecisions:
         cls, path: Path, store: Store, ledger: Ledger, named: str | None, also_of: Sequence[str] = ()
     ) -> SpecDecisions:
         """What lets a release of an open account read what its spec asks for, where that was not decided before.
-
-        Args:
-            path: of the spec; with `for_each`, FILE#RELEASE.
-            named: the account as the operator named it; None for that of the spec.
 
         Raises:
             Refused: the account protects somebody else than the spec, or the operator named another one.
@@ -153,11 +142,7 @@ class SpecDecisions:
             raise signed_another(given, self.digest)
 
     def unsigned(self, command: str) -> Refused:
-        """The refusal where nobody signed.
-
-        Args:
-            command: that would sign it, without the digest.
-        """
+        """The refusal where nobody signed; the command would sign it, and lacks the digest."""
         return not_signed(self.digest, command)
 
     @property
@@ -207,11 +192,7 @@ class SpecDecisions:
         keep_signed(store, self.spec)
 
     def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:
-        """Enters the decisions, each as its own command would.
-
-        Returns:
-            What was allowed beside the account; None for a decision that waits for a second signature.
-        """
+        """Enters the decisions, each as its own command would; None stands for one that waits for a signature."""
         made: list[Decision | None] = []
         if self.account is not None:
             ledger.open_account(self.account, operator, self.reading, self.also_of)

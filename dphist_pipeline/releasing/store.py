@@ -128,9 +128,6 @@ class Store:
 
         Whoever makes it is the ledger's operator, with the key that is theirs, made where there is none.
 
-        Args:
-            public_address: of a copy of its public folder, `s3://bucket/prefix`, checked.
-
         Raises:
             Halted: something is there already, or the folder cannot be made.
             LedgerError: ledger, key or witness cannot be where they are to be.
@@ -158,8 +155,7 @@ class Store:
     def join(cls, root: Path, public_address: str | None = None) -> Store:
         """Makes a store of this host for a ledger and a witness that other hosts use, which the environment names.
 
-        Args:
-            public_address: of a copy of its public folder, which hosts of one store share.
+        Hosts of one store share the bucket that their public folder is copied to.
 
         Raises:
             Halted: the environment names no ledger, or a store cannot be made there.
@@ -181,9 +177,6 @@ class Store:
         """The folder of the store to use: as named, else $DPHIST_STORE, else `store/` in the working folder's project.
 
         Never at a spec's place: who writes specs would bring a ledger of their own.
-
-        Args:
-            named: with `--store`; None where it was left out.
         """
         if (named := named or named_store.get()) is not None:
             return named
@@ -208,9 +201,8 @@ class Store:
     def public_folder(cls, named: Path | str | None) -> Path:
         """The folder whose files answer questions; no ledger is opened.
 
-        Args:
-            named: a store, or a folder that `dphist store fetch` filled, or a copy of a store's public folder, which
-                stays as it is; by default as `folder` says.
+        It may be a store's, one that `dphist store fetch` filled, or a copy, which stays as it is; by default as
+        `folder` says.
 
         Raises:
             StoreMissing, Halted: what is wrong, and the mend.
@@ -224,11 +216,7 @@ class Store:
 
     @classmethod
     def open(cls, root: Path | str, ledger: str | None = None, witness: str | Path | None = None) -> Store:
-        """Opens the store in a folder.
-
-        Args:
-            ledger: address of its ledger; by default as the environment says, or else in the folder.
-            witness: its witness's file or address; by default as the environment says.
+        """Opens the store in a folder, with its ledger and witness by address, or else as the environment says.
 
         Raises:
             StoreMissing, Halted: what is wrong, and the mend.
@@ -287,9 +275,7 @@ class Store:
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
 
-        Returns:
-            Number of entries; number of publications that are whole; those that the ledger knows of this host and that
-            are not in the public folder.
+        Gives the numbers of entries and of whole publications, and which publications of this host are missing.
 
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
@@ -329,14 +315,9 @@ class Store:
         return entries, whole, missing
 
     def confirm_witness(self, entries: int, publications: int) -> bool:
-        """Compares the ledger with its witness; changes nothing in either.
+        """Compares the ledger with its witness; changes nothing in either. The numbers are for the message.
 
-        Args:
-            entries: as `verify` gave them, for the message.
-            publications: that are whole, for the message.
-
-        Returns:
-            False for a ledger of version 0.1, which has no witness until its first decision brings one.
+        Gives False for a ledger of version 0.1, which has no witness until its first decision brings one.
 
         Raises:
             Refused: there is no witness, or it does not know the store.
@@ -364,9 +345,7 @@ class Store:
     def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
-        Args:
-            recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is
-                published.
+        `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
 
         Raises:
             PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
@@ -553,10 +532,7 @@ class Store:
         return (self.confidential / FOLDER).exists()
 
     def with_address(self, public_address: str) -> Store:
-        """The store with another bucket to copy to, which it remembers; nothing is sent yet.
-
-        Args:
-            public_address: `s3://bucket/prefix`, checked.
+        """The store with another bucket to copy to, checked before, which it remembers; nothing is sent yet.
 
         Raises:
             Halted: this user may not write that down.
@@ -585,11 +561,7 @@ class Store:
 
 
 def make_folders(root: Path, witness: Witness) -> Path:
-    """Makes the folders of a store, and gives its absolute path.
-
-    Args:
-        root: a folder that is missing or empty.
-        witness: of the store that will be; it must lie outside.
+    """Makes the folders of a store in a missing or empty one, and gives its absolute path; the witness lies outside.
 
     Raises:
         Halted: the folder holds something, or cannot be made.
@@ -648,11 +620,7 @@ def _beside(folder: Path, ending: str) -> Path:
 def _made_and_locked(lock: Path) -> int:
     """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two.
 
-    Args:
-        lock: the file beside the folder of a run; folders above are made.
-
-    Returns:
-        An open file descriptor; the lock is held until it is closed.
+    Gives an open file descriptor; the lock is held until it is closed.
     """
     while True:
         with suppress(FileNotFoundError):
@@ -664,13 +632,9 @@ def _made_and_locked(lock: Path) -> int:
 
 
 def _locked(lock: Path) -> int | None:
-    """Holds a lock if nobody else does and it is still the file of that name.
+    """Holds a lock if nobody else does and it is still the file of that name, which may vanish meanwhile.
 
-    Args:
-        lock: the file beside the folder of a run; it may vanish meanwhile.
-
-    Returns:
-        An open file descriptor, to be closed by the caller; None where somebody else holds the lock.
+    Gives an open file descriptor, to be closed by the caller; None where somebody else holds the lock.
     """
     handle = None
     with suppress(FileNotFoundError, BlockingIOError):
@@ -684,11 +648,7 @@ def _locked(lock: Path) -> int | None:
 
 
 def _forget(folder: Path) -> None:
-    """Deletes a run's folder, then its lock, then the folders above that this leaves empty.
-
-    Args:
-        folder: of a run that is over, below `confidential/runs`.
-    """
+    """Deletes the folder of a run that is over, then its lock, then the folders above that this leaves empty."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         return  # the lock stays, so that the next sweep tries again

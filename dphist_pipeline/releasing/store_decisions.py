@@ -67,11 +67,7 @@ def nothing_to_waive(release: str, period: str, problem: str) -> Refused:
 
 @dataclass(frozen=True)
 class StoreDecisions:
-    """What operators decide about a store.
-
-    Attributes:
-        ledger: of the store, open and verified; decisions are entered there.
-    """
+    """What operators decide about a store."""
 
     store: Store
     ledger: Ledger
@@ -105,12 +101,9 @@ class StoreDecisions:
     def allow(
         self, account: str, what: dict[str, Any], reason: str = "", also_of: Sequence[str] = ()
     ) -> Decision | None:
-        """Enters that something is allowed; None where it waits for a second signature.
+        """Enters that something is allowed for an account, or `EVERYWHERE`; None where it waits for a second signature.
 
-        Args:
-            account: whose releases it is for, or `EVERYWHERE`.
-            what: a fact of a decision by its kind, as the methods and functions here give it.
-            also_of: other accounts that a source belongs to.
+        `what`: a fact of a decision by its kind, as the methods and functions here give it.
         """
         with self.signing() as operator:
             return self.ledger.allow(account, what, operator, reason, also_of)
@@ -119,9 +112,6 @@ class StoreDecisions:
         """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
 
         Args:
-            account: that would be allowed to read the source; see `refuse_overlap`.
-            also_of: other accounts that the operator says share it.
-            base: the folder that relative addresses start from.
             source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
 
         Raises:
@@ -151,10 +141,7 @@ class StoreDecisions:
     def refuse_overlap(self, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
         """Refuses a source some of whose files belong to another account, or are public code lists.
 
-        Args:
-            account: that would be allowed to read the source.
-            reading: of that source; files that come later are not compared.
-            also_of: other accounts that the operator says share it.
+        `also_of`: other accounts that the operator says share it. Files that come later are not compared.
         """
         files = set(files_of(reading))
         for decision in self.ledger.sources():
@@ -170,14 +157,10 @@ class StoreDecisions:
                 )
 
     def code_lists(self, folder: Path) -> dict[str, Any]:
-        """What declares a folder of code lists public.
-
-        Args:
-            folder: as the operator wrote it; links are followed. The store must not lie in it, nor it in the store, and
-                no file of a source may lie there.
+        """What declares a folder of code lists public, links followed.
 
         Raises:
-            Refused: for one of these, or because there is no such folder.
+            Refused: the store lies in it, or it in the store; a file of a source lies there; there is no such folder.
         """
         real = os.path.realpath(folder)
         if not Path(real).is_dir():
@@ -197,13 +180,10 @@ class StoreDecisions:
     def waive(self, release: str, period: str, reason: str, and_later: bool = False) -> Decision:
         """Says that a period of a release never comes, so that nothing is due for it; the same again changes nothing.
 
-        Args:
-            release: its name; it was charged before.
-            reason: 1 to 2000 characters.
-            and_later: whether every later period is waived, too: the release has ended.
+        `and_later`: every later period is waived, too: the release has ended. The reason has 1 to 2000 characters.
 
         Raises:
-            Refused: the release is unknown here, or the period was charged, or is none of the release's.
+            Refused: the release was never charged, or the period was, or is none of the release's.
         """
         charged = {charge.period for charge, _ in charges_of(self.ledger, release)}
         if not charged:
@@ -226,8 +206,7 @@ class StoreDecisions:
     def move_ledger(store: Store, address: str) -> Ledger:
         """Moves a store's ledger to another database, and closes the old one; after a crash, the same call finishes it.
 
-        Args:
-            address: of a database without a ledger that is not the witness's either.
+        The database holds no ledger, and is not the witness's either.
         """
         witness, operator = Witness.at(store.witness_file), Operator.load()
         witness.refuse_ledger(ledger_database(address).place)
@@ -241,11 +220,8 @@ class StoreDecisions:
     def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
         """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
 
-        Args:
-            elsewhere: what was spent that neither ledger nor witness holds, by account.
-
-        Returns:
-            The generation, and what the witness held and the ledger did not: it counts as spent.
+        `elsewhere`: what was spent that neither ledger nor witness holds, by account. Gives the generation, and what
+        the witness held and the ledger did not: it counts as spent.
 
         Raises:
             Refused: the witness is gone, and what was spent elsewhere was not stated for every account.
@@ -370,12 +346,7 @@ def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
-    """Whether a file, links followed, is one of the store's or of a source's, by any name.
-
-    Args:
-        store: every file in its folder is confidential.
-        decisions: what its operators allowed; those without a reading are passed over.
-    """
+    """Whether a file, links followed, is one of the store's folder or of a source's, by any name."""
     root, held = os.path.realpath(store.root), [decision.reading for decision in decisions if decision.reading]
 
     def found(path: Path) -> bool:
@@ -387,12 +358,9 @@ def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Pa
 
 
 def files_of(reading: SourceReading) -> list[str]:
-    """The files of a source that are there now, links followed.
+    """The files of a source that are there now, links followed; none of a server or an object store.
 
     What `{{ env.X }}` gives is looked up; where it is not set, every file that it could name is taken.
-
-    Args:
-        reading: of files; servers and object stores give none.
     """
     from dphist_pipeline.spec.loading import resolve_templates
     from dphist_pipeline.spec.sources import as_glob

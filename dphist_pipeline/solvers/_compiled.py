@@ -21,9 +21,6 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """The function, compiled to machine code on its first call; strict IEEE arithmetic gives the same bytes every time.
 
     Other threads run while it does (`nogil`).
-
-    Args:
-        function: of numbers, arrays and tuples of them, as Numba takes them.
     """
     made: Any = numba.njit(nogil=True)(function)
     with suppress(RuntimeError):  # there is no folder to keep the cache in

@@ -21,10 +21,7 @@ _DAYS = {"day": 1, "week": 7}
 
 
 def day_of(value: object) -> date:
-    """A day of the calendar from its ISO date.
-
-    Args:
-        value: as the spec has it: text such as "2026-01-05".
+    """A day of the calendar from its ISO date, text such as "2026-01-05".
 
     Raises:
         ValueError: for anything else, and for years before 1000 or after 9000.
@@ -41,11 +38,7 @@ def day_of(value: object) -> date:
 
 
 def day_not_before(first: str | None, value: object) -> str:
-    """The ISO date of a day that does not lie before the first period of a release.
-
-    Args:
-        first: the ISO date of the first period; None where the spec names none.
-        value: as the spec has it: text such as "2026-01-05".
+    """The ISO date of a day that does not lie before the first period of a release; `first` is None without one.
 
     Raises:
         ValueError: for another text, and for an earlier day.

@@ -127,10 +127,7 @@ def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
 def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
     """The axis with its categories, levels and labels in place of the code list that it names.
 
-    Args:
-        axis: the fields as written, with `values_from`.
-        base: the folder that relative paths start from.
-        decided: gives the folders that an operator declared public; none allows no list.
+    Relative paths start from `base`; without `decided`, no list is allowed.
 
     Raises:
         MistakesError: by field.
@@ -155,16 +152,7 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
 
 
 def with_spellings(axis: Mapping[str, object], base: Path | None, decided: Decided | None) -> dict[str, object]:
-    """The axis with the accepted spellings in place of the file that it names.
-
-    Args:
-        axis: the fields as written, with the name of a file as `spellings`.
-        base: the folder that relative paths start from.
-        decided: gives the folders that an operator declared public; none allows no list.
-
-    Raises:
-        MistakesError: by field.
-    """
+    """The axis with the accepted spellings in place of the file that it names; otherwise as `from_code_list`."""
     try:
         return {**axis, "spellings": read_spellings(text(axis["spellings"]), base or Path(), decided)}
     except MistakesError as mistakes:

@@ -36,13 +36,7 @@ Mistake = tuple[int, str]
 
 @dataclass(frozen=True)
 class CodeList:
-    """The content of a code list.
-
-    Attributes:
-        values: the categories, in order of the file.
-        levels: for each level by name, from the finest, the group of each category.
-        labels: the label of each category, or an empty text.
-    """
+    """The content of a code list; `levels` and `labels` have a group or label (may be empty) for each category."""
 
     values: tuple[str, ...]
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -81,13 +75,11 @@ class CodeListFields(BaseModel):
 def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -> CodeList:
     """Reads and checks a code list.
 
-    Args:
-        base: the folder that a relative path starts from.
-        decided: gives the folders that an operator declared public; none allows no list.
+    A relative path starts from `base`; without `decided`, no list is allowed.
 
     Raises:
-        MistakesError: naming lines of the file, for codes that repeat, have no place in the hierarchy, or are their
-            own ancestors, and for everything that a category may not hold.
+        MistakesError: naming lines of the file, for codes that repeat, have no place in the hierarchy, or are their own
+            ancestors, and for everything that a category may not hold.
     """
     columns = [asked.values_column, asked.label_column, asked.parent_column]
     columns += [] if asked.parent_column else list(asked.levels)
@@ -105,10 +97,6 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
 
 def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, str]:
     """Reads a list of accepted spellings: for each text in the column `spelling`, the category in the column `value`.
-
-    Args:
-        base: the folder that a relative path starts from.
-        decided: gives the folders that an operator declared public; none allows no list.
 
     Raises:
         MistakesError: naming lines of the file, for spellings that repeat, and for all that no category may hold.
@@ -313,10 +301,9 @@ def _problem(word: str) -> str:
 
 
 def refuse_lines(found: list[Mistake]) -> None:
-    """Refuses a list with mistakes. The message names the first ones and does not tell the total number.
+    """Refuses a list with mistakes (pairs of line and problem), if there are any.
 
-    Args:
-        found: pairs of line, from 1, and problem, in any order; nothing is refused where there are none.
+    The message names the first ones and does not tell the total number.
     """
     lines = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
     if len(found) > MOST_MISTAKES:

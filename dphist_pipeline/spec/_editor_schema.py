@@ -73,10 +73,7 @@ _EDGE = _or_template({"type": ["number", "string"]})
 
 
 def _forms(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The form of each field of a model.
-
-    Args:
-        judged: the forms of fields whose types do not say what a file may hold.
+    """The form of each field of a model; `judged` has those of fields whose types do not say what a file may hold.
 
     Raises:
         ValueError: a field has no form, or a form no field.
@@ -91,8 +88,7 @@ def _forms(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema]) -> dic
 def _form_of(kind: Any, rules: Iterable[Any]) -> Schema | None:
     """The form of values of a type; None where the type alone does not say what a file may hold.
 
-    Args:
-        rules: what pydantic knows of the field beside its type.
+    `rules`: what pydantic knows of the field beside its type.
     """
     rules = list(_flat(rules))
     lists = [rule for rule in rules if isinstance(rule, Listed)]
@@ -175,12 +171,7 @@ _MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
 
 
 def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -> Schema:
-    """What the JSON schema of a release's attributes says: `properties` by field, `required` and more.
-
-    Args:
-        fields: of the model of a release's spec.
-        mechanisms: that a spec may name.
-    """
+    """What the JSON schema of a release's attributes says: `properties` by field, `required` and more."""
     required = [name for name, field in fields.items() if field.is_required()]
     neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
     judged = {

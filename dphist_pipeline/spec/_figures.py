@@ -24,12 +24,7 @@ COUNTS: tuple[Literal["persons", "rows"], ...] = ("persons", "rows")
 
 
 class FiguresSpec(BaseModel):
-    """The content of a file of figures.
-
-    Attributes:
-        counts: what they count.
-        figures: line, level, value and figure of each row.
-    """
+    """The content of a file of figures: what they count, and line, level, value and figure of each row."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -70,11 +65,7 @@ class FiguresSpec(BaseModel):
 
 
 def read_figures(written: object, info: ValidationInfo) -> FiguresSpec:
-    """Reads a file of figures by the rules of code lists.
-
-    Args:
-        written: its path, relative ones from the spec's base.
-        info: of the validation, with the base and what an operator decided.
+    """Reads a file of figures by the rules of code lists; `written` is its path.
 
     Raises:
         MistakesError: the file may not be read, or a row is no figure.

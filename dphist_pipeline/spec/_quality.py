@@ -50,10 +50,7 @@ Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
 
 
 def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
-    """A quality table that fits the fields of its spec that were found right.
-
-    Args:
-        fields: values of these fields, by name; those with mistakes are missing.
+    """A quality table that fits the valid fields of its spec.
 
     Raises:
         MistakesError: by field of the table.
@@ -112,10 +109,5 @@ def _too_little(
 
 
 def tables(quality: QualitySpec, by_row: bool) -> int:
-    """How many tables share what quality costs: rows by place and failures, else units and rows cut, too.
-
-    Args:
-        quality: whose axes in `by` have a table each.
-        by_row: whether the privacy unit is a row, so that no row is cut.
-    """
+    """How many tables share what quality costs: rows by place and failures; else units and rows cut, too."""
     return 2 if by_row else 4 + len(quality.by)

@@ -36,13 +36,7 @@ Ends = dict[object, int]
 
 @dataclass(frozen=True)
 class QueryFile:
-    """The content of a file of queries.
-
-    Attributes:
-        name: as the spec writes it.
-        rows: number of the line, and columns as text.
-        weights: of each row.
-    """
+    """The content of a file of queries, named as in the spec; each row has the number of its line, and a weight."""
 
     name: str
     rows: tuple[Row, ...]
@@ -54,9 +48,6 @@ class QueryFile:
 
 def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     """The settings with the content of the file of queries that they name, read by the rules of code lists.
-
-    Args:
-        info: of the validation, with the mechanism, the base of paths and what an operator decided.
 
     Raises:
         MistakesError: the file may not be read, or a row is no query.
@@ -89,11 +80,9 @@ def _weight(text: str) -> float | None:
 
 
 def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, Any]:
-    """The settings as a mechanism takes them: each query as the number of its axis, its first cell, the cell after its
-    last, and its weight.
+    """The settings as a mechanism takes them; a query is axis number, first cell, cell after the last, weight.
 
-    Args:
-        domain: the declared grid; None while it is not known, for one query in the place of all.
+    While the grid is not known (None), one query stands for all.
 
     Raises:
         MistakesError: naming lines that are no range of the grid.

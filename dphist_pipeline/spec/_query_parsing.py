@@ -20,10 +20,7 @@ ENDING = ".sql"
 
 
 def content_of_query(file: Path, called: str) -> bytes:
-    """The content of the file of a query, which is text in UTF-8.
-
-    Args:
-        file: its name, links followed, ends in .sql.
+    """The content of the file of a query, whose name, links followed, ends in .sql: text in UTF-8.
 
     Raises:
         ValueError: naming the mistake of the file.
@@ -41,12 +38,7 @@ def content_of_query(file: Path, called: str) -> bytes:
 
 
 def line_of(sql: str, offset: int) -> int:
-    """The number of the line at an offset, from 1.
-
-    Args:
-        sql: the whole text of the query.
-        offset: in bytes of UTF-8, from 0.
-    """
+    """The number, from 1, of the line at an offset in bytes of UTF-8."""
     return sql.encode()[:offset].count(b"\n") + 1
 
 
@@ -68,11 +60,7 @@ def _started(process: int) -> Any:
 
 
 def error_of(parser: Any, sql: str) -> str:
-    """The kind of error that a query raises; an empty text if it runs.
-
-    Args:
-        sql: is run; it reads no file and no table of anybody's.
-    """
+    """The kind of error that a query raises; an empty text if it runs. It must read no file and no table."""
     import duckdb
 
     try:
@@ -83,10 +71,7 @@ def error_of(parser: Any, sql: str) -> str:
 
 
 def select_of(parser: Any, sql: str) -> Node:
-    """The one SELECT of a text.
-
-    Args:
-        sql: content of the file of a query; may be anything.
+    """The one SELECT of a text, which may be anything.
 
     Raises:
         NotAccepted: it does not parse, or is not one SELECT.
@@ -113,9 +98,6 @@ def select_of(parser: Any, sql: str) -> Node:
 
 def text_of(parser: Any, node: Node) -> str:
     """SQL of a parse, which must read back as the same.
-
-    Args:
-        node: of a SELECT, as `select_of` gives it.
 
     Raises:
         NotAccepted: it does not.

@@ -49,11 +49,9 @@ _REFUSED = {
 class Judged:
     """An accepted expression.
 
-    Attributes:
-        node: what runs: the parse, with constants cast to the kind they are used as.
-        kind: of its values; for constants what they could become, for a bare column nothing that is known.
-        columns: of the source, as written.
-        joins: whether it is texts joined, each of them cut already.
+    `node` is what runs: the parse, with constants cast to the kind they are used as. `kind` is of its values: for
+    constants what they could become, for a bare column unknown. `columns` are the source's, as written. `joins`: it is
+    texts joined, each of them cut already.
     """
 
     node: Node
@@ -94,12 +92,7 @@ Walk = Callable[[Node], Judged]
 
 
 def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
-    """The expression as that kind; only constants are cast for it.
-
-    Args:
-        kind: one of `KINDS`, DuckDB's types.
-        where: the function or operator that takes it, for the message.
-    """
+    """The expression as one of `KINDS`; only constants are cast for it. `where` takes it, for the message."""
     if judged.kind == kind:
         return judged
     fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
@@ -115,11 +108,7 @@ def settled(judged: Judged) -> Judged:
 
 
 def check_plain(node: Node, *handled: str) -> None:
-    """Refuses a node with keys that are not handled.
-
-    Args:
-        *handled: keys that the caller looks at; others may hold only what is empty.
-    """
+    """Refuses a node with keys that the caller does not look at, unless they hold only what is empty."""
     for key, value in node.items():
         if key not in handled and key not in _PLACES and value not in _EMPTY:
             raise NotAccepted(f"{key.replace('_', ' ')} is not known to work row by row", node)

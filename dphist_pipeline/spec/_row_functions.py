@@ -29,12 +29,7 @@ _DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
 
 @dataclass(frozen=True)
 class Constant:
-    """An argument that must be a constant; `fits` checks the constant.
-
-    Attributes:
-        kind: VARCHAR, or BIGINT for a whole number.
-        what: how a message calls it.
-    """
+    """An argument that must be a constant which `fits`; `what`: how a message calls it."""
 
     kind: Literal["VARCHAR", "BIGINT"]
     what: str
@@ -46,7 +41,6 @@ class Function:
     """What a function takes and gives.
 
     Attributes:
-        gives: the kind of its result.
         takes: for each argument the kinds that it may have, or the constant.
         optional: how many of the last arguments may be left out.
         raises: whether it raises near the ends of the calendar, so that it is asked within the years 1 to 9999 only.

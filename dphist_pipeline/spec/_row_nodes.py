@@ -13,24 +13,14 @@ YEARS = ("0001-01-01", "9999-12-31")
 
 
 def cast_to(child: Node, kind: Kind) -> Node:
-    """TRY_CAST of a part.
-
-    Args:
-        child: the part; the cast takes its place in the text.
-        kind: name of one of DuckDB's types.
-    """
+    """TRY_CAST of a part to one of DuckDB's types; the cast takes the part's place in the text."""
     type_expr = {"class": "TYPE", "type": "TYPE", "type_name": kind}
     cast = {"class": "CAST", "type": "OPERATOR_CAST", "child": child, "try_cast": True, "type_expr": type_expr}
     return cast if offset_of(child) < 0 else {**cast, "query_location": offset_of(child)}
 
 
 def call_of(name: str, arguments: Iterable[Node]) -> Node:
-    """A call of a function or operator.
-
-    Args:
-        name: in lower case, or the sign of an operator.
-        arguments: in order.
-    """
+    """A call of a function, named in lower case, or of an operator, named by its sign."""
     return {
         **{"class": "FUNCTION", "type": "FUNCTION", "function_name": name},
         "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
@@ -52,30 +42,17 @@ def within_calendar(called: Node, moment: Node, kind: Kind) -> Node:
 
 
 def constant(kind: str, text: str) -> Node:
-    """A constant.
-
-    Args:
-        kind: `STRING`, `INTEGER` or another kind of literal of DuckDB's parser.
-        text: the constant as a query writes it, without quotes.
-    """
+    """A constant, as a query writes it without quotes; `kind` is one of the literals of DuckDB's parser."""
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": kind, "text": text}}
 
 
 def tried(node: Node) -> Node:
-    """TRY of an expression: null for each row for which it raises.
-
-    Args:
-        node: of an expression, not of a whole query.
-    """
+    """TRY of an expression (not of a whole query): null for each row for which it raises."""
     return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
 
 
 def nodes_of(node: Any) -> Iterator[Node]:
-    """The node and all below it, from above.
-
-    Args:
-        node: a mapping; lists and plain values below it are looked through.
-    """
+    """The node and all mappings below it, from above."""
     if isinstance(node, Mapping):
         yield dict(node)
         for value in node.values():
@@ -86,11 +63,7 @@ def nodes_of(node: Any) -> Iterator[Node]:
 
 
 def offset_of(node: Mapping[str, Any]) -> int:
-    """Where a part stands in the text of its query, in bytes; -1 where unknown.
-
-    Args:
-        node: from `select_of`, or rebuilt and then without a place.
-    """
+    """Where a part stands in the text of its query, in bytes; -1 where unknown, as for what was rebuilt."""
     offset = node.get("query_location", -1)
     return offset if isinstance(offset, int) and offset < 1 << 63 else -1
 
@@ -99,7 +72,6 @@ class NotAccepted(ValueError):
     """A part of a query that is not accepted as it stands.
 
     Attributes:
-        problem: what it is and how to write it instead.
         offset: where it stands in the query, in bytes; -1 where unknown.
         allowable: whether an operator's decision would let it pass.
     """

@@ -80,12 +80,10 @@ class RowQuery:
 
 
 def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQuery:
-    """Reads and judges a query.
+    """Reads and judges the query in a file whose name, links followed, ends in .sql.
 
-    Args:
-        file: with one SELECT; its name, links followed, ends in .sql. Of a file that does not parse as one SELECT,
-            messages say the line and quote nothing, since it may be any file.
-        unit: columns that name a privacy unit, which a judged query passes through bare; none where rows do.
+    A judged query passes the columns of `unit` through bare. Of a file that does not parse as one SELECT, messages say
+    the line and quote nothing, since it may be any file.
 
     Raises:
         ValueError: saying what is wrong on which line, for what no decision of an operator lets pass.
@@ -107,11 +105,7 @@ def _told(sql: str, refused: NotAccepted) -> str:
 
 
 def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
-    """The query in a text.
-
-    Args:
-        sql: one SELECT.
-        unit: columns that name a privacy unit.
+    """The query in a text, one SELECT, which passes the columns of `unit` through bare.
 
     Raises:
         NotAccepted: naming the part that no decision of an operator lets pass.

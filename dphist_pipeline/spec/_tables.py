@@ -68,11 +68,7 @@ Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeVal
 
 
 def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:
-    """The tables on the axes of a spec.
-
-    Args:
-        axes: of the spec, each with its levels.
-        most_cells: that a table may have.
+    """The tables on the axes of a spec; `most_cells` is the limit of each.
 
     Raises:
         MistakesError: by field, each within `tables`.

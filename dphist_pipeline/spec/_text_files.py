@@ -9,10 +9,7 @@ from pathlib import Path
 
 
 def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
-    """The bytes of a regular file.
-
-    Args:
-        shorter: how to make it shorter, after its sign, for the message about a larger one.
+    """The bytes of a regular file; `shorter` says how to mend a larger one.
 
     Raises:
         ValueError: for what is no file, is larger, or cannot be read.

@@ -114,10 +114,7 @@ class UpstreamFields(RecordSource):
         return bool(placeholders_of(resolved(self.source)))
 
     def expected(self, period: Period, rule: PeriodRule) -> tuple[tuple[str, str], ...]:
-        """The addresses that a period needs: as messages call each, and as an absolute glob or an object's address.
-
-        Empty where the source has no placeholders.
-        """
+        """The addresses that a period needs, each as messages call it and as a glob or an object's; maybe none."""
         if not self.has_placeholders:
             return ()
         whole = resolved(self.source)
@@ -130,12 +127,7 @@ class UpstreamFields(RecordSource):
 
 
 def check_automation(word: str | None, info: ValidationInfo) -> str | None:
-    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line.
-
-    Args:
-        word: `eager` or `on_cron`; None for none.
-        info: holds `period`, `first_period` and `schedule`, if they were found right.
-    """
+    """Refuses what would ask for periods that nobody named: without periods, a first one, or a cron line."""
     if word is None:
         return None
     if info.data.get("period") == "none":
@@ -148,10 +140,6 @@ def check_automation(word: str | None, info: ValidationInfo) -> str | None:
 
 
 def refuse_timeless(length: str, info: ValidationInfo) -> None:
-    """Refuses placeholders in the source of a release without periods.
-
-    Args:
-        info: holds the source, if it was found right.
-    """
+    """Refuses placeholders in the source of a release without periods."""
     if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):
         raise ValueError("is `none`, and the placeholders of `source` need one: add `period: month` or another length")

@@ -91,10 +91,7 @@ _ADAPTER: TypeAdapter[AxisSpec] = TypeAdapter(AxisSpec)
 
 
 def domain_of(described: Iterable[object]) -> Domain:
-    """The declared grid from its description in an audit.
-
-    Args:
-        described: `axes` of `audit.json`, as `normalised` gives them; in order.
+    """The declared grid from `axes` of an `audit.json`, in order.
 
     Raises:
         Halted: they are none.
@@ -108,11 +105,7 @@ def domain_of(described: Iterable[object]) -> Domain:
 
 
 def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
-    """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it.
-
-    Args:
-        axes: checked; in order.
-    """
+    """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it."""
     return [axis.digested() if isinstance(axis, CategoricalAxisSpec) else axis.normalised() for axis in axes]
 
 

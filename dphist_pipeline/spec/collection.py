@@ -60,7 +60,6 @@ class Consumer:
     """Who reads one of the histograms.
 
     Attributes:
-        name: its release is `<collection>_<name>`.
         epsilon: the most that a report may spend to serve it.
         edges: of its intervals, exact and rising, from the collection's start to its stop.
     """
@@ -83,9 +82,6 @@ class Consumer:
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
     """The consumers as declared, whose intervals cover the range exactly.
-
-    Args:
-        info: holds `collection`, `start` and `stop`, where they are valid.
 
     Raises:
         MistakesError: with every mistake of every consumer.
@@ -389,9 +385,7 @@ class CollectionSpec(BaseModel):
     def from_attributes(cls, attributes: Mapping[str, object], base: Path, where: str = "attributes") -> CollectionSpec:
         """A spec from the mapping under `attributes`, which holds no templates.
 
-        Args:
-            base: folder that relative paths start from.
-            where: what messages call the mapping.
+        Relative paths start from `base`; messages call the mapping `where`.
 
         Raises:
             SpecError: with every mistake.
@@ -409,10 +403,7 @@ class CollectionSpec(BaseModel):
     ) -> CollectionSpec:
         """The spec in a mapping as written, where no template is resolved.
 
-        Args:
-            attributes: fields of the spec by name.
-            base: folder that relative paths start from.
-            problems: mistakes found before, to be named in the same message.
+        Relative paths start from `base`; `problems` were found before, and are named in the same message.
 
         Raises:
             SpecError: with every mistake that was found.
@@ -465,8 +456,7 @@ class CollectionSpec(BaseModel):
 def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
-    Args:
-        path: of the file; paths inside it start from its project, see `folder_of_spec`.
+    Paths inside it start from its project, see `folder_of_spec`.
 
     Raises:
         SpecError: with every mistake, its place in the file and its mend.

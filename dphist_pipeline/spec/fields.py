@@ -33,18 +33,12 @@ def declared(digest: bool, later: bool = False, **more: Any) -> Any:
         digest: whether a change to it changes what is released.
         later: added after specs were in use: out of the digest while it has its default, or else every period that was
             released before would ask for `--revise`.
-        more: what pydantic takes.
     """
     return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
 
 
 def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, object]:
-    """The fields that are part of the digest, as JSON values.
-
-    Args:
-        spec: of a release or of a collection, checked.
-        normalised: every field of the spec as a JSON value.
-    """
+    """The fields that are part of the digest, as JSON values, of all fields as JSON values."""
     of, fields = type(spec), type(spec).model_fields
     unused = {
         name for name, field in fields.items() if _marks(of, name)["later"] and getattr(spec, name) == field.default
@@ -53,24 +47,15 @@ def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, obj
 
 
 def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
-    """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex.
-
-    Args:
-        spec: of a release or of a collection, checked.
-        normalised: every field of the spec as a JSON value.
-    """
+    """SHA-256, in hex, of the canonical JSON of all fields that are part of the digest."""
     return sha256(digested(spec, normalised))
 
 
 def in_digest(spec: type[BaseModel], field: str) -> bool:
     """Whether a field is part of the digest of its spec.
 
-    Args:
-        spec: the class, each of whose fields is marked; see `declared`.
-        field: by its name in the class.
-
     Raises:
-        KeyError: for a field without a mark.
+        KeyError: for a field without a mark, see `declared`.
     """
     return bool(_marks(spec, field)["digest"])
 
@@ -90,23 +75,14 @@ ShowBelow = Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELO
 
 @dataclass(frozen=True)
 class Listed(BeforeValidator):
-    """How a list becomes a tuple.
-
-    Attributes:
-        least: fewest items.
-        most: most items; None for any number.
-    """
+    """How a list becomes a tuple of at least and at most so many items; `most` is None for any number."""
 
     least: int = 0
     most: int | None = None
 
 
 def listed(least: int = 0, most: int | None = None) -> Listed:
-    """Lists as tuples; sets are refused, since they have no order. Stands last in a type.
-
-    Args:
-        most: most items; None for any number.
-    """
+    """Lists as tuples; sets are refused, since they have no order. Stands last in a type."""
 
     def as_tuple(value: object) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
@@ -135,9 +111,6 @@ def no_flag(value: object) -> object:
 def whole(value: object, least: int, most: int | None = None) -> int:
     """A whole number within bounds.
 
-    Args:
-        most: largest number; None for no bound.
-
     Raises:
         ValueError: for everything else, text and 3.0 included.
     """
@@ -163,9 +136,6 @@ def exact(value: object) -> Fraction:
 
     NumPy's numbers count as what they hold. A float32 holds 0.1 as 0.10000000149011612, which has too many digits.
 
-    Args:
-        value: a number of Python or NumPy, a Decimal or Fraction, or text.
-
     Raises:
         ValueError: for what is not a finite number, or a float with more digits than a double surely keeps.
     """
@@ -187,10 +157,7 @@ def exact(value: object) -> Fraction:
 
 
 def edge(value: object) -> Fraction:
-    """A bin edge or a bin width: exact, and at most 10^15 away from zero.
-
-    Args:
-        value: see `exact`; in the unit of its axis.
+    """A bin edge or a bin width in the unit of its axis: exact, and at most 10^15 away from zero.
 
     Raises:
         ValueError: as `exact`, and beyond 10^15, where doubles no longer tell neighbouring edges apart.
@@ -350,21 +317,13 @@ def is_plain(word: str) -> bool:
 
 
 def suggestion(column: str) -> str:
-    """A plain name that resembles a column's name, for a message; an empty text where none is left.
-
-    Args:
-        column: the name as a file has it, any text.
-    """
+    """A plain name that resembles a column's name, for a message; an empty text where none is left."""
     plain = re.sub(r"[^a-z0-9]+", "_", unicodedata.normalize("NFKD", column).casefold()).strip("_0123456789")
     return plain[:LONGEST_NAME] if is_plain(plain[:LONGEST_NAME]) and plain not in SQL_WORDS else ""
 
 
 def problem_of_category(word: str) -> str:
-    """Why a text cannot be a category, without quoting it; an empty text if it can.
-
-    Args:
-        word: text of a spec or code list, with its length and signs checked; see `Text`.
-    """
+    """Why a `Text` cannot be a category, without quoting it; an empty text if it can."""
     if word != word.strip():
         return "begins or ends with a blank; remove it"
     for sign in '"`\\':

@@ -39,12 +39,9 @@ Found = list[tuple[Location, str]]
 
 @dataclass(frozen=True)
 class Part:
-    """One spec of a file.
+    """One spec of a file, with variables filled in.
 
-    Attributes:
-        attributes: with variables filled in.
-        item: what the loop gave, as messages call it; empty without a loop.
-        problems: of its variables, each with its place.
+    `item`: what the loop gave, as messages call it; empty without a loop. `problems`: of its variables.
     """
 
     attributes: Mapping[str, object]
@@ -53,13 +50,9 @@ class Part:
 
 
 def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) -> tuple[list[Part], list[Problem]]:
-    """The specs that attributes make: one, or one for each item of `for_each`.
+    """The specs that attributes make: one, or one for each item of `for_each`; and what is wrong with the loop.
 
-    Args:
-        variables: that a project declares, by name.
-
-    Returns:
-        The specs, and what is wrong with the loop itself; no specs where that is not empty.
+    There are no specs where the loop is wrong. `variables` are those that a project declares.
     """
     if FOR_EACH not in attributes:
         return [_filled(attributes, variables) if variables else Part(attributes)], []
@@ -86,12 +79,7 @@ def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Pr
 
 
 def plain_problem(value: object, level: int = 0) -> str:
-    """Why a variable is no value that a file could hold; empty if it is one.
-
-    Args:
-        value: a variable, as a program gave it.
-        level: how deep it lies within the variable, 0 for the variable itself.
-    """
+    """Why a variable is no value that a file could hold; empty if it is one. `level`: how deep it lies."""
     if level > MOST_LEVELS:
         return f"is nested more than {MOST_LEVELS} levels deep"
     if value is None or isinstance(value, str | bool | int | float):
@@ -210,16 +198,10 @@ _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 def resolve_templates(
     attributes: Mapping[str, object], addresses: Collection[str], environment: Mapping[str, str] | None = None
 ) -> tuple[dict[str, object], list[tuple[Location, str]]]:
-    """A copy of the attributes with `{{ env.X }}` replaced in those that are addresses.
+    """A copy of the attributes with `{{ env.X }}` replaced in those of `addresses`, and what was not resolved.
 
-    A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`.
-
-    Args:
-        addresses: fields that may hold `{{ env.X }}`.
-        environment: by default the process's own.
-
-    Returns:
-        The copy, and the location and message of every template that was not resolved.
+    A text stays text (Dagster's own resolution would turn "1" into a number), as `FromEnvironment`. By default the
+    environment is the process's own. Of every template that is left come location and message.
     """
     found: list[tuple[Location, str]] = []
     resolved = {str(field): value for field, value in attributes.items()}
@@ -232,14 +214,7 @@ def resolve_templates(
 
 
 def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The templates of a file outside of its attributes, where Dagster would resolve and publish them.
-
-    Args:
-        document: the whole file, as written.
-
-    Returns:
-        The place and message of every template.
-    """
+    """Place and message of each template of a whole file outside its attributes: Dagster would publish those."""
     what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
     return [
         (place("", (key, *at)).lstrip("."), what)
@@ -250,11 +225,7 @@ def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def template_places(value: object) -> Iterator[Location]:
-    """The locations of all texts and keys that hold a template of any kind.
-
-    Args:
-        value: a mapping, a list or a plain value, as YAML gave it.
-    """
+    """The locations of all texts and keys that hold a template of any kind."""
     if isinstance(value, str) and _TEMPLATE.search(value):
         yield ()
     elif isinstance(value, Mapping):
@@ -324,9 +295,7 @@ def from_file(
     """The specs in a YAML file, of releases or of collections; see `check_document`.
 
     Args:
-        path: of the file; relative paths in it start from its project, see `folder_of_spec`.
-        component: the type that the file must name.
-        of_what: it is a spec: 'release' or 'collection'.
+        of_what: 'release' or 'collection', by which messages call it.
         build: makes a spec of the resolved mapping.
         addresses: fields in which `{{ env.X }}` is resolved.
         variables: that a project declares; with None there are neither variables nor loops.
@@ -352,8 +321,7 @@ def from_file(
 def folder_of_spec(spec: Path | str) -> Path:
     """The folder that relative paths of a spec start from: the nearest project above it, else its own folder.
 
-    Args:
-        spec: its file, which may not exist yet.
+    The spec may not exist yet.
     """
     return project_folder(Path(spec).resolve().parent)
 
@@ -371,9 +339,6 @@ def from_templates(
 
     Args:
         build: makes one of the resolved mapping.
-        attributes: fields of the spec by name.
-        base: folder that relative paths start from.
-        problems: mistakes found before, to be named in the same message.
         addresses: fields in which `{{ env.X }}` is resolved.
         variables: that a project declares for `{{ NAME }}`; with None there are neither variables nor loops.
 

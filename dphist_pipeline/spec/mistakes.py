@@ -23,10 +23,7 @@ Location = tuple[str | int, ...]
 class SpecError(Refused):
     """A spec with mistakes: all that were found, each with its place and its mend.
 
-    Attributes:
-        problems: pairs of place (`attributes.axes[1].values[0]`, or line and column) and what is wrong there.
-        file: the spec, where it came from a file.
-        of_what: it is a spec.
+    `problems` are pairs of place (`attributes.axes[1].values[0]`, or line and column) and what is wrong there.
     """
 
     def __init__(
@@ -65,10 +62,9 @@ class WhichSpec(Refused):
 
 
 class MistakesError(ValueError):
-    """Several mistakes below one field, found by one check. The renderer of messages takes it apart.
+    """Several mistakes below one field, found by one check: pairs of location below the field, and message.
 
-    Args:
-        found: pairs of location below the field and message.
+    The renderer of messages takes it apart.
     """
 
     def __init__(self, found: Iterable[tuple[Location, str]]) -> None:
@@ -88,11 +84,7 @@ class FromEnvironment(str):
 
 
 def shortened(text: str, longest: int = LONGEST_ECHO) -> str:
-    """The text on one line, without control characters, cut to `longest` characters.
-
-    Args:
-        text: any; it may come out of a file that is no spec.
-    """
+    """Any text on one line, without control characters, cut to `longest` characters."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in cut)
 
@@ -116,11 +108,7 @@ def shown(value: object) -> str:
 
 
 def listed_words(name: str) -> frozenset[str]:
-    """The words in a text file of this folder, whose lines that begin with # are comments.
-
-    Args:
-        name: of the file, without its ending .txt.
-    """
+    """The words in a text file of this folder, without its ending .txt; lines that begin with # are comments."""
     lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
@@ -131,12 +119,7 @@ def as_key(key: object) -> str:
 
 
 def place(where: str, location: Location) -> str:
-    """A location inside the spec as text: `attributes.axes[1].values[0]`.
-
-    Args:
-        where: what messages call the mapping, as `attributes`.
-        location: keys and numbers of items from there, outermost first.
-    """
+    """A location (keys and numbers of items, outermost first) as text: `attributes.axes[1].values[0]`."""
     return where + "".join(map(_step, location))
 
 
@@ -183,8 +166,7 @@ _OTHERWISE = "does not have the form that the documentation describes"
 def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyType({})) -> list[tuple[Location, str]]:
     """Every mistake with its location below the model, in the order of the fields.
 
-    Args:
-        kinds: models of items of a discriminated union, by the tag that Pydantic puts behind the item's number.
+    `kinds`: models of a discriminated union, by the tag that Pydantic puts behind the item's number.
     """
     found: list[tuple[Location, str]] = []
     for detail in error.errors(include_url=False):
@@ -201,11 +183,7 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
 
 
 def checker(kind: Any) -> Callable[[object], Any]:
-    """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec.
-
-    Args:
-        kind: a type with validators, as a field of a spec declares it.
-    """
+    """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
     def check(value: object) -> Any:

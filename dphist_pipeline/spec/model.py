@@ -174,12 +174,9 @@ Neighbours = Literal["add_remove", "substitute"]
 def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
     """The most that all counts together change between neighbouring inputs, in rows: derived here and nowhere else.
 
-    Bounding keeps at most `max_rows_per_unit` rows of a unit, each in one cell. Adding or removing a unit
-    therefore moves the counts by at most that many rows in sum, whatever the number of axes. Substituting one
-    unit for another takes its rows away and puts as many elsewhere: twice as much.
-
-    Args:
-        max_rows_per_unit: bound on the rows of a unit, at least 1.
+    Bounding keeps at most `max_rows_per_unit` rows of a unit, each in one cell. Adding or removing a unit therefore
+    moves the counts by at most that many rows in sum, whatever the number of axes. Substituting one unit for another
+    takes its rows away and puts as many elsewhere: twice as much.
     """
     if max_rows_per_unit < 1:
         raise ValueError("max_rows_per_unit must be at least 1")
@@ -397,10 +394,7 @@ class DeclaredRelease(EngineField):
     ) -> Self:
         """A spec from the mapping under `attributes`, with its templates resolved.
 
-        Args:
-            base: folder that relative paths start from.
-            where: what messages call the mapping.
-            code_lists: gives the folders that an operator declared public; without it no code list is read.
+        Relative paths start from `base`; messages call the mapping `where`; without `code_lists`, no code list is read.
 
         Raises:
             SpecError: with every mistake that was found.
@@ -418,9 +412,7 @@ class DeclaredRelease(EngineField):
     def load(cls, path: Path | str, code_lists: Decided | None = None) -> Self:
         """The release spec in a YAML file, checked whole; no data is opened.
 
-        Args:
-            path: of the file; of a file with `for_each`, `FILE#RELEASE`.
-            code_lists: gives the folders that an operator declared public; without it no code list is read.
+        Of a file with `for_each`, the path is `FILE#RELEASE`. Without `code_lists`, no code list is read.
 
         Raises:
             SpecError: with every mistake that was found, its place in the file and its mend.
@@ -437,11 +429,7 @@ class DeclaredRelease(EngineField):
 
     @classmethod
     def load_all(cls, path: Path | str, code_lists: Decided | None = None) -> list[Self]:
-        """All release specs of a YAML file: one, or one for each item of `for_each`; as `load`.
-
-        Args:
-            path: of the file; no release is named in it.
-        """
+        """All release specs of a YAML file: one, or one for each item of `for_each`; otherwise as `load`."""
         return from_file(path, COMPONENT, "release", cls._build(lambda attributes: code_lists), ADDRESSES, {})
 
     @classmethod
@@ -454,10 +442,7 @@ class DeclaredRelease(EngineField):
     ) -> Self:
         """The one release spec in a mapping whose templates are not resolved yet.
 
-        Args:
-            attributes: fields of the spec by name.
-            base: folder that relative paths start from.
-            problems: mistakes found before, to be named in the same message.
+        `problems` were found before, and are named in the same message.
 
         Raises:
             SpecError: with every mistake that was found.
@@ -475,11 +460,10 @@ class DeclaredRelease(EngineField):
         code_lists_of: CodeListsOf,
         variables: Mapping[str, object],
     ) -> list[Self]:
-        """The release specs in a mapping whose templates and loops are not resolved yet; as `of_fields`.
+        """The release specs in a mapping whose templates and loops are not resolved yet; otherwise as `of_fields`.
 
-        Args:
-            code_lists_of: what an operator decided about code lists, by the attributes of a spec.
-            variables: that a project declares for `{{ NAME }}`.
+        `code_lists_of`: what an operator decided about code lists, by the attributes of a spec. `variables`: of a
+        project.
         """
         build = cls._build(code_lists_of)
         return from_templates(build, attributes, base, problems, "release", ADDRESSES, variables)
@@ -633,11 +617,7 @@ def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
 
 
 class CubeSpec(BaseModel):
-    """The arguments of a count, checked as the fields of a spec are.
-
-    Attributes:
-        domain: the axes; None where a grid is given.
-    """
+    """The arguments of a count, checked as the fields of a spec are; `domain` is None where a grid is given."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -663,10 +643,7 @@ class CubeSpec(BaseModel):
     def checked(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
         """The arguments, without mistakes.
 
-        Args:
-            domain: a grid, or its axes as a spec writes them.
-            written: the other arguments, by name.
-            asker: the function that was called, for messages.
+        `domain`: a grid, or its axes as a spec writes them. `asker`: the function that was called, for messages.
 
         Raises:
             SpecError: naming each argument with a mistake.

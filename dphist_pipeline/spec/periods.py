@@ -36,12 +36,9 @@ _MACHINE_ZONES = ("localtime", "Factory", "posixrules", "posix/", "right/")
 
 @dataclass(frozen=True)
 class Period:
-    """One stretch of time, half-open.
+    """One half-open stretch of time between two local midnights, aware; its key is its first day as an ISO date.
 
-    Attributes:
-        key: the first day as an ISO date, or `all`.
-        start: the local midnight it starts at, aware; None for `all`.
-        end: the local midnight it ends before, aware; None for `all`.
+    Without periods the key is `all`, and the ends are None.
     """
 
     key: str
@@ -54,9 +51,7 @@ class PeriodRule:
     """How a release cuts time.
 
     Attributes:
-        length: week, month, quarter, year or none.
         week_starts: the first day of a week.
-        time_zone: an IANA name.
         delay_days: calendar days that must pass after a period's end.
         year_starts: the month, from 1, in which quarters and years are counted from.
         last_day: the ISO date of a day in the last period, after which nothing is due; None where a release goes on.
@@ -96,10 +91,9 @@ class PeriodRule:
         return period
 
     def latest(self, now: datetime) -> Period:
-        """The last period that ended at least `delay_days` ago, and of a release that ends none after its last one.
+        """The last period that ended at least `delay_days` ago; the last one of all for a release that ended.
 
-        Args:
-            now: the present, with its time zone.
+        `now` is aware.
 
         Raises:
             PeriodError: where the clock is outside the years 1000 to 9000.
@@ -128,10 +122,7 @@ class PeriodRule:
         return self._ready(self._from(period.end.date())).date()
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
-        """Refuses a period that is not over yet, or too recently.
-
-        Args:
-            now: the present, with its time zone.
+        """Refuses a period that is not over at an aware moment, or too recently.
 
         Raises:
             PeriodError: saying from when on it can be released.

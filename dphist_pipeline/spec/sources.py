@@ -50,11 +50,9 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 @dataclass(frozen=True)
 class CodeListFolders:
-    """What an operator decided about code lists.
+    """What an operator decided about code lists: which folders are public.
 
-    Attributes:
-        folders: declared public.
-        forbidden: whether a file, its links resolved, is never a code list, such as a registered source or the store.
+    `forbidden`: whether a file, its links resolved, is never a code list, such as a registered source or the store.
     """
 
     folders: tuple[Path, ...]
@@ -69,9 +67,6 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
 
     What is read is what was allowed: the path is resolved, judged, opened without following links, and the open file
     must still be the one at that path.
-
-    Args:
-        decided: gives what an operator decided; none allows no file.
 
     Raises:
         ValueError: the file may not be read or is not there; the message is the same for both.
@@ -137,20 +132,14 @@ NAMES = ", ".join(f"{{{name}}}" for name in GLOBS)
 
 
 def placeholders_of(address: str) -> frozenset[str]:
-    """The names of all placeholders of an address.
-
-    Args:
-        address: as written or resolved; `{{ env.X }}` is no placeholder.
-    """
+    """The names of all placeholders of an address; `{{ env.X }}` is none."""
     return frozenset(PLACEHOLDER.findall(address))
 
 
 def check_placeholders(address: str, secret: bool = False) -> None:
     """Refuses unknown placeholders, and those that name no stretch of time without others.
 
-    Args:
-        address: with `{{ env.X }}` resolved.
-        secret: whether a message may not show it.
+    No message shows an address that is `secret`.
 
     Raises:
         ValueError: with what to write.
@@ -171,21 +160,14 @@ def check_placeholders(address: str, secret: bool = False) -> None:
 
 
 def as_glob(address: str) -> str:
-    """The address with each placeholder as a glob: finds the files of every period.
-
-    Args:
-        address: may be a glob already.
-    """
+    """The address with each placeholder as a glob: finds the files of every period."""
     return PLACEHOLDER.sub(lambda match: GLOBS.get(match[1], match[0]), address)
 
 
 def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, str]]:
     """What stands for each placeholder, for one address after another that a period needs; for `filled`.
 
-    Args:
-        address: with `{{ env.X }}` resolved; without a placeholder there is one filling, which is empty.
-        period: whose addresses; its days are those of its time zone.
-        rule: that cut the period; says on which day weeks start.
+    Without a placeholder there is one filling, which is empty.
     """
     placeholders = placeholders_of(address)
     if not placeholders or period.start is None or period.end is None:
@@ -205,12 +187,7 @@ def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, s
 
 
 def filled(address: str, parts: Mapping[str, str]) -> str:
-    """The address with some of its placeholders replaced.
-
-    Args:
-        address: may be a glob.
-        parts: text for each placeholder that is replaced, by name.
-    """
+    """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
 
 
@@ -388,13 +365,10 @@ def _server(value: str) -> Source:
 
 
 def server_of(address: str) -> str:
-    """The server that an address names, without its settings: `sc://host:port` or `session`.
-
-    Args:
-        address: resolved; of a literal one, settings are refused that hold a secret.
+    """The server that a resolved address names, without its settings: `sc://host:port` or `session`.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: for anything else, and for settings of a literal address that hold a secret.
     """
     if address == SESSION:
         return SESSION
@@ -425,31 +399,18 @@ def format_of(given: str) -> Format:
 
 
 def resolved(given: str) -> str:
-    """A checked source with `{{ env.X }}` resolved; never shown.
-
-    Args:
-        given: as `source` gives it; other text is taken as it is.
-    """
+    """A checked source with `{{ env.X }}` resolved, never shown; other text as it is."""
     return given.resolved if isinstance(given, Source) else given
 
 
 def absolute_pattern(given: str, base: Path) -> str:
-    """Files, by name or glob, as an absolute glob; signs in the base folder's name are escaped.
-
-    Args:
-        given: checked; relative or absolute.
-        base: folder that relative paths start from, absolute.
-    """
+    """Files, by name or glob, as an absolute glob; signs in the base folder's name are escaped."""
     pattern = resolved(given)
     return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(base))) / pattern)
 
 
 def ending_of(name: str) -> str | None:
-    """The ending of a file's name that tells its format, in lower case; None for an unknown ending.
-
-    Args:
-        name: of a file, a glob or an address; upper case counts alike.
-    """
+    """The ending of a file's name that tells its format, in lower case; None for an unknown ending."""
     return next((ending for ending in sorted(FORMATS, key=len)[::-1] if name.casefold().endswith(ending)), None)
 
 
@@ -467,11 +428,7 @@ def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -
 
 
 def date_format(value: str) -> str:
-    """How dates are written, as `try_strptime` takes it.
-
-    Args:
-        value: such as "%d/%m/%Y", as the spec has it.
-    """
+    """How dates are written, such as "%d/%m/%Y", as `try_strptime` takes it."""
     if not is_time_format(value) or not any(year in value.replace("%%", "") for year in ("%Y", "%y", "%-y")):
         raise ValueError(
             'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
@@ -490,11 +447,7 @@ def period_format(value: str) -> str:
 
 
 def _encoding_named(value: object) -> Encoding:
-    """How CSV files are written, by a usual name of the encoding.
-
-    Args:
-        value: such as windows-1252, cp1252 or Latin-1, as the spec has it.
-    """
+    """How CSV files are written, by a usual name of the encoding, such as cp1252 or Latin-1."""
     name = _PLAIN_NAMES.get(value.lower(), value.lower()) if isinstance(value, str) else value
     for encoding in ENCODINGS:
         if name == encoding:
@@ -522,11 +475,7 @@ _UNIT_COLUMNS = checker(Annotated[tuple[Text, ...], AfterValidator(_apart), list
 
 
 def privacy_unit(value: object) -> PrivacyUnit:
-    """The column that names a person, several that do so together, or `row`.
-
-    Args:
-        value: a name or a list of names, as the spec has it.
-    """
+    """The column that names a person, several that do so together, or `row`."""
     unit = PrivacyUnit(_UNIT_COLUMNS(value) if isinstance(value, list | tuple) else (text(value),))
     if len(unit) > LONGEST_TEXT:
         raise ValueError(f"has names of more than {LONGEST_TEXT} characters together; rename columns in `source_sql`")
@@ -640,12 +589,7 @@ class RecordSource(BaseModel):
 
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:
-    """The file of a query over the source, read and judged.
-
-    Args:
-        value: name of the file as the spec has it; relative names start from the project's folder.
-        info: holds that folder as `base`, and the privacy unit, if it was found right.
-    """
+    """The file of a query over the source, read and judged; relative names start from the project's folder."""
     base, unit = (info.context or {}).get("base"), info.data.get("privacy_unit", EVERY_ROW)
     file = SqlFile(text(value))
     columns = () if unit == EVERY_ROW else unit.columns
@@ -656,10 +600,7 @@ def read_query(value: object, info: ValidationInfo) -> SqlFile:
 def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
     """What to know about the query of a spec, a sentence or two each.
 
-    Args:
-        given: the file of the query; None for a source without one.
-        trusted_sql: whether the spec has the field of this name, which grants nothing.
-        account: that an operator would allow the query for.
+    `trusted_sql`: whether the spec has the field of this name, which grants nothing.
     """
     sentences = []
     if trusted_sql:

@@ -109,6 +109,23 @@ def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> Non
         assert not Catalogue(tmp_path).is_up_to_date(folder)
 
 
+def test_who_reads_the_draft_sees_what_is_added_reaches_for_no_file_and_stops_nobody(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-03-02")
+    catalogue, scratch = built(tmp_path), tmp_path / "scratch"
+    publish(tmp_path, "2026-03-09")
+    seen: list[Any] = []
+
+    def read(connection: duckdb.DuckDBPyConnection) -> None:
+        seen.extend(connection.execute("SELECT period FROM catalogue.dph_releases ORDER BY ALL").fetchall())
+        assert periods(catalogue) == ["2026-03-02"], "readers have the old file while the draft is read"
+        connection.execute(f"FROM read_text('{__file__}')")
+
+    scratch.mkdir(exist_ok=True)
+    with pytest.raises(duckdb.PermissionException):
+        build_catalogue(tmp_path, scratch, read)
+    assert seen == [("2026-03-02",), ("2026-03-09",)] and periods(catalogue) == ["2026-03-02", "2026-03-09"]
+
+
 def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "copy")
     catalogue = copy.root / "public" / "catalog.duckdb"

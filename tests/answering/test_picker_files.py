@@ -154,7 +154,7 @@ def test_a_list_that_somebody_damaged_is_made_anew(public: Path) -> None:
     right = file.read_bytes()
     for damage in ("", "x", "dphPicker.release({", "dphPicker.release([1],\n{});"):
         file.write_text(damage)
-        picker_files.write_picker(public, public.parent / "scratch")
+        made_anew(public)
         assert file.read_bytes() == right
 
 

@@ -25,7 +25,6 @@ from picker_scenario import WEEKS, Question, days_of, every_kind, questions
 
 from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.answering._picker_files import write_picker
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.told_numbers import ToldNumber
@@ -71,9 +70,7 @@ def three_weeks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_another_picker(public: Path, folder: Path) -> Path:
     """A copy of a public folder, whose files of the picker are written anew."""
     copy = Path(shutil.copytree(public, folder / "public", ignore=shutil.ignore_patterns("picker")))
-    (folder / "scratch").mkdir()
-    write_picker(copy, folder / "scratch")
-    return copy
+    return made_anew(copy)
 
 
 @pytest.fixture(scope="module")

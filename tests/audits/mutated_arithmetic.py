@@ -146,7 +146,7 @@ ARITHMETIC = (
         ("solvers/test_line_trees.py", "mechanisms/test_workload.py"),
         (
             Mutation("share**4 * variance", "share**2 * variance", "the noise behind weighted draws"),
-            Mutation("_add_to_cells(told, boxes, share**2)", "_add_to_cells(told, boxes, 1.0)", "levels by shares"),
+            Mutation("_add_to_cells(sums, boxes, share**2)", "_add_to_cells(sums, boxes, 1.0)", "levels by shares"),
             Mutation("(giver == len(shares) - 1)", "0", "single cells keep a part"),
         ),
     ),

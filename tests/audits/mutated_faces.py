@@ -353,6 +353,14 @@ FACES = (
     Part(
         "dphist_pipeline/applications/synthetic_report.py",
         ("system/test_families.py",),
-        (Mutation("beyond > max(1.0, scale)", "beyond > 1", "a family is blamed for what a sample lacks"),),
+        (Mutation("beyond > max(1.0, slack)", "beyond > 1", "a family is blamed for what a sample lacks"),),
+    ),
+    Part(
+        "dphist_pipeline/applications/_group_rates.py",
+        ("applications/test_group_rates.py",),
+        (
+            Mutation("shared.coefficient * inside[box]", "shared.coefficient", "a cell is blind to its box"),
+            Mutation("np.where(square > 0, other,", "np.where(square > -1e9, other,", "rates of groups near 0"),
+        ),
     ),
 )

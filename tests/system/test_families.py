@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
 
+from dphist_pipeline.applications._group_rates import GroupRates
 from dphist_pipeline.applications.synthetic_report import CountsOf, FamilyReport, report_on
 from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.confidential import _table_counts as table_counts
@@ -31,6 +32,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.releasing import _plans as plans
 from dphist_pipeline.releasing._plans import plan_of, run_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -272,8 +274,54 @@ def test_a_report_on_a_familys_records_compares_them_with_every_table(family: Of
         away = (table.whole()["whole_count"] - table.table["unbiased_estimate"]).abs()
         assert (told["cells"], told["farthest"]) == (len(away), pytest.approx(away.max()))
     # A sample of few rows differs by what drawing does, and no cell is blamed for it.
-    few = {one["table"]: one for one in family.run(*words, "few.parquet", "--rows", "3").json["tables"]}
+    facts = family.run(*words, "few.parquet", "--rows", "3").json
+    few = {one["table"]: one for one in facts["tables"]}
     assert few["age_sex"]["apart"] > 0.1 and few["age_sex"]["outside"] == 0
+    assert {one["outside"] for one in facts["rates"]} == {0}
+
+
+PARTS = {"age": "[25, 50]", "sex": "'m'", "state": "'south'", "ward": "'a'"}
+PLACES = {"age": 1, "sex": 1, "state": 1, "ward": 0}
+
+
+@pytest.mark.parametrize(
+    ("table", "of", "by"),
+    [
+        ("age_sex", "age", "sex"),
+        ("age_sex", "sex", "age"),
+        ("state_ward", "state", "ward"),
+        ("state_ward", "ward", "state"),
+    ],
+)
+def test_intervals_of_rates_in_a_report_are_those_of_the_macro(family: Office, table: str, of: str, by: str) -> None:
+    whole = WholeFamily.read(Release.published(Store.open(family.store), "family").path)
+    _, domain, unbiased = whole.table(table)
+    assert isinstance(unbiased, NestedCells)
+    number = [axis.name for axis in domain.axes].index(of)
+    rates = GroupRates.of(np.maximum(unbiased.values, 0.0), unbiased, number)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{family.store / 'public' / 'catalog.duckdb'}' AS r (READ_ONLY)")
+        asked = f"r.dph_share('r.family_{table}', part := {{'{of}': {PARTS[of]}}}, by := ['{by}'])"
+        told = connection.execute(f"SELECT ci_lower, ci_upper FROM {asked}").fetchall()
+    ends = [end.take(PLACES[of], axis=number) for end in (rates.lower, rates.upper)]
+    np.testing.assert_allclose(np.array(ends).T, told, atol=1e-9)
+
+
+def test_a_report_names_rates_that_the_published_table_rules_out(family: Office) -> None:
+    family.run("synthesize", "family", "--output", "all.parquet")
+    altered = pl.read_parquet("all.parquet").with_columns(sex=pl.lit("m"))
+    altered.write_parquet("altered.parquet")
+    whole = WholeFamily.read(Release.published(Store.open(family.store), "family").path)
+    report = report_on(whole, Path("altered.parquet"))
+    assert isinstance(report, FamilyReport)
+    told = {(one.table, one.rates_of): one for one in report.rates}
+    assert set(told) == {("age_sex", "age"), ("age_sex", "sex"), ("state_ward", "state"), ("state_ward", "ward")}
+    by_age = told["age_sex", "sex"]
+    assert (by_age.groups, by_age.outside, by_age.unknown) == (4, 8, 0)
+    assert re.fullmatch(
+        r"age \d+ to under \d+, sex [fm]: (0|100)\.0 % of \d+, published \d+\.\d % to \d+\.\d %", by_age.marked[0]
+    )
+    assert told["state_ward", "ward"].outside == 0
 
 
 def test_a_report_names_cells_whose_counts_are_not_those_of_the_family(family: Office) -> None:
@@ -295,7 +343,7 @@ def test_a_report_names_cells_whose_counts_are_not_those_of_the_family(family: O
 
 def test_a_terminal_names_ten_marked_cells_of_a_table_and_counts_the_rest() -> None:
     texts = tuple(f"cell {number}" for number in range(13))
-    *_, (_, _, rows) = FamilyReport((CountsOf("pairs", 40, 1.0, 2.0, 0.1, 13, texts),)).tables()
+    *_, (_, _, rows) = FamilyReport((CountsOf("pairs", 40, 1.0, 2.0, 0.1, 13, texts),), ()).tables()
     assert [text for _, text in rows] == [*texts[:10], "and 3 more, which --json names"]
 
 

@@ -48,26 +48,11 @@ IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_
 class Asked:
     """What `dphist answer` was asked for beside a box; empty, or None, where an option was not given.
 
-    Attributes:
-        by: axes or levels, joined by commas.
-        quantile: an axis and shares, as in age=0.25,0.5.
-        mean: a binned axis.
-        sum: a binned axis.
-        ranks: an axis or a level.
-        difference: the other box, as a `--where` text, which may be empty.
-        ratio: the other box, as a `--where` text.
-        share: the part, as a `--where` text; the box is the whole.
-        over: first and last period, joined by a comma.
-        changes: whether to answer for each period against the one before, or for two periods.
-        periods: both of these, joined by a comma; empty for each against the one before.
-        low: no value lies below it, for means and sums.
-        high: no value lies above it.
-        per: number of people, for rates.
-        population: file of a public population, for rates.
-        standardise: an axis or a level that rates are standardised over.
-        compare: another release.
-        pivot: an axis or a level whose categories become columns.
-        with_chance: whether intervals cover the chance of counts, too.
+    Lists are joined by commas. `quantile`: an axis and shares, as in age=0.25,0.5. `difference`, `ratio`: the other
+    box, and `share`: the part of the box, as `--where` texts. `over`: first and last period. `changes`: of each period
+    against the one before, or of the two `periods`. `low`, `high`: ends of open bins, for means and sums.
+    `standardise`: an axis or level that rates are standardised over. `compare`: another release. `with_chance`:
+    intervals cover the chance of counts, too.
     """
 
     by: str = ""
@@ -185,8 +170,7 @@ def in_options(text: str) -> str:
 def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
-    Args:
-        other: what is subtracted, if another release or period was asked for.
+    `other`: what is subtracted, if another release or period was asked for.
 
     Raises:
         QuestionRefused: the macro refuses the question.
@@ -268,9 +252,7 @@ def print_rows(
 ) -> None:
     """Prints rows of answers; their notes stand below, by numbers, and what the marks mean.
 
-    Args:
-        decimals: of numbers; None for as many as their noise justifies.
-        other: what was subtracted, if another release was asked for.
+    `other`: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import RELIABILITY
     from dphist_pipeline.publishing.told_numbers import ToldNumber
@@ -352,11 +334,7 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     """What a column says to each row of the rows that the bound cut, and what stands below; no column if all are alike.
 
     Each rate and ratio is moved by itself: the words that they share stand below, the others in the column. Where they
-    share none, the column has numbers of whole sentences.
-
-    Args:
-        sentences: one per row, which may be empty.
-        notes: so many stand below before these, from (1) on.
+    share none, the column has numbers of whole sentences, after the `notes` that stand below already.
     """
     distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
@@ -415,8 +393,7 @@ def _head(told: Sequence[ToldNumber | None]) -> str:
 def print_which(publication: Publication, one_period: bool = True, other: Publication | None = None) -> None:
     """Names the release below a table of answers, with period and revision where they are of one.
 
-    Args:
-        other: what was subtracted, if another release was asked for.
+    `other`: what was subtracted, if another release was asked for.
     """
     sides = [one.audit for one in (publication, other) if one is not None]
     of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
@@ -448,11 +425,7 @@ def _rows(table: Any) -> Rows:
 
 
 def names_of(listed: str) -> list[str]:
-    """The names in a list that commas join.
-
-    Args:
-        listed: as on the command line; spaces around a name do not count.
-    """
+    """The names in a list that commas join; spaces around a name do not count."""
     return [name.strip() for name in listed.split(",")]
 
 
@@ -469,11 +442,7 @@ def _shares(asked: str) -> tuple[str, list[float]]:
 
 
 def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """The same rows, with one column in words for the two ends of every bin.
-
-    Args:
-        rows: with columns for the ends of the bins of some axes.
-    """
+    """The same rows, with one column in words for the two ends of every bin."""
     from dphist_pipeline.domain import BinnedAxis
     from dphist_pipeline.estimates.chosen_cells import end_of
     from dphist_pipeline.publishing.axis_labels import ReaderAxis
@@ -528,11 +497,7 @@ def mark_of(row: Mapping[str, Any], column: str) -> str:
 
 
 def cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
-    """The text of a column in a row.
-
-    Args:
-        notes: all notes of the rows; one is shown as its number in this list, from 1.
-    """
+    """The text of a column in a row; its note is shown as its number among all notes, from 1."""
     value = row[column]
     if column == "note":
         return f"({notes.index(value) + 1})" if value else ""

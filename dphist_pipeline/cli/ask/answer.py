@@ -267,9 +267,6 @@ def _share_of(found: Answer) -> str:
 def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
     """The pivot that was asked for.
 
-    Args:
-        asked: with `pivot` and `by`.
-
     Raises:
         QuestionRefused: another question was asked, too, or see `pivots.pivot`.
     """
@@ -287,10 +284,6 @@ def print_pivot(
     """Prints a pivot, each number with its 95 % interval.
 
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
-
-    Args:
-        as_json: True for JSON: a row for each row of the pivot, and one for the totals.
-        decimals: of numbers; None for as many as their noise justifies.
     """
     if as_json:
         print_rows_as_json({**facts, "columns": list(found.heads)}, found.rows())

@@ -111,12 +111,7 @@ def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, t
 
 @dataclass(frozen=True)
 class _Told:
-    """How numbers are told at a terminal.
-
-    Attributes:
-        limit: figures below it are told as words, without their interval; 0 where all are shown.
-        decimals: None for as many as the noise behind an interval justifies.
-    """
+    """How numbers are told at a terminal; figures below `limit` as words, without their interval, 0 for none."""
 
     limit: int
     decimals: int | None

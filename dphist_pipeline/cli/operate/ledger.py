@@ -100,11 +100,7 @@ class ReadingOptions:
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `ReadingOptions`.
-
-    Args:
-        command: has the parameter `read`, and takes all others by name.
-    """
+    """Gives a command the options of `ReadingOptions`; it has the parameter `read`, and takes all others by name."""
     shared = get_type_hints(ReadingOptions, include_extras=True)
     hints = get_type_hints(command, include_extras=True) | shared
 
@@ -353,14 +349,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def allow_code_lists(store: Store, folder: Path) -> Decision | None:
-    """Declares a folder of code lists public.
-
-    Args:
-        folder: of the lists; its files may be read by any release.
-
-    Returns:
-        The decision; None where it waits for a second signature.
-    """
+    """Declares a folder of code lists public: any release may read its files. None waits for a second signature."""
     decisions = StoreDecisions.of(store)
     return decisions.allow(EVERYWHERE, decisions.code_lists(folder))
 
@@ -444,10 +433,7 @@ def _total(text: str) -> Fraction:
 
 
 def exact_option(text: str, option: str) -> Fraction:
-    """The number in an option, by its decimal digits.
-
-    Args:
-        text: as written: '0.5' or '1/3'.
+    """The number in an option, by its decimal digits: '0.5' or '1/3'.
 
     Raises:
         typer.BadParameter: it is no number.
@@ -470,10 +456,7 @@ def show_and_sign(
 ) -> None:
     """Shows the decisions of a spec, and enters them once an operator said yes to exactly these.
 
-    Args:
-        path: the spec as the operator named it.
-        yes: the digest that was shown before; None asks here.
-        command: that would sign them, without `--yes`.
+    `yes`: the digest that was shown before; None asks here. `command`: would sign them, without `--yes`.
     """
     if decisions.nothing:
         if as_json:

@@ -109,10 +109,7 @@ def roles(
 def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     """The statements that give two users of a server their rights, as text for psql.
 
-    Args:
-        charges: name of the user who runs releases; small letters, digits and _.
-        decides: name of the user who decides; as `charges`.
-        witness: for the database of the witness, not that of the ledger.
+    Names have small letters, digits and _. `witness`: for the database of the witness, not that of the ledger.
     """
     charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
     kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}

@@ -49,11 +49,7 @@ def _answer(question: Question) -> str:
 
 
 def print_next(decided: Decided, file: Path, store: Path) -> None:
-    """What was written, what it means, and the next commands.
-
-    Args:
-        store: its folder; where there is none, the first command makes one.
-    """
+    """What was written, what it means, and the next commands; where there is no store, the first one makes it."""
     spec, argument = decided.spec, shlex.quote(str(file))
     each = "" if spec.period == "none" else f", and a year of {spec.period}s {as_text(decided.total)}"
     out.print(f"\n[green]✓[/] Wrote {escape(str(file))}, which `dphist check` accepts")

@@ -208,11 +208,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
 def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
     """For a family its tables with their cells, and what is measured for them with which shares; as JSON values.
 
-    Args:
-        spec: checked; one that is of no family has none of these facts.
-
-    Returns:
-        With them the standard error of a cell of each table, in rows, and the mean of these; every table counts alike.
+    With them the standard error of a cell of each table, in rows, and the mean of these; every table counts alike.
     """
     if spec.family is None:
         return {}
@@ -274,11 +270,7 @@ def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
 def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
     """How far off the numbers of the quality table will be, by what they count; as JSON values.
 
-    Args:
-        spec: checked; without a quality table there are no such facts.
-
-    Returns:
-        Half widths of 95 % intervals, and the rows of a period below which the table tells nothing.
+    Half widths of 95 % intervals, and the rows of a period below which the table tells nothing; none without one.
     """
     widths = half_widths(spec)
     return {"quality_half_widths": widths, "quality_tells_from": rows_for_quality(spec)} if widths else {}
@@ -291,11 +283,7 @@ def remarks_of(spec: ReleaseSpec) -> list[str]:
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
-    """The quality table for a terminal: what it costs, and how far off its numbers will be.
-
-    Args:
-        spec: checked; without a quality table nothing is told.
-    """
+    """The quality table, if there is one, for a terminal: what it costs, and how far off its numbers will be."""
     if spec.quality is None:
         return {}
     widths = half_widths(spec)

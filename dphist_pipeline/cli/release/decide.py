@@ -106,12 +106,7 @@ def withdraw(
 
 
 def print_waiting(waiting: AwaitsApproval, as_json: bool) -> None:
-    """Says that a release was drawn and waits: nothing failed.
-
-    Args:
-        waiting: names the release, its period and its revision.
-        as_json: print JSON instead of a sentence.
-    """
+    """Says that a release was drawn and waits: nothing failed."""
     if as_json:
         key = waiting.key
         facts = {"release": key.release, "period": key.period, "revision": key.revision, "awaits_approval": True}

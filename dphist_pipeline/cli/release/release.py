@@ -64,7 +64,8 @@ def _release(
 
     checked = load_spec(spec, store)
     opened_store = Store.named(store)
-    changed = SpecCheck(checked, opened_store).changed_since_signed()
+    beside = SpecCheck(checked, opened_store)
+    changed = beside.changed_since_signed()
     if changed and not as_json:
         err.print(f"[yellow]![/] {escape(changed)}")
     try:
@@ -75,7 +76,7 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = SpecCheck(checked, store).unsaid_dates(published.audit["period"], opens=not published.replayed)
+    warning = beside.unsaid_dates(published.audit["period"], opens=not published.replayed)
     older = "" if published.replayed else _older_card(published.path, published.audit)
     statement, compared = Statement.of(opened_store.ledger(), checked.account), Compared.of_publication(published.path)
     if as_json:

@@ -72,7 +72,6 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
     Args:
         plan: over Parquet files, which Spark must find at the same place.
         address: of a Spark Connect server, as `sc://host:port`; or `SESSION`. Shown in no message.
-        folder: private.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files, an engine that does not answer, and one that would give

@@ -32,13 +32,7 @@ _READ_AS_TEXT = {
 
 
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, written: str) -> None:
-    """Attaches a DuckDB file, to be read only.
-
-    Args:
-        connection: that may still open files.
-        path: of the file, absolute.
-        written: what messages call the source.
-    """
+    """Attaches a DuckDB file, to be read only."""
     problem = "cannot be opened as a DuckDB database: damaged, of another version, or open for writing elsewhere"
     asked(connection, written, problem, f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)")
 
@@ -46,10 +40,7 @@ def attach_file(connection: duckdb.DuckDBPyConnection, path: str, written: str) 
 def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: str) -> None:
     """Attaches a PostgreSQL database, to be read only; its address is never shown.
 
-    Args:
-        connection: that may still open databases.
-        address: a connection string of PostgreSQL, password and all.
-        written: what messages call the source.
+    address: a connection string of PostgreSQL, password and all.
     """
     load(connection, EXTENSION, written)
     problem = "cannot be reached. Check the address in the environment, the password, and whether the server runs."
@@ -59,10 +50,7 @@ def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: 
 def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
     """The columns of a table in the attached DuckDB file.
 
-    Args:
-        connection: after `attach_file`.
-        table: as `table`, in the schema `main`, or as `schema.table`; views and computed columns are refused.
-        written: what messages call the source.
+    table: as `table`, in the schema `main`, or as `schema.table`; views and computed columns are refused.
     """
     schema, name = _parts(table, "main")
     query = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
@@ -81,10 +69,7 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
 def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
     """The columns of a table in the attached PostgreSQL database.
 
-    Args:
-        connection: after `attach_server`.
-        table: as `table`, in the schema `public`, or as `schema.table`; views are refused.
-        written: what messages call the source.
+    table: as `table`, in the schema `public`, or as `schema.table`; views are refused.
     """
     schema, name = _parts(table, "public")
     query = statement("ingest/postgres_columns", schema=literal(schema), table=literal(name))

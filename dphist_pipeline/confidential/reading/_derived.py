@@ -108,7 +108,6 @@ def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Sourc
     A text with a point is no number then, since nobody knows what the point parts.
 
     Args:
-        source: that has all of `columns`.
         columns: those that are read as numbers; empty where the spec declares no decimal commas.
 
     Returns:

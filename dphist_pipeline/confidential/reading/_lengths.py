@@ -26,29 +26,19 @@ TEXT = ("VARCHAR", "ENUM")
 
 
 def at_most(text: str, size: int) -> str:
-    """SQL of a text, null where it has more than `size` bytes; no copy is made of a long one.
-
-    Args:
-        size: in bytes of UTF-8.
-    """
+    """SQL of a text, null where it has more than `size` bytes of UTF-8; no copy is made of a long one."""
     return f"CASE WHEN strlen({text}) > {size} THEN NULL ELSE {text} END"
 
 
 def value_of(column: str, kind: str) -> str:
-    """SQL of a column that gives numbers, days or time stamps, or text of those.
+    """SQL of an unquoted column that gives numbers, days or time stamps, or text of those.
 
-    Args:
-        column: its name, not quoted.
-        kind: its DuckDB type, without parameters; of text, what is longer than `LONGEST_VALUE` bytes becomes null.
+    `kind` is its DuckDB type, without parameters; text longer than `LONGEST_VALUE` bytes becomes null.
     """
     name = identifier(column)
     return at_most(f"TRY_CAST({name} AS VARCHAR)", LONGEST_VALUE) if kind in (*TEXT, "NULL") else name
 
 
 def short_name(name: str) -> str:
-    """SQL of a unit's name as it is staged: two share one only where SHA-256 collides.
-
-    Args:
-        name: SQL of the normalised text; null stays null.
-    """
+    """SQL of a unit's name as staged, from SQL of the normalised text; two share one only if SHA-256 collides."""
     return f"CASE WHEN strlen({name}) > {LONGEST_NAME} THEN {NAME_DIGEST} || sha256({name}) ELSE {name} END"

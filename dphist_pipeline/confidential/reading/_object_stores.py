@@ -105,7 +105,6 @@ def open_objects(
     What the environment gave of the source is in no message: files are then called as the source is written.
 
     Args:
-        connection: after `reach`; may open these files.
         addresses: sorted, at least one.
         hive: whether folders called `column=value` give columns.
     """

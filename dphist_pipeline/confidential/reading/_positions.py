@@ -54,8 +54,6 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
     """The SQL of one axis; its columns are `value_<number>` and `place_<number>`.
 
     Args:
-        axis: declared; `column` is the one that is read.
-        number: of the axis in the domain, from 0.
         kind: DuckDB type of that column, for `value` and `absent`; Spark uses neither, and gives none.
     """
     if isinstance(axis, ByText):

@@ -41,11 +41,9 @@ LONGEST_LINE = 1 << 20
 
 
 def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
-    """The files that a source names, sorted; refuses a pattern without files, and what is not a file.
+    """The files that an absolute pattern names, sorted; refuses a pattern without files, and what is not a file.
 
-    Args:
-        pattern: absolute.
-        written: what messages call it, where the environment gave a part of it.
+    `written`: what messages call it, where the environment gave a part of it.
     """
     files = sorted(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 - patterns are absolute
     if not files:
@@ -66,8 +64,6 @@ def open_files(
     """Reads the columns of files, and nothing else.
 
     Args:
-        files: sorted, at least one.
-        source: how they are written, and whether their folders give columns.
         copies: private, for copies of CSV files; None if no row is read.
     """
     endings = {ending_of(path.name) or path.suffix.lower() for path in files}
@@ -83,12 +79,7 @@ def open_files(
 
 
 def folder_columns(files: tuple[PurePath, ...], where: str) -> tuple[str, ...]:
-    """The columns that folders called `column=value` give, the same for all files.
-
-    Args:
-        files: paths or addresses, at least one.
-        where: what messages call them together.
-    """
+    """The columns that folders called `column=value` give, the same for all files, of which there is one or more."""
     folders = {part for path in files for part in path.parts[:-1] if part.find("=") > 0}
     for column, _, value in (folder.partition("=") for folder in sorted(folders)):
         if "\\" in column:
@@ -126,7 +117,6 @@ def open_parquet(
 
     Args:
         files: what messages call each file, by its address, in order.
-        where: what messages call them together.
         problem: what to say of a file that cannot be opened.
     """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column

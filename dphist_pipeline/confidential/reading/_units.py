@@ -46,7 +46,6 @@ def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -
     Several columns make one text, each part after its length: no two different tuples give the same.
 
     Args:
-        columns: that name the unit, in declared order.
         forms: what text is brought into before it is compared, one after the other: trim, lower, nfc.
         source: that has these columns, of types that serve.
     """

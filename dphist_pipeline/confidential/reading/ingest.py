@@ -57,7 +57,6 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
     """Writes the rows of a period, whose unit is known, that lie in declared cells.
 
     Args:
-        plan: what to read, of whom, into which grid.
         folder: private; also holds what DuckDB spills.
 
     Returns:
@@ -176,9 +175,7 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
     """What the columns of a unit hold (see `kind_of`), by the types of a source's columns; no record is read.
 
     Args:
-        source: without a query.
         columns: that name the unit.
-        folder: private.
 
     Raises:
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
@@ -191,13 +188,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
     """The types of the columns that a plan names; refuses them as `stage_rows` would. No record is read.
 
     The first line of a CSV file may be a record. So a line that does not name the unit is compared with nothing else.
-
-    Args:
-        plan: whose period does not matter.
-        folder: private.
-
-    Returns:
-        DuckDB types by column, of the rows that the plan's query gives if it has one.
+    The types are DuckDB's, of the rows that the plan's query gives if it has one; its period does not matter.
     """
     with opened_source(plan.source, folder, plan.time_zone, rows=False) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
@@ -219,8 +210,6 @@ def opened_source(
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
     Args:
-        source: whose query, if it has one, is not applied here.
-        folder: private, of the run.
         time_zone: of times without an offset, as `Europe/Zurich`; a name that DuckDB does not know is refused.
         goes_on: whether other connections to it serve after one of them met an error of the engine's own.
         rows: whether rows are read, and not the columns alone.
@@ -251,11 +240,7 @@ def opened_source(
 
 
 def files_of(source: SourcePlan) -> tuple[Path, ...]:
-    """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed.
-
-    Args:
-        source: with absolute globs in `needed`, or else in `pattern`.
-    """
+    """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed."""
     written = str(source.written) if str(source.written) != source.written.resolved else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
     if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):

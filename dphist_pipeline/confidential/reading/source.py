@@ -45,10 +45,7 @@ Result = TypeVar("Result")
 
 
 def engine_settings(folder: PurePath) -> dict[str, Any]:
-    """How DuckDB is opened in a run's private folder, where it spills what memory does not hold.
-
-    Args:
-        folder: private, of the run; what is spilled lies in `spill` below it.
+    """How DuckDB is opened in a run's private folder, where it spills, below `spill`, what memory does not hold.
 
     Raises:
         Halted: `DPHIST_MEMORY` in the environment is no size.
@@ -71,10 +68,7 @@ def engine_settings(folder: PurePath) -> dict[str, Any]:
 def plain_type(kind: str) -> str:
     """A DuckDB type without its parameters, which may be names that a file gives; a list stays a list.
 
-    A list of DECIMAL(4,2) is none: what serves for numbers does not serve for lists of them.
-
-    Args:
-        kind: as DuckDB describes it, such as DECIMAL(4,2)[].
+    DECIMAL(4,2)[] is none that numbers have: what serves for numbers does not serve for lists of them.
     """
     head = kind.strip('"').partition("(")[0]
     return f"{head}[]" if kind.endswith("]") and not head.endswith("]") else head
@@ -109,8 +103,7 @@ def with_possible_times(types: Mapping[str, str], table: str) -> str:
 def without_values(found: PurePath | str) -> str:
     """What messages call a file that was found, or a folder: folders called `column=value` may hold records' values.
 
-    Args:
-        found: path or address; all from `=` to the next slash is left out.
+    All from `=` to the next slash is left out.
     """
     return re.sub("=[^/]*", "=…", str(found))
 
@@ -165,9 +158,7 @@ def withheld(
     which is why this is no context manager.
 
     Args:
-        where: what messages call the source.
         problem: the rest of the message, which holds no value: what is wrong and how to mend it.
-        work: what may fail.
         caught: errors whose text may hold values; those of Polars are caught besides.
 
     Raises:
@@ -192,8 +183,7 @@ def _errors_of_polars() -> tuple[type[BaseException], ...]:
 def with_enough_memory(work: Callable[[], Result]) -> Result:
     """What `work` gives by the first of `ALL_MEANS` that are enough for it; whatever it opens has those.
 
-    Args:
-        work: done from the start with each of them; the error of the last one goes on.
+    It is done from the start with each of them; the error of the last one goes on.
     """
     for means in ALL_MEANS:
         before = MEANS.set(means)
@@ -210,35 +200,20 @@ def with_enough_memory(work: Callable[[], Result]) -> Result:
 def asked(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """The rows of a statement; an engine's error becomes ours, as `withheld` says.
-
-    Args:
-        sql: with every name and text in it quoted.
-        given: its parameters by name; None for none.
-    """
+    """The rows of a statement with quoted names and texts; an engine's error becomes ours: see `withheld`."""
     return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
 
 
 def columns_of(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, rows: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    """The DuckDB types of the columns that a query gives, by name.
-
-    Args:
-        rows: the query, which is described and not run.
-        given: its parameters by name; None for none.
-    """
+    """The DuckDB types of the columns that a query gives, by name; the query is described and not run."""
     described = asked(connection, where, problem, f"DESCRIBE {rows}", given)
     return {name: kind for name, kind, *_ in described}
 
 
 def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) -> None:
-    """Refuses folders called `column=value` whose column the files have, too.
-
-    Args:
-        where: what messages call the source.
-        folders: columns that the folders' names give; upper and lower case count alike.
-    """
+    """Refuses folders called `column=value` whose column the files have, too, in upper or lower case."""
     if {name.lower() for name in names} & {name.lower() for name in folders}:
         raise SourceRefused(where, "has folders that are called as a column of its files; rename one")
 
@@ -246,10 +221,7 @@ def refuse_shadowed(where: str, names: Iterable[str], folders: Iterable[str]) ->
 def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, instead: str = "") -> None:
     """Loads an extension of DuckDB that the office has installed; nothing is ever downloaded.
 
-    Args:
-        connection: with `NOTHING_INSTALLED` among its settings.
-        where: what messages call the source.
-        instead: what else to do, for the message, from its comma on; empty for nothing.
+    The connection has `NOTHING_INSTALLED` among its settings. `instead`: what else to do, from its comma on.
     """
     problem = (
         f"needs DuckDB's extension {extension} for version {duckdb.__version__}, which is not installed on this "

@@ -65,6 +65,9 @@ class Tail:
 class NoiseLaw(ABC):
     """The law of a draw of noise: whole numbers, symmetric and unimodal.
 
+    A weighted sum is told by each absolute weight, and by how many draws have it. A sum has at least one draw. Levels
+    lie between 0 and 1; those of sums go up to 0.999999.
+
     Attributes:
         scale: of the noise, in records; published files name the law by it.
     """
@@ -78,11 +81,7 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def half_width(self, level: Fraction) -> int:
-        """The smallest c with P(|noise| <= c) >= level, exactly, in records.
-
-        Args:
-            level: between 0 and 1.
-        """
+        """The smallest c with P(|noise| <= c) >= level, exactly, in records."""
 
     @abstractmethod
     def characteristic(self, turn: Reals) -> Reals:
@@ -104,30 +103,17 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def tail_of_sum(self, weights: Sequence[tuple[float, int]]) -> Tail | None:
-        """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight; else None.
-
-        Args:
-            weights: absolute weight and number of draws that have it.
-        """
+        """A bound on a weighted sum of draws, nearly exact where one draw has the largest weight; else None."""
 
     @abstractmethod
     def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
-        """A bound on a weighted sum of draws, also where several draws have the largest weight.
-
-        Args:
-            weights: absolute weight and number of draws that have it.
-            aim: the probability for which the bound is chosen.
-        """
+        """A bound on a weighted sum of draws, even if several have the largest weight, chosen for a probability."""
 
     def half_width_of_sum(self, draws: int, level: Fraction = LEVEL) -> int:
         """Half the width of the interval for a sum of independent draws, in records, as in the catalogue's table.
 
         It is the exact half width for the next number of draws in the table. A sum of more draws has a wider
         distribution (draws are symmetric and unimodal), so it is never too narrow; it is at most about 2.5 % too wide.
-
-        Args:
-            draws: at least 1.
-            level: of the interval, up to 0.999999.
         """
         return self.exact_half_width(_grid(draws)[-1], level)
 
@@ -135,22 +121,11 @@ class NoiseLaw(ABC):
         """The smallest c with P(|S| <= c) >= level, in records, where S is a sum of independent draws.
 
         The result is at most 1 too large; above 10^7 records it may be a few parts in 10^8 too large.
-
-        Args:
-            draws: at least 1.
-            level: of the interval, up to 0.999999.
         """
         return _exact_half_width(self, draws, level)
 
     def half_width_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, int]]:
-        """The catalogue's table of `half_width_of_sum`; use the first entry with at least as many draws as the sum.
-
-        Args:
-            draws: the largest number of draws in a sum.
-
-        Returns:
-            (number of draws, half width in records), rising.
-        """
+        """The catalogue's `half_width_of_sum`, for the next number of draws: (draws, half width in records), rising."""
         return [(number, self.exact_half_width(number, level)) for number in _grid(draws)]
 
     def half_width_of_linear(self, variance: float, level: Fraction = LEVEL) -> float:
@@ -167,18 +142,13 @@ class NoiseLaw(ABC):
     def linear_reach(self, draws: int, level: Fraction = LEVEL) -> float:
         """Half the width of the interval for a linear estimate, in standard deviations of the estimate.
 
-        Args:
-            draws: the estimate has at least the variance of so many independent draws.
+        The estimate has at least the variance of as many independent draws.
         """
         calibrated = (self.exact_half_width(draws, level) + 1) / math.sqrt(draws * self.variance)
         return min(calibrated, chebyshev(level))
 
     def linear_reach_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
-        """The catalogue's table of `linear_reach`; use the last entry with at most the variance of the estimate.
-
-        Returns:
-            (draws, half width in standard deviations), rising.
-        """
+        """The catalogue's `linear_reach`, for the number of draws before: (draws, half width in deviations), rising."""
         return [(number, self.linear_reach(number, level)) for number in _grid(draws)]
 
     def chernoff_reach(self, variance: Reals, missed: float) -> Reals:

@@ -79,9 +79,6 @@ class DiscreteLaplace(NoiseLaw):
         rate = 1/(scale·w), and the expected value is the product of the moment generating functions. The factor is
         twice that, for both sides.
 
-        Args:
-            weights: absolute weight and number of draws that have it.
-
         Returns:
             None if several draws have the largest weight, since the expected value is infinite then.
         """
@@ -93,21 +90,13 @@ class DiscreteLaplace(NoiseLaw):
         return Tail(rate, 2 / (1 + q) * math.exp(log) * (1 + 1e-9))
 
     def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
-        """A bound on a weighted sum of draws, also where several draws have the largest weight.
-
-        Args:
-            weights: absolute weight and number of draws that have it.
-        """
+        """A bound on a weighted sum of draws, also where several draws have the largest weight."""
         return Scales.bound_of_draws([(self.scale, weight, number) for weight, number in weights], aim)
 
 
 @lru_cache(maxsize=4096, typed=True)  # by a whole number's or fraction's law, never by that of an equal float
 def noise_law(scale: Fraction) -> NoiseLaw:
-    """The law of the noise that a scale names, in doors' answers and in published files.
-
-    Args:
-        scale: in records, above 0.
-    """
+    """The law of the noise that a scale, in records, names in doors' answers and in published files."""
     return DiscreteLaplace(scale)
 
 
@@ -132,11 +121,7 @@ class Scales:
 
     @classmethod
     def of(cls, scales: Sequence[Fraction]) -> Scales:
-        """The law of some scales, in the same order.
-
-        Args:
-            scales: in records, above 0.
-        """
+        """The law of some scales, in the same order."""
         laws = [DiscreteLaplace(scale) for scale in scales]
         scale, q = [float(law.scale) for law in laws], [law.q for law in laws]
         return cls(np.array(scale), np.array(q), np.array([law.variance for law in laws]))

@@ -35,20 +35,12 @@ WeightedCount = tuple[float, NDArray[np.int64], Reals]
 
 @lru_cache
 def normal_factor(level: Fraction) -> float:
-    """The z of a normal distribution for a two-sided interval.
-
-    Args:
-        level: of the interval, between 0 and 1.
-    """
+    """The z of a normal distribution for a two-sided interval of a level between 0 and 1."""
     return NormalDist().inv_cdf(float(1 + level) / 2)
 
 
 def bernstein_factor(missed: float) -> float:
-    """The z of Bernstein's inequality for a two-sided interval.
-
-    Args:
-        missed: probability that the interval does not hold, between 0 and 1.
-    """
+    """The z of Bernstein's inequality for a two-sided interval that misses with a probability between 0 and 1."""
     return math.sqrt(2 * math.log(2 / missed))
 
 
@@ -70,7 +62,7 @@ class ReportLaw:
 
     An atom is an interval that a report can name. If a set has n true values and s atoms, the variance of its estimated
     count is alpha·s - beta·s² + (gamma + delta·s)·n. The estimates of two disjoint sets are correlated only by the beta
-    and delta terms.
+    and delta terms. Below, atoms and counts (true or estimated ones) are arrays of one shape, a number for each set.
 
     Attributes:
         alpha: variance per atom, from reports of other values.
@@ -87,29 +79,15 @@ class ReportLaw:
     step: float
 
     def slope(self, atoms: NDArray[np.int64]) -> Reals:
-        """Variance that each true value adds to an estimated count, in records squared.
-
-        Args:
-            atoms: number of atoms in each set, any shape.
-        """
+        """Variance that each true value adds to an estimated count, in records squared."""
         return self.gamma + self.delta * np.asarray(atoms, dtype=np.float64)
 
     def variance(self, atoms: NDArray[np.int64], count: Reals) -> Reals:
-        """Variance of estimated counts, in records squared, shape of both.
-
-        Args:
-            atoms: number of atoms in each set, any shape.
-            count: true or estimated number of values in each set, same shape; negative ones count as 0.
-        """
+        """Variance of estimated counts, in records squared; negative counts count as 0."""
         return self.weighted_variance([(1.0, atoms, count)])
 
     def reach(self, atoms: NDArray[np.int64], count: Reals, level: Fraction = LEVEL) -> Reals:
-        """Half widths of intervals for estimated counts, in records, shape of both.
-
-        Args:
-            count: true or estimated number of values in each set; negative ones count as 0.
-            level: of each interval by itself.
-        """
+        """Half widths of intervals, each by itself, for estimated counts, in records; negative counts count as 0."""
         return report_reach(normal_factor(level), self.variance(atoms, count), self.slope(atoms), self.step)
 
     def weighted_variance(self, parts: Sequence[WeightedCount]) -> Reals:

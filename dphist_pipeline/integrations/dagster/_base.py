@@ -28,11 +28,9 @@ WAITS = (2, 10, 60)  # seconds before the same call is tried again
 
 @dataclass(frozen=True)
 class Group:
-    """The group of assets of one release or collection.
+    """The group of assets of one release or collection, whose spec has `digest` and `owners`.
 
-    Attributes:
-        spec: has `digest` and `owners`.
-        change: applied to every AssetSpec; see `components.SpecComponent.get_asset_spec`.
+    `change` is applied to every AssetSpec; see `components.SpecComponent.get_asset_spec`.
     """
 
     name: str
@@ -64,11 +62,8 @@ class Group:
     ) -> dg.AssetSpec:
         """An asset of the group.
 
-        Args:
-            after: the asset of the group that it depends on.
-            deps: keys of assets outside of the group that it depends on.
-            skippable: whether its step may leave it out, and tell of it otherwise.
-            more: what `AssetSpec` takes.
+        `after` is of the group, `deps` are keys outside of it. `skippable`: its step may leave it out. `more` is for
+        `AssetSpec`.
         """
         look = self.look
         inside = [f"{self.prefix}/{after}"] if after else []
@@ -103,12 +98,9 @@ class Group:
         return self.asset(name, "parquet", text, after, tags, metadata=metadata, **more)
 
     def job(self, assets: Iterable[dg.AssetSpec], text: str, without: Sequence[dg.AssetCheckKey] = ()) -> Any:
-        """The job that makes the assets, in one process.
+        """The job that makes the assets, in one process, but for checks that run on schedules of their own.
 
         A component cannot set a project's executor; in one process a release takes a second instead of half a minute.
-
-        Args:
-            without: checks of these assets that are run on schedules of their own.
         """
         selection: dg.AssetSelection = dg.AssetSelection.assets(*(asset.key for asset in assets))
         selection = selection - dg.AssetSelection.checks(*without) if without else selection
@@ -118,12 +110,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Done:
-    """What a step did.
+    """What a step did; Dagster gets the first 32 characters of the version.
 
-    Attributes:
-        version: the data version of its assets; Dagster gets the first 32 characters.
-        metadata: of its assets.
-        found: what its check found; the check passes if everything holds.
+    `found`: by its check, which passes if everything holds.
     """
 
     version: str
@@ -141,10 +130,7 @@ def step(
 ) -> dg.AssetsDefinition:
     """One step, which makes some assets together; of its errors only our own messages reach Dagster.
 
-    Args:
-        doing: what it does, for the message of an error.
-        held: what the message of an engine might hold.
-        check: name and description of the check that stops later steps.
+    `doing` and `held`: see `withheld`. `check`: name and description of the check that stops later steps.
     """
     key = assets[0].key
     checks = [dg.AssetCheckSpec(check[0], asset=key, blocking=True, description=check[1])] if check else []
@@ -165,12 +151,9 @@ def step(
 def publish_step(
     name: str, asset: dg.AssetSpec, held: str, publish: Callable[[dg.AssetExecutionContext], Release]
 ) -> dg.AssetsDefinition:
-    """The step that publishes a release and shows it.
+    """The step that publishes a release and shows it; for `held` see `withheld`.
 
-    Args:
-        name: of the step, unique in a code location.
-        held: what the message of an engine might hold.
-        publish: gives the publication, new or as it was.
+    The name is unique in a code location. `publish` gives the publication, new or as it was.
     """
 
     def work(context: dg.AssetExecutionContext) -> Done:
@@ -205,11 +188,7 @@ def open_store() -> Store:
 
 
 def rounded_epsilon(epsilon: Fraction) -> str:
-    """Up to six decimals for a tag, never below the true one.
-
-    Args:
-        epsilon: exact, above 0.
-    """
+    """An exact epsilon above 0 with up to six decimals for a tag, never below the true one."""
     return f"{math.ceil(epsilon * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
 
 
@@ -221,7 +200,6 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
     Args:
         doing: what is done, for the message.
         held: what an engine's message might hold.
-        context: of the step; a run that was refused is then not tried again by the instance.
     """
     try:
         return tried(work)
@@ -239,9 +217,6 @@ def tried(work: Callable[[], T]) -> T:
 
     A lost connection or a bucket that has too much to do is worth that; a refusal never is. Within the step: a run that
     is started again waits in the queue, and the run's tag forbids it.
-
-    Args:
-        work: may be called again.
     """
     for seconds in WAITS:
         try:
@@ -257,8 +232,5 @@ def never_run_again(context: dg.AssetExecutionContext) -> None:
     """Keeps the retries of runs that an instance may make from running a refusal again; a crash is still run again.
 
     Dagster decides on them by the tags of the run that failed. A step alone can only speak for itself.
-
-    Args:
-        context: of the step that was refused; the tag is put on its run.
     """
     context.instance.add_run_tags(context.run.run_id, {MAX_RETRIES: "0"})

@@ -79,14 +79,9 @@ WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
 
 @dataclass(frozen=True)
 class Found:
-    """What a check found for one period.
+    """What a check found for one period: public numbers and words, and what is wrong, in one sentence.
 
-    Attributes:
-        passed: whether all is well.
-        numbers: public numbers and words, by name.
-        said: what is wrong, in one sentence; empty where nothing is.
-        severity: of a failure.
-        blocking: whether later steps stop.
+    `severity` is of a failure. `blocking`: later steps stop.
     """
 
     passed: bool
@@ -107,11 +102,7 @@ class Found:
         )
 
     def evaluation(self, asset: dg.AssetKey, name: str, partition: str | None) -> dg.AssetCheckEvaluation:
-        """As an event that names its partition; a result of a run over many of them names none.
-
-        Args:
-            partition: key of the period; None for what speaks of several.
-        """
+        """As an event that names its partition, if any; a result of a run over many of them names none."""
         return dg.AssetCheckEvaluation(
             asset_key=asset,
             check_name=name,
@@ -125,12 +116,7 @@ class Found:
 
 
 def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """The checks of a release's published asset, one evaluation for each period.
-
-    Args:
-        spec: checked; `period: none` leaves out the checks that compare periods.
-        published: key of the asset that shows the publication.
-    """
+    """The checks of a release's published asset, one evaluation for each period; without periods none compares them."""
     names = WITHOUT_PERIODS if spec.period == "none" else tuple(TEXTS)
     return [check_spec(spec, name, published, TEXTS[name]) for name in names]
 
@@ -138,12 +124,7 @@ def check_specs(spec: ReleaseSpec, published: dg.AssetKey) -> list[dg.AssetCheck
 def check_spec(
     spec: ReleaseSpec, name: str, asset: dg.AssetKey, text: str, blocking: bool = False
 ) -> dg.AssetCheckSpec:
-    """A check with the partitions of its release.
-
-    Args:
-        text: what must hold, for the page.
-        blocking: whether later steps stop where it fails.
-    """
+    """A check with the partitions of its release; the text says what must hold, for the page."""
     with warnings.catch_warnings():
         # Dagster calls partitions of checks a preview; without them the newest period hides what an earlier one found.
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -153,11 +134,7 @@ def check_spec(
 
 
 def checks_table(found: Mapping[str, Found]) -> dg.TableMetadataValue:
-    """What the checks of one period found, to stand beside its materialization for good.
-
-    Args:
-        found: by name of the check.
-    """
+    """What the checks of one period found, to stand beside its materialization for good."""
     rows: list[dict[str, str | bool]] = [
         {"check": name, "passed": one.passed, "found": one.said or "-"} for name, one in found.items()
     ]
@@ -201,12 +178,7 @@ def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Releas
 
 
 def copied_of(store: Store, problem: str) -> Found:
-    """Whether the store's bucket has what was published.
-
-    Args:
-        store: that may have a bucket.
-        problem: why it lacks the publication; empty where it does not.
-    """
+    """Whether the store's bucket has what was published; the problem says why it does not."""
     bucket = {"bucket": store.public_address or "none"}
     return Found(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
 

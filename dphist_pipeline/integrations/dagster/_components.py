@@ -47,10 +47,7 @@ class SpecComponent(dg.Component):
     ) -> Sequence[Any]:
         """The specs in a mapping whose templates are not resolved yet.
 
-        Args:
-            base: folder that relative paths start from.
-            problems: mistakes around the attributes, for the same message.
-            variables: that a module of the project declares.
+        `problems` are mistakes around the attributes, for the same message. A module of the project declares variables.
 
         Raises:
             SpecError: with every mistake.
@@ -98,10 +95,7 @@ def attributes_model(component: str, spec: type[BaseModel], also: Sequence[str],
     """The attributes of a component as Dagster reads them: any value, as it stands in the file.
 
     The spec's own rules resolve templates and keep "1" text, so nothing is checked here. Only the JSON schema is
-    strict, for editors and `dg check yaml`.
-
-    Args:
-        schema: gives the JSON schema's `properties` by field, `required` and more, when it is asked for.
+    strict, for editors and `dg check yaml`: `schema` gives its `properties` by field, `required` and more.
     """
     fields: dict[str, Any] = {
         name: (Any, Field(None, description=f"See the spec reference: {name}")) for name in (*spec.model_fields, *also)

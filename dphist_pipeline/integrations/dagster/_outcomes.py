@@ -49,21 +49,13 @@ class Parts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did for one period.
+    """What a run did for one period; most is None or empty where it did not come so far.
 
-    Attributes:
-        key: of the partition; None where there are none.
-        version: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
-            rejected, and few values could be found from it.
-        found: what the check found; None where nothing was drawn.
-        made: the publication, where there is one.
-        statement: of the account, right after it.
-        store: where it is.
-        shown: the metadata of the publication.
-        checks: what the checks of the publication found.
-        doors: metadata of what was drawn: doors with their epsilon, and what paid for them.
-        not_copied: why the store's bucket lacks the publication; empty where it has it, or there is no bucket.
-        problem: why it stopped, in our own words; None if it did not.
+    `version`: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
+    rejected, and few values could be found from it. `found`: by the check that stops publishing; `checks`: by those of
+    the publication. `statement`: of the account, right after it. `shown`, `doors`: metadata of the publication and of
+    what was drawn. `not_copied`: why the store's bucket lacks the publication. `problem`: why the run stopped, in our
+    own words.
     """
 
     key: str | None
@@ -93,7 +85,6 @@ def told(
     A run some of whose periods stopped fails at its end, and says which and why.
 
     Args:
-        keys: of the periods of the run, in order; at least one.
         draws: whether this step counts and draws; otherwise it publishes what another one drew.
         publishes: whether this step publishes, too; otherwise a person approves first.
     """

@@ -31,9 +31,6 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
     The set ends where releases may begin: the delay, in whole periods and rounded up, is cut off its end. So neither
     the page nor a backfill nor a condition offers a period too early. It may come some days late there; the schedule
     does not wait. With `last_period` the set ends there at the latest.
-
-    Args:
-        spec: checked; days begin in its time zone.
     """
     if spec.period == "none":
         return None
@@ -48,13 +45,7 @@ def partitions_of(spec: ReleaseSpec) -> dg.TimeWindowPartitionsDefinition | None
 
 
 def schedule_of(spec: ReleaseSpec, job: Any, storage: base.Storage) -> dg.ScheduleDefinition:
-    """The schedule, which releases on the exact day, and after a stop each period that was missed.
-
-    Args:
-        spec: checked, with a `schedule`.
-        job: makes the assets of one period.
-        storage: where the ledger is, which says what was released.
-    """
+    """The schedule, which releases on the exact day, and after a stop each period that was missed, by the ledger."""
 
     def due(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         if spec.period == "none":

@@ -281,7 +281,7 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     if made is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
-    warning = SpecCheck(spec, store.root).unsaid_dates(made.audit["period"], opens=not made.replayed)
+    warning = SpecCheck(spec, store).unsaid_dates(made.audit["period"], opens=not made.replayed)
     metadata = published_metadata(made, totals.of(made), statement, spec.deps, warning)
     metadata["checks"] = checks_table(checks)
     return replace(outcome, shown=metadata, checks=checks)

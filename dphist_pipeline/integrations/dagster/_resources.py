@@ -49,8 +49,7 @@ class PublishedTable(dg.ConfigurableResource[Any]):
     def relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """The histograms of all periods in DuckDB: each period's revision in force, as the catalogue has them.
 
-        Args:
-            connection: attaches the catalogue as `dphist`, read-only, unless it is attached.
+        Attaches the catalogue as `dphist`, read-only, unless it is attached.
         """
         store = DphistStore(folder=self.folder).store()
         catalogue = str(store.public / "catalog.duckdb").replace("'", "''")

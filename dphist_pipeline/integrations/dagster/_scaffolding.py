@@ -13,11 +13,7 @@ from dphist_pipeline.spec import fields
 
 
 class DraftParams(BaseModel):
-    """What may be given beside the name.
-
-    Attributes:
-        source: Parquet or CSV whose column names and types become axes; no value is read.
-    """
+    """What may be given beside the name."""
 
     source: str | None = Field(
         default=None, description="Parquet or CSV: names and types of its columns become axes. No value is read."

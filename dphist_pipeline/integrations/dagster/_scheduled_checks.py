@@ -26,12 +26,7 @@ REVISION = "revision"  # in the metadata of a materialization
 
 
 def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
-    """The check of what is due.
-
-    Args:
-        spec: checked; with periods.
-        published: key of the asset that shows publications.
-    """
+    """The check of what is due of a release with periods, on the asset that shows publications."""
     slack = Cadence.of(spec).slack_days
 
     @dg.asset_check(
@@ -61,11 +56,7 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
 
 
 def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) -> dg.AssetChecksDefinition:
-    """The check of what Dagster shows.
-
-    Args:
-        published: key of the asset that shows publications.
-    """
+    """The check of what Dagster shows, on the asset that shows publications."""
 
     @dg.asset_check(
         asset=published,

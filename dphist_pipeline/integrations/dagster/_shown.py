@@ -38,12 +38,7 @@ MEANINGS = {column.name: column.meaning for column in VALUE_COLUMNS}
 
 
 def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
-    """The published histogram's columns: name, type, meaning.
-
-    Args:
-        domain: the axes, in declared order.
-        meanings: by column, of those that mean something else than usual.
-    """
+    """The published histogram's columns: name, type, meaning; some have `meanings` of their own."""
     meanings_of_columns = {**MEANINGS, **meanings}
     columns = [
         dg.TableColumn(name, str(kind), meanings_of_columns.get(name) or _meaning(axis, name))
@@ -55,20 +50,12 @@ def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
 
 
 def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Rows as a table in Dagster's page.
-
-    Args:
-        rows: public values only, each row with the same columns.
-    """
+    """Rows of public values, with the same columns, as a table in Dagster's page."""
     return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in rows])
 
 
 def described(spec: ReleaseSpec) -> str:
-    """The description of the published asset: title, question, price, and SQL to copy.
-
-    Args:
-        spec: checked; for a family, the SQL names every table.
-    """
+    """The description of the published asset: title, question, price, and SQL to copy; of a family for every table."""
     axes = ", ".join(axis.name for axis in spec.domain.axes)
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
     when = "" if spec.period == "none" else f", for each {spec.period}"
@@ -98,22 +85,13 @@ def described(spec: ReleaseSpec) -> str:
 
 
 def public_address(folder: Path) -> str | None:
-    """Where a publication's folder can be opened in a browser, by DPHIST_PUBLIC_URL; None where that is not set.
-
-    Args:
-        folder: `<store>/public/<release>/period=…/revision=…`.
-    """
+    """Where a publication's folder can be opened in a browser, by DPHIST_PUBLIC_URL; None where that is not set."""
     base = os.environ.get(PUBLIC_URL, "").rstrip("/")
     return f"{base}/{'/'.join(folder.parts[-3:])}" if base.startswith(("http://", "https://")) else None
 
 
 def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
-    """The numbers of a publication that a plot over time shows.
-
-    Args:
-        made: the publication; for a family, widths of intervals are those of its first table.
-        total: its answer for all cells.
-    """
+    """The numbers of a publication that a plot over time shows; of a family, widths are those of its first table."""
     table = made.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
@@ -133,11 +111,8 @@ def published_metadata(
 ) -> dict[str, Any]:
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
-    Args:
-        total: its answer for all cells.
-        statement: of the account that paid, if one did.
-        deps: keys of the assets that the records come from.
-        warning: what to know of how the records were read; empty for nothing.
+    `statement`: of the account that paid, if one did. `deps`: keys of the assets that the records come from. `warning`:
+    what to know of how the records were read, if anything.
     """
     audit, address = made.audit, public_address(made.path)
     one_table = made.first_table is made
@@ -175,11 +150,7 @@ def published_metadata(
 
 
 def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
-    """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs.
-
-    Args:
-        drawn: published or not.
-    """
+    """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs."""
     charge = drawn.attempt.charge
     return {
         "doors": records_table(drawn.doors()),
@@ -192,11 +163,7 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
 
 
 def small_picture(made: Release) -> str:
-    """The counts along the first axis as a picture of few signs, which the page shows unfolded.
-
-    Args:
-        made: the publication; of a family, the first table is drawn.
-    """
+    """The counts along the first axis (of a family, of its first table) as a picture of few signs, shown unfolded."""
     made = made.first_table
     domain = domain_of(made.audit["axes"])
     counts = made.arrow.column("estimate").to_numpy().reshape(domain.shape)

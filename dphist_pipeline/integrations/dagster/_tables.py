@@ -39,11 +39,7 @@ def table_assets(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) 
 def table_results(
     context: dg.AssetExecutionContext, assets: Sequence[dg.AssetSpec], made: Sequence[tuple[str | None, Release]]
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """One result for each table; each partition has metadata of its own.
-
-    Args:
-        made: the partition and the publication of each period.
-    """
+    """One result for each table; each partition has metadata of its own."""
     for asset in assets:
         name = asset.key.path[-1]
         metadata_of_tables = {key: shown_of_table(family.tables[name]) for key, family in made}
@@ -54,11 +50,7 @@ def table_results(
 
 
 def shown_of_table(table: Release) -> dict[str, Any]:
-    """What the page shows of a table of a family.
-
-    Args:
-        table: one of the tables of a published family.
-    """
+    """What the page shows of a table of a published family."""
     total, address = table.answer(), public_address(table.path.parents[1])
     place = f"{address}/tables/{table.path.name}" if address else table.path.as_uri()
     return {

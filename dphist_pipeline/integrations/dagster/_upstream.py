@@ -38,7 +38,6 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
     the period.
 
     Args:
-        context: of the step; its instance knows what was materialized.
         deps: keys of upstream assets, parts joined by `/`.
         period: of the release; one without an end asks that each asset was materialized at all.
 
@@ -68,7 +67,6 @@ def refuse_failed_checks(
     checks see depends on records, so an operator decides in the ledger which ones may hold a release back.
 
     Args:
-        context: of the step; its instance knows what checks found.
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
 
     Raises:

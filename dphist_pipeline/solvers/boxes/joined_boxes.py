@@ -26,11 +26,7 @@ class TwofoldBoxes:
 
     @classmethod
     def of(cls, boxes: Numbers) -> TwofoldBoxes:
-        """The boxes of one partition, each a block.
-
-        Args:
-            boxes: box number of every cell, from 0 without gaps, shape of the cells.
-        """
+        """The boxes of one partition, each a block; `boxes` counts from 0 without gaps."""
         return cls(boxes, np.arange(boxes.max() + 1))
 
 
@@ -80,8 +76,7 @@ class Noise:
     """The noise of the cells by which boxes were found, and of the sums that were drawn for the boxes.
 
     Attributes:
-        cell_variance: of one cell, in records squared.
-        box_variance: of one sum, in records squared.
+        cell_variance, box_variance: of one cell and of one sum, in records squared.
     """
 
     cell_variance: float
@@ -104,7 +99,7 @@ class Noise:
 
     @property
     def box_scale(self) -> float:
-        """The same of a sum."""
+        """Noise of a sum is beyond k scales with odds of e^-k."""
         return math.sqrt(tail_variance(self.box_variance) / 2)
 
 

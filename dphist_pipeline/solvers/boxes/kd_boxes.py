@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 
 
 def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold: float, max_depth: int) -> Numbers:
-    """Splits a cube into boxes of alike cells.
+    """Splits a cube into boxes of alike cells; gives the box number of every cell, from 0 as boxes are found.
 
     A box is split across its longest side (the first of equal ones) where the two parts together have the least squared
     error around their means. With a `threshold`, it is split while the variance of its cells, less `cell_variance`,
@@ -35,9 +35,6 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
         box_variance: of the noise that one published sum will carry.
         threshold: records squared, or nan for the rule above.
         max_depth: the most cuts on the way to a box.
-
-    Returns:
-        Box number of every cell, shape of `cells`, from 0 in the order in which boxes are found.
     """
     return _split(cells, (float(cell_variance), float(box_variance), float(threshold), max_depth))[0]
 
@@ -84,7 +81,6 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     Args:
         sums: prefix sums over the cells, shape (cells + 1,).
         shape: cells along each axis, shape (6,).
-        rule: cell_variance, box_variance, threshold and max_depth, as in `kd_boxes`.
     """
     cell_variance, box_variance, threshold, max_depth = rule
     steps = np.ones(AXES, dtype=np.int64)  # from a cell to the next one along each axis

@@ -68,7 +68,6 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
     Args:
         sums: prefix sums over the cells, shape (cells + 1,).
         shape: cells along each axis, shape (6,).
-        rule: cell_variance, box_variance, tail_variance and max_depth.
     """
     cell_variance, box_variance, tail, max_depth = rule
     steps = np.ones(AXES, dtype=np.int64)  # from a cell to the next one along each axis

@@ -53,7 +53,6 @@ def bin_sums(points: Reals, edges: Reals, scale: float, reach: float) -> tuple[N
     Args:
         points: counts, distinct and rising, shape (n,).
         edges: bin k holds the counts edges[k] to edges[k + 1] - 1; shape (bins + 1,).
-        scale: of the noise, in records.
         reach: in noise scales.
 
     Returns:
@@ -125,7 +124,6 @@ def back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
     Args:
         ratio: number of cells at each point over its likelihood, shape (n,).
         low, mass: see `bin_sums`.
-        bins: how many there are.
     """
     back = np.zeros(bins)
     for place in range(low.size):
@@ -143,7 +141,6 @@ def add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: 
         points: counts, distinct and rising, shape (n,).
         atoms: counts, rising, shape (atoms,).
         weights: probabilities of the atoms, shape (atoms,).
-        scale: of the noise, in records.
     """
     for sign in (1.0, -1.0):
         mass, moment, atom = 0.0, 0.0, 0
@@ -213,8 +210,7 @@ class Sight:
     Attributes:
         points: noisy counts, distinct and rising, shape (n,).
         edges: bin k holds the counts edges[k] to edges[k + 1] - 1; shape (bins + 1,).
-        scale: of the noise.
-        low, mass, moment: see `count_kernels.bin_sums`.
+        low, mass, moment: see `bin_sums`.
     """
 
     points: Reals
@@ -226,29 +222,15 @@ class Sight:
 
     @classmethod
     def of(cls, points: Reals, edges: Reals, scale: float) -> Sight:
-        """What noisy counts see of bins; O(n · bins within reach).
-
-        Args:
-            points: noisy counts, distinct and rising, shape (n,).
-            edges: of the bins, see `bin_edges`; shape (bins + 1,).
-            scale: of the noise, in records.
-        """
+        """What noisy counts see of bins; O(n · bins within reach)."""
         return cls(points, edges, scale, *bin_sums(points, edges, scale, REACH))
 
     def part(self, rows: Numbers) -> Sight:
-        """What some of the points see.
-
-        Args:
-            rows: their numbers, rising.
-        """
+        """What the points of some rows see; the rows' numbers rise."""
         return Sight(self.points[rows], self.edges, self.scale, self.low[rows], self.mass[rows], self.moment[rows])
 
     def places(self, points: Reals) -> Reals:
-        """Counts at a third of a noise scale from each other beside some points, rising, within the edges.
-
-        Args:
-            points: counts, any order, shape (k,).
-        """
+        """Counts at a third of a noise scale from each other beside some points, rising, within the edges."""
         step = max(1.0, math.floor(self.scale / 3))
         found: Reals = np.unique(np.clip(np.rint(points / step) * step, self.edges[0], self.edges[-1]))
         return found
@@ -271,8 +253,7 @@ class CountPrior:
     def likelihoods(self, sight: Sight) -> Reals:
         """How likely each noisy count is, up to a common factor, and the kernel's first moment; shape (n, 2).
 
-        Args:
-            sight: of n noisy counts; its bins are those of the prior.
+        The bins of `sight` are those of the prior.
         """
         sums = np.zeros((sight.points.size, 2))
         add_bins(sums, sight.low, sight.mass, sight.moment, self.bin_weights)
@@ -281,11 +262,7 @@ class CountPrior:
         return sums
 
     def posterior(self, sight: Sight) -> tuple[Reals, Reals]:
-        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each.
-
-        Args:
-            sight: see `likelihoods`.
-        """
+        """Likelihood of each noisy count up to a factor, and the mean of the count behind it, shape (n,) each."""
         sums = self.likelihoods(sight)
         return sums[:, 0], sight.points + sums[:, 1] / sums[:, 0]
 
@@ -294,8 +271,7 @@ def bin_edges(lowest: float, highest: float, scale: float) -> Reals:
     """Edges of bins from the lowest count to beyond the highest one, wider away from 0.
 
     Args:
-        lowest: a count; 0 if there are no negative ones.
-        highest: a count.
+        lowest, highest: counts; the lowest is 0 if there are no negative ones.
         scale: of the noise; the bins beside 0 have a third of it.
     """
 
@@ -315,7 +291,6 @@ def one_level_prior(sight: Sight, level: float, cells: float) -> CountPrior:
 
     Args:
         level: the count, within the edges; one between two whole numbers is the mean of both.
-        cells: how many there are.
     """
     count, low = sight.edges.size - 1, math.floor(level)
     rare, above = UNLIKE / (UNLIKE + cells), level - low
@@ -400,10 +375,8 @@ def _likelier(
     """Better weights by expectation maximisation, and the log-likelihood of the cells before the last step.
 
     Args:
-        prior: to start from.
         sight, cells: see `crowded_prior`.
         known: number of cells that a first guess counts for, as weights.
-        steps: of expectation maximisation.
         used: bins that have more than their floor; all if left out.
     """
     for step in range(steps + 1):

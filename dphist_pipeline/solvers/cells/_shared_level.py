@@ -18,11 +18,7 @@ DOUBT = 3.0  # variances of a level, by which its square is lowered
 
 
 def sign_unit(scale: float) -> float:
-    """The counts that a mean sign of 1 stands for.
-
-    Args:
-        scale: of the noise.
-    """
+    """The records that a mean sign of 1 stands for."""
     return -1.0 / math.expm1(-1.0 / scale)
 
 
@@ -31,7 +27,6 @@ def sure_level(noisy: Reals, scale: float) -> float:
 
     Args:
         noisy: whole noisy counts, at least one, shape (n,).
-        scale: of the noise, in records.
     """
     middle, unit = float(np.rint(np.median(noisy))), sign_unit(scale)
     level = max(0.0, middle + unit * float(np.sign(noisy - middle).mean()))

@@ -42,17 +42,13 @@ def relative_centres(
     """The t with the least expected |t - x| / max(x, 1) over the true counts x behind noisy ones.
 
     That is the median of the posterior with weights 1 / max(x, 1). Bins are looked at in steps of a fraction of the
-    noise scale. O(places within reach · log) a point.
+    noise scale. O(places within reach · log) a point. Results are at least 0, shape (n,).
 
     Args:
         points: noisy counts less their levels, shape (n,).
         levels: what counts are measured from, shape (n,).
-        atoms, atom_weights, bin_weights: see `count_prior.CountPrior`; of the counts less their levels.
-        edges: see `count_prior.bin_edges`.
-        scale: of the noise.
-
-    Returns:
-        At least 0, shape (n,).
+        atoms, atom_weights, bin_weights: see `CountPrior`; of the counts less their levels.
+        edges: see `bin_edges`.
     """
     step = max(1.0, math.floor(scale / FINENESS))
     room = atoms.size + edges.size + int(2.0 * REACH * scale / step) + 8
@@ -103,9 +99,8 @@ class Expert:
     """A way to find priors.
 
     Attributes:
-        name: short, for tables.
-        about: in words.
-        kind: how priors are found; see `count_prior`.
+        name, about: short, for tables, and in words.
+        kind: how priors are found; see `_count_prior`.
         levels: what each cell's count is measured from, whole numbers, shape (n,); None for 0.
         groups: group number of each cell, shape (n,); None if all cells share a prior.
         pieces: of the cells that have levels of their own.
@@ -122,12 +117,7 @@ class Expert:
 
     @classmethod
     def in_boxes(cls, noisy: Reals, scale: float) -> Expert:
-        """The expert that hears of each cell what all others say by how boxes are halved.
-
-        Args:
-            noisy: counts of a grid, in its shape.
-            scale: of the noise.
-        """
+        """The expert that hears of each cell what all others say by how boxes are halved; `noisy` is the grid."""
         from dphist_pipeline.solvers.trees._split_surroundings import Surroundings, split_weights
 
         around = Surroundings.of(noisy, scale, split_weights(noisy, scale))
@@ -173,11 +163,7 @@ class Probes:
 
     @classmethod
     def of(cls, scale: float) -> Probes:
-        """The steps and weights for noise of one scale.
-
-        Args:
-            scale: of the discrete Laplace noise in each cell, in records.
-        """
+        """The steps and weights for noise of one scale, in records."""
         faded, rest = math.exp(-1.0 / scale), -math.expm1(-1.0 / scale)
         if scale <= 3:
             steps = np.arange(1.0, 3 * STRATA)
@@ -200,12 +186,11 @@ class Probes:
     def covariances(self, values: Reals) -> Reals:
         """Estimated covariance of each cell's rule and noise, shape (n,).
 
-        Args:
-            values: of the rules at all offsets, shape (n, offsets).
+        The values are those of the rules at all offsets, shape (n, offsets).
         """
         count = self.steps.size
-        found: Reals = ((values[:, 1 : count + 1] - values[:, count + 1 :]) * self.weights).sum(axis=1)
-        return found
+        sums: Reals = ((values[:, 1 : count + 1] - values[:, count + 1 :]) * self.weights).sum(axis=1)
+        return sums
 
 
 def fitted_rules(expert: Expert, noisy: Reals, folds: NDArray[np.bool_] | None, scale: float) -> list[Rule]:
@@ -214,7 +199,6 @@ def fitted_rules(expert: Expert, noisy: Reals, folds: NDArray[np.bool_] | None, 
     Args:
         noisy: whole noisy counts, shape (n,).
         folds: the half that each cell is in: a cell's prior is fitted on the other half. None fits it on all cells.
-        scale: of the noise.
     """
     if expert.around is not None:
         return []
@@ -321,11 +305,11 @@ def estimates(
         needed = np.zeros(queries.size, dtype=np.bool_)
         needed[at[np.unique(places[members])]] = True
         rows = np.flatnonzero(needed)
-        found, means = rule.prior.posterior(sight.part(rows))
+        likelihoods, means = rule.prior.posterior(sight.part(rows))
         row_of = np.cumsum(needed) - 1
-        asked = row_of[at[places[members]]]
-        likely[members] = found[asked]
-        values[members] = np.maximum(0.0, levels[members][:, None] + means[asked])
+        query = row_of[at[places[members]]]
+        likely[members] = likelihoods[query]
+        values[members] = np.maximum(0.0, levels[members][:, None] + means[query])
         if relative:
             values[members, 0] = _centres(rule.prior, above[members], levels[members], sight)
     return likely, values
@@ -335,8 +319,8 @@ def _centres(prior: CountPrior, above: Reals, levels: Reals, sight: Sight) -> Re
     """See `relative_centres`; each pair of a noisy count and a level is worked out once."""
     pairs, places = np.unique(np.stack([above, levels]), axis=1, return_inverse=True)
     known = (prior.atoms, prior.atom_weights, sight.edges, prior.bin_weights, sight.scale)
-    found: Reals = relative_centres(pairs[0], pairs[1], *known)[places.ravel()]
-    return found
+    centres: Reals = relative_centres(pairs[0], pairs[1], *known)[places.ravel()]
+    return centres
 
 
 def distinct(values: Reals) -> tuple[Reals, Numbers]:

@@ -28,19 +28,16 @@ def averaging_weights(likely: Reals, costs: Reals) -> Reals:
     """Weights of experts by the likelihood of all cells together, less what each expert costs: Bayesian averaging.
 
     Where few records decide, no expert is surely the best, and an average of those that are near it errs less than any
-    choice; where many do, one has all of the weight.
+    choice; where many do, one has all of the weight. The weights, shape (experts,), sum to 1.
 
     Args:
         likely: likelihood of every cell under every expert that has not seen the cell, shape (experts, n).
         costs: fall of the log-likelihood before any cell is seen, shape (experts,).
-
-    Returns:
-        Shape (experts,); they sum to 1.
     """
     logs = np.log(likely).sum(axis=1) - costs
     weights = np.exp(logs - logs.max())
-    found: Reals = weights / weights.sum()
-    return found
+    shares: Reals = weights / weights.sum()
+    return shares
 
 
 def surely_likelier(gains: Reals, errors: float) -> bool:
@@ -95,28 +92,19 @@ def _responsibilities(likely: Reals, weights: Reals) -> Reals:
 
 
 def risk_weights(errors: Reals, covariances: Reals, variance: float) -> Reals:
-    """Convex weights of the estimates whose combination has the least estimated squared error.
+    """Convex weights of the estimates whose combination has the least estimated squared error, shape (estimates,).
 
     Args:
         errors: estimate minus noisy count, shape (estimates, n).
         covariances: estimated covariance of estimate and noise, shape (estimates, n).
         variance: of the noise.
-
-    Returns:
-        Shape (estimates,); they sum to 1, and none is negative.
     """
     risks = estimated_errors(errors, covariances, variance).mean(axis=1)
     near = np.flatnonzero(risks <= FAR * max(0.0, float(risks.min())) + variance / 100)
     products = _products(errors[near]) / (errors.shape[1] * variance)
     lines = covariances[near].mean(axis=1) / variance
     rate = 1.0 / (2.0 * np.trace(products) + 1e-3)
-    weights = np.full(near.size, 1.0 / near.size)
-    ahead, pace = weights, 1.0
-    for _ in range(DESCENTS):
-        slope = 2.0 * ((products * ahead).sum(axis=1) + lines)
-        new = _onto_simplex(ahead - rate * slope)
-        faster = (1.0 + math.sqrt(1.0 + 4.0 * pace**2)) / 2.0
-        ahead, weights, pace = new + (pace - 1.0) / faster * (new - weights), new, faster
+    weights = _least_on_simplex(products, lines, rate)
     shares = np.zeros(risks.size)
     shares[near] = weights
     return shares
@@ -128,8 +116,8 @@ def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Real
     Args:
         errors, covariances, variance: see `risk_weights`.
     """
-    found: Reals = errors**2 + 2.0 * covariances - variance
-    return found
+    squares: Reals = errors**2 + 2.0 * covariances - variance
+    return squares
 
 
 @compiled
@@ -145,13 +133,51 @@ def _products(errors: Reals) -> Reals:
     return products
 
 
+@compiled
+def _least_on_simplex(products: Reals, lines: Reals, rate: float) -> Reals:
+    """Weights that sum to 1, none negative, of the least w'Pw + 2·l'w: projected gradients with momentum.
+
+    The order of additions is part of what was published: sums of rows as NumPy has them.
+    """
+    size = lines.size
+    weights = np.full(size, 1.0 / size)
+    ahead, pace = weights.copy(), 1.0
+    for _ in range(DESCENTS):
+        down = np.empty(size)
+        for row in range(size):
+            down[row] = ahead[row] - rate * (2.0 * (_sum_as_numpy(ahead * products[row]) + lines[row]))
+        new = _onto_simplex(down)
+        if np.array_equal(new, ahead) and np.array_equal(new, weights):
+            break  # no later step would move it
+        faster = (1.0 + math.sqrt(1.0 + 4.0 * pace**2)) / 2.0
+        ahead, weights, pace = new + (pace - 1.0) / faster * (new - weights), new, faster
+    return weights
+
+
+@compiled
+def _sum_as_numpy(values: Reals) -> float:
+    """The sum in the order in which NumPy adds up to 128 numbers that lie side by side."""
+    total, whole = 0.0, values.size - values.size % 8 if values.size >= 8 else 0
+    if whole:
+        parts = values[:8].copy()
+        for start in range(8, whole, 8):
+            parts += values[start : start + 8]
+        total = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]))
+    for place in range(whole, values.size):
+        total += values[place]
+    return total
+
+
+@compiled
 def _onto_simplex(point: Reals) -> Reals:
     """The nearest point with non-negative entries that sum to 1."""
     falling = np.sort(point)[::-1]
-    over = (np.cumsum(falling) - 1.0) / np.arange(1, point.size + 1)
-    last = np.flatnonzero(falling > over)[-1]
-    nearest: Reals = np.maximum(0.0, point - over[last])
-    return nearest
+    total, over = 0.0, 0.0
+    for place in range(falling.size):
+        total += falling[place]
+        if falling[place] > (total - 1.0) / (place + 1):
+            over = (total - 1.0) / (place + 1)
+    return np.maximum(0.0, point - over)
 
 
 MOST_JUDGED = 1 << 16  # cells on which experts are judged; a random part of more
@@ -166,7 +192,6 @@ class Judged:
 
     Attributes:
         seen: noisy counts of the judged cells, shape (cells,).
-        variance: of the noise.
         probes: changes of the noisy counts at which rules are looked at.
         likely: likelihood of each cell at each change, by expert, shape (cells, changes) each.
         values: the estimates, the same.
@@ -187,9 +212,7 @@ class Judged:
         """Fits and asks all experts.
 
         Args:
-            experts: in any order.
             line: noisy counts, shape (n,).
-            scale, variance: of the noise.
             words: a random word for each cell; the lowest bit tells its half, the others whether it is judged.
         """
         folds, probes = (words & np.uint64(1)).astype(np.bool_), Probes.of(scale)
@@ -204,8 +227,8 @@ class Judged:
     @property
     def errors(self) -> Reals:
         """Estimated mean squared error of each expert, without bias, shape (experts,)."""
-        found: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
-        return found
+        risks: Reals = estimated_errors(*self._judged(self.values), self.variance).mean(axis=1)
+        return risks
 
     def weights(self, by_risk: bool) -> tuple[Reals, Reals]:
         """Weights of the experts' priors, shape (experts,), and of estimates, shape (experts + 2,).

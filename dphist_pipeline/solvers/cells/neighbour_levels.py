@@ -43,8 +43,8 @@ def window_means(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_] 
         )
         means = [total / max(1, number) for total, number in zip(totals, numbers, strict=True)]
         rest = np.where(half, means[0], means[1])
-    found: Reals = np.where(sizes > 0, sums / np.maximum(sizes, 1), rest)
-    return found
+    around: Reals = np.where(sizes > 0, sums / np.maximum(sizes, 1), rest)
+    return around
 
 
 def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_], scale: float) -> Reals:
@@ -52,15 +52,12 @@ def likely_levels(noisy: Numbers, radii: Sequence[int], folds: NDArray[np.bool_]
 
     A mean of n cells with Laplace noise of scale b has the variance 2b²/n. Signs of their distances to a first guess
     bring it near b²/n, as `shared_level` tells. Guesses for a cell's surroundings are means of the other half of the
-    cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others.
+    cells: even a twenty-fifth of a cell's own noise in its level would make the level look better than all others. No
+    cell has a say in its own level. O(cells · axes).
 
     Args:
         noisy, radii: see `window_means`.
         folds: the half that each cell is in, shape (cells,).
-        scale: of the noise.
-
-    Returns:
-        Shape of the cells; no cell has a say in its own level. O(cells · axes).
     """
     half, likeliest = folds.reshape(noisy.shape), np.empty(noisy.shape)
     for fold in (False, True):
@@ -90,8 +87,8 @@ def _between(values: Numbers, axis: int, low: Numbers, high: Numbers) -> Numbers
     """Sums of the values from low to before high along an axis; running sums may wrap around, differences do not."""
     start = np.zeros_like(values.take([0], axis))
     running = np.concatenate([start, np.cumsum(values, axis=axis)], axis=axis)
-    found: Numbers = running.take(high, axis) - running.take(low, axis)
-    return found
+    sums: Numbers = running.take(high, axis) - running.take(low, axis)
+    return sums
 
 
 def segment_levels(line: Reals, folds: NDArray[np.bool_], price: float) -> Reals:

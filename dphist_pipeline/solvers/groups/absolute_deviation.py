@@ -49,7 +49,6 @@ def deviations_of_cuts(counts: Numbers, centre: Literal["median", "mean"]) -> Nu
 
     Args:
         counts: shape (n,), n at least 1.
-        centre: median or mean, of each side.
 
     Returns:
         Shape (n,): the deviations of the whole line, then those for a cut after the first cell, the second, ….

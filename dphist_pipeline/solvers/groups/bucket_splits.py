@@ -17,7 +17,7 @@ BLOCK = 1 << 19  # entries of a part of a table of stretches
 
 
 def costs_of_last_starts(bucket_costs: Iterator[Numbers], buckets: int) -> Numbers:
-    """The cost of the cheapest split into that many buckets, for every place where the last bucket can start.
+    """The cost of the cheapest split into `buckets` buckets, for a last one that starts at cell buckets - 1, …, n - 1.
 
     If a step of one in one count changes the cost of every stretch that holds it by at most c, it changes each of these
     costs by at most c: in a fixed split one bucket holds the count, and a minimum changes by no more than its terms do.
@@ -27,9 +27,6 @@ def costs_of_last_starts(bucket_costs: Iterator[Numbers], buckets: int) -> Numbe
         bucket_costs: the table [start, last] -> cost of the cells start … last as one bucket, shape (n, n), in parts of
             some rows, from the first row to the last. The cost of every split must be below 2^63.
         buckets: from 2 to n; none is empty.
-
-    Returns:
-        The costs for a last bucket that starts at cell buckets - 1, …, n - 1.
     """
     cheapest, costs, first = np.empty((0, 0), dtype=np.int64), list[Numbers](), 0
     for rows in bucket_costs:
@@ -86,11 +83,7 @@ def squared_errors(counts: Numbers, ceiling: int) -> Iterator[Numbers]:
 
 
 def parts_of_rows(cells: int) -> Iterator[tuple[int, int]]:
-    """Rows that a table of (n, n) numbers is made and used in, so that it is never held as a whole.
-
-    Args:
-        cells: n, at least 1.
-    """
+    """Rows that a table of (n, n) numbers, n >= 1, is made and used in, so that it is never held as a whole."""
     step = max(1, BLOCK // cells)
     return ((first, min(first + step, cells)) for first in range(0, cells, step))
 

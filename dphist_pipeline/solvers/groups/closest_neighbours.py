@@ -96,22 +96,11 @@ def merge_few(
 def merge_many(
     window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, done: int
 ) -> tuple[int, int]:
-    """As `merge_few`, by a tournament of pairs; O(log count) a merge.
+    """As `merge_few`, with its arguments and results, by a tournament of pairs; O(log count) a merge.
 
     A pair is known by its left bucket. Node v of the tournament holds the least cost below it, its children are 2v and
     2v + 1, and the root is node 1. A pair never changes its place, so the leftmost of equal pairs is found by going
     left.
-
-    Args:
-        window: the buckets; overwritten.
-        count: of buckets.
-        limit: records squared.
-        beside: whether the first and the last bucket lie beside the window.
-        merges: every merge is written here, from place `done` on.
-        done: the first free place in `merges`.
-
-    Returns:
-        See `merge_few`.
     """
     sums, sizes, costs, places = window
     before, after = np.arange(-1, count - 1), np.arange(1, count + 1)
@@ -230,7 +219,7 @@ def _sweep(
     to_sizes: Reals,
     merges: Merges,
 ) -> int:
-    """Merges the closest pair until no pair costs less than `limit`, window by window.
+    """Merges the closest pair until no pair costs less than `limit`, window by window; gives how many buckets are left.
 
     Two buckets are near if merging them costs less than the limit. A window is a stretch of near buckets; the bucket on
     each side of it is near no other. If no merge takes one of these two in, the window is independent of the rest of
@@ -243,9 +232,6 @@ def _sweep(
         windows: room for the first bucket of a window, the one after the last, and the first in the result.
         to_sums, to_sizes: the buckets that are left are written here.
         merges: every merge is written here, window after window.
-
-    Returns:
-        How many buckets are left.
     """
     n = sums.size
     for left in range(n - 1):

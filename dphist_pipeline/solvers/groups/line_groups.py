@@ -21,8 +21,7 @@ def cheapest_line_groups(line: Reals, price: float, price_per_group: float) -> N
 
     Args:
         line: shape (n,), n >= 1.
-        price: records squared.
-        price_per_group: records squared.
+        price, price_per_group: records squared.
 
     Returns:
         Group number of each value, shape (n,), starting at 0 and never falling; of equally cheap splits, one whose

@@ -46,10 +46,6 @@ def relative_groups_of_gp(sorted_values: Reals, scale: float) -> Numbers:
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
-        scale: of the noise in the sum of a group, in records.
-
-    Returns:
-        Group number of each value, shape (n,), starting at 0 and never falling.
     """
     values = np.ascontiguousarray(sorted_values, dtype=np.float64)
     return np.cumsum(_relative_starts(values, float(scale), _least_in_new_groups(values, float(scale)))) - 1
@@ -58,15 +54,12 @@ def relative_groups_of_gp(sorted_values: Reals, scale: float) -> Numbers:
 def least_relative_groups(sorted_values: Reals, scale: float) -> Numbers:
     """Finds the grouping of sorted numbers with the least relative error, over every number of groups.
 
-    This is the problem OP of Chen et al. 2024, section 5.1: the sum over all groups of err(C), see `relative_groups`.
-    Exact, O(n²) time, O(n) memory: for every end, the group grows to the left, and its mean falls.
+    This is the problem OP of Chen et al. 2024, section 5.1: the sum over all groups of err(C), see `relative_groups`,
+    whose arguments and result are the same. Exact, O(n²) time, O(n) memory: for every end, the group grows to the left,
+    and its mean falls.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
-        scale: of the noise in the sum of a group, in records.
-
-    Returns:
-        Group number of each value, shape (n,), starting at 0 and never falling.
     """
     return numbered(_cheapest_last_starts(np.ascontiguousarray(sorted_values, dtype=np.float64), float(scale)))
 

@@ -41,13 +41,10 @@ def v_optimal(values: Reals, price_per_bucket: float) -> Numbers:
 
 @compiled
 def numbered(last_starts: Numbers) -> Numbers:
-    """Group number of every value, given where the last group of every prefix starts.
+    """Group number of every value, from 0 and never falling, given the last group's start of every prefix; shape (n,).
 
     Args:
         last_starts: shape (n + 1,), entry k for the first k values.
-
-    Returns:
-        Shape (n,), starting at 0 and never falling.
     """
     groups = np.zeros(last_starts.size - 1, dtype=np.int64)
     end = last_starts[groups.size]
@@ -145,11 +142,7 @@ def _with_room(pieces: Reals, count: int, room: int) -> Reals:
 
 @compiled
 def _fill_gaps(pieces: Reals, count: int, filled: Reals, low: float, high: float, new: Parabola) -> int:
-    """Copies the pieces to `filled`, and puts the new one into the gaps between them, from low to high.
-
-    Returns:
-        The number of pieces in `filled`.
-    """
+    """Copies the pieces to `filled`, and puts the new one into gaps, from low to high; gives the number of pieces."""
     rows, edge = 0, low
     for row in range(count + 1):
         left = pieces[row, LEFT] if row < count else np.inf

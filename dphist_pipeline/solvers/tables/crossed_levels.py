@@ -192,12 +192,7 @@ class CrossedLaw:
 
 
 def positions_above(tree: Tree, fine: int, coarse: int) -> NDArray[np.int64]:
-    """For each node of a level, the number of its node in a coarser level.
-
-    Args:
-        fine: number of a level, 0 for the top.
-        coarse: likewise, at most `fine`.
-    """
+    """For each node of a level, the number of its node in a coarser level; levels count from 0, the top."""
     positions = np.arange(tree.nodes[fine])
     for level in range(fine, coarse, -1):
         positions = tree.parents[level - 1][positions]
@@ -231,7 +226,6 @@ class Along:
 
         Args:
             values: along `axis` the finest nodes in order of the walk; any length along other axes.
-            axis: number of the tree.
             depth: of the level, 0 for the top.
         """
         if depth == len(self._above[axis]) - 1:
@@ -244,7 +238,6 @@ class Along:
 
         Args:
             values: along `axis` the nodes of the level in order of the walk; any length along other axes.
-            axis, depth: see `sums`.
         """
         if depth == len(self._above[axis]) - 1:
             return values
@@ -285,7 +278,6 @@ class Along:
 
         Args:
             values: along each tree the nodes of its level, in the order of their numbers.
-            depths: see `all_sums`.
         """
         for axis, depth in enumerate(depths):
             values = values.take(self._above[axis][depth], axis=axis)
@@ -293,17 +285,12 @@ class Along:
 
 
 def estimate_crossed_tables(law: CrossedLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
-    """Least squares estimates of tables, which agree on every common sum, up and down all trees.
+    """Least squares estimates of tables, which agree on every common sum along all trees; axes in ascending order.
 
     Cost: O(cells of a part's grid · measured pairs of levels) for each step of conjugate gradients; some tens of steps.
 
     Args:
-        law: sizes, trees, and the variances of the measured marginals.
         measured: noisy counts of each, axes in ascending order.
-        tables: sets of axes.
-
-    Returns:
-        For each table its cells, axes in ascending order.
     """
     means = _precise_sums(law, measured, set(subsets_of([law.plain(table) for table in tables])))
     deviations: dict[Axes, dict[Depths, Reals]] = {}

@@ -248,17 +248,12 @@ def _law_of_part(tree: Tree, own: Sequence[float]) -> PartLaw:
 
 
 def estimate_tables_at_levels(law: LevelLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
-    """Least squares estimates of tables, which agree on every common marginal, up and down the levels.
+    """Least squares estimates of tables, which agree on every common marginal and level; axes in ascending order.
 
     Cost: O(cells · 2^axes) for each measured marginal and table.
 
     Args:
-        law: sizes, levels, and the variances of the measured marginals.
         measured: noisy counts of each, axes in ascending order.
-        tables: sets of axes.
-
-    Returns:
-        For each table its cells, axes in ascending order.
     """
     needed = set(subsets_of([law.plain(table) for table in tables]))
     means: dict[Axes, dict[int, Reals]] = {}

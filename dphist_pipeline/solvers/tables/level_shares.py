@@ -72,7 +72,6 @@ def bound_of_tree(
         wanted: the problem, with the mean numbers of children as sizes of levels; where the search begins.
         measurable: what its candidates are, each with one level.
         sizes: positions along each axis, shape (axes,); each level is an axis.
-        tables: sets of axes.
         weights: of the tables, in the same order.
     """
     law = LevelLaw(sizes, {}, levels)

@@ -164,7 +164,6 @@ def multiplied_out(sizes: Sequence[int], table: Axes, variance_of_part: Callable
 
     Args:
         sizes: positions along each axis.
-        table: a set of axes.
         variance_of_part: in the marginal of its axes, before means are taken out.
     """
     coefficients = dict.fromkeys(subsets_of([table]), 0.0)
@@ -183,17 +182,12 @@ def _weight(known: Mapping[Axes, float], along: Mapping[int, tuple[float, float]
 
 
 def estimate_tables(law: MarginalLaw, measured: Mapping[Axes, Reals], tables: Sequence[Axes]) -> list[Reals]:
-    """Least squares estimates of tables, which agree on every common marginal.
+    """Least squares estimates of tables, which agree on every common marginal; axes in ascending order.
 
     Cost: O(cells · 2^axes) for each measured marginal and table.
 
     Args:
-        law: sizes, and the variances of the measured marginals.
         measured: noisy counts of each, axes in ascending order.
-        tables: sets of axes.
-
-    Returns:
-        For each table its cells, axes in ascending order.
     """
     parts: dict[Axes, Reals] = {}
     needed = set(subsets_of(tables))
@@ -210,7 +204,6 @@ def marginals_of(values: Reals, axes: Axes, needed: set[Axes], kept: Axes = froz
 
     Args:
         values: the table, axes in ascending order.
-        axes: of the table.
         needed: sets of axes; those that the table does not hold are left out.
         kept: axes of the table that each marginal has.
     """

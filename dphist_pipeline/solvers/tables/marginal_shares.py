@@ -51,9 +51,6 @@ def choose_shares(wanted: Wanted) -> Shares:
     """The best strategy that a local search finds from several starts; a function of its input alone.
 
     Cost: some thousand passes over the pairs of candidates and their parts; a second for all pairs of 50 axes.
-
-    Args:
-        wanted: tables, and what may be measured for them.
     """
     squares, bound = best_squares(wanted)
     outcomes = []
@@ -68,13 +65,10 @@ Strategy = tuple[tuple[Axes, ...], tuple[Fraction, ...]]
 
 
 def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
-    """What the search finds from its best starts, and every candidate alone that tells all tables.
+    """The strategies that the search finds from its best starts, and every candidate alone that tells all tables.
 
     Args:
         squares: the best ones of the convex problem, if they are known.
-
-    Returns:
-        Strategies: what is measured, and the parts of epsilon.
     """
     starts = [np.sqrt(best_squares(wanted)[0] if squares is None else squares), *_starts(wanted)]
     optima = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]

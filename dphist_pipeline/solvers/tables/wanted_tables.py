@@ -130,22 +130,14 @@ class Wanted:
             return np.divide(self.costs, known, out=np.zeros(known.shape), where=self.costs > 0)
 
     def precision(self, squares: Reals) -> Reals:
-        """The precision of every part, shape (parts,), in (epsilon / sensitivity)².
-
-        Args:
-            squares: see `variance`.
-        """
+        """The precision of every part, shape (parts,), in (epsilon / sensitivity)²."""
         candidate, precision, starts, parts = self._by_part
         precisions = np.zeros(len(self.parts))
         precisions[parts] = np.add.reduceat(precision * squares[candidate], starts)
         return precisions
 
     def gains(self, squares: Reals) -> tuple[float, Reals]:
-        """The mean variance, and how fast it falls with each square, shape (candidates,).
-
-        Args:
-            squares: see `variance`.
-        """
+        """The mean variance, and how fast it falls with each square, shape (candidates,)."""
         _, part, precision = self.edges
         known = self.precision(squares)
         falls: Reals = np.add.reduceat(precision * self._spread_over(known**2)[part], self._starts)
@@ -156,7 +148,6 @@ def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -
     """All subsets of some sets of axes, without repeats: small ones first, then by their axes.
 
     Args:
-        tables: sets of axes.
         above: for a level of an axis the next coarser one; if given, only closed subsets.
     """
     subsets = {
@@ -181,12 +172,7 @@ def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
 
 
 def opened(axes: Axes, above: Mapping[int, int]) -> Axes:
-    """The set without levels that a finer one makes plain.
-
-    Args:
-        axes: a closed set.
-        above: for a level of an axis the next coarser one.
-    """
+    """A closed set without levels that a finer one makes plain."""
     return axes - {above[axis] for axis in axes if axis in above}
 
 
@@ -229,7 +215,6 @@ def cover(sizes: Sequence[float], tables: Sequence[Axes], most_cells: int) -> li
 
     Args:
         sizes: positions along each axis, shape (axes,).
-        tables: sets of axes.
         most_cells: of a set that holds more than one table.
     """
     members = np.zeros((len(tables), len(sizes)), dtype=np.float32)  # small whole numbers, for fast products

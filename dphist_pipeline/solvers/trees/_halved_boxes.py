@@ -131,8 +131,7 @@ class HalvedBoxes:
         """Both passes; see the kernels.
 
         Args:
-            table: of the mixed laws.
-            weights: of the laws by size class.
+            table, weights: of the mixed laws, and of the laws by size class.
             learns: whether the last two results are wanted.
             moments: is filled, unless left out, with means and variances of the boxes of each level but the last, in
                 steps, shape (boxes, 2).
@@ -163,7 +162,6 @@ class HalvedBoxes:
         """What all but its own evidence says of each cell's count, and how likely all evidence is.
 
         Args:
-            table, weights: see `passes`.
             first: the law of the count of all cells, for each entry of its window, shape (entries,).
 
         Returns:
@@ -227,12 +225,13 @@ def box_sums(chain: Sequence[Widths], cells: Reals) -> list[Reals]:
     """Sums over the boxes of each level.
 
     Args:
-        chain: see `HalvedBoxes.around`.
         cells: shape of the grid.
     """
     sums = [cells]
     for number in range(len(chain) - 2, -1, -1):
-        sums.insert(0, _pair_sums(sums[0], _halved_axis(chain, number)))
+        axis = _halved_axis(chain, number)
+        # Pairs of neighbours; the last one stays alone if their number is odd.
+        sums.insert(0, np.add.reduceat(sums[0], np.arange(0, sums[0].shape[axis], 2), axis=axis))
     return sums
 
 
@@ -241,11 +240,6 @@ def _halved_axis(chain: Sequence[Widths], number: int) -> int:
     return next(
         axis for axis, (wide, narrow) in enumerate(zip(chain[number], chain[number + 1], strict=True)) if wide != narrow
     )
-
-
-def _pair_sums(sums: Reals, axis: int) -> Reals:
-    """The sums of neighbours along an axis; the last one stays alone if their number is odd."""
-    return np.add.reduceat(sums, np.arange(0, sums.shape[axis], 2), axis=axis)
 
 
 def _numbers_of_halves(shape: Sequence[int], chain: Sequence[Widths], number: int) -> tuple[Numbers, Numbers]:

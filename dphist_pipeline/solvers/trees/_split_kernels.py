@@ -43,11 +43,7 @@ def size_class(count: int) -> int:
 
 @compiled
 def law_tables(step: float) -> Reals:
-    """The probability of a left part l of a count N by each law, shape (laws, N, l); a row sums to 1.
-
-    Args:
-        step: records a step.
-    """
+    """The probability by each law that the left part of N steps is l steps, shape (laws, N, l); a row sums to 1."""
     tables = np.zeros((LAWS, TABLED + 1, TABLED + 1))
     tables[:, 0, 0] = 1.0
     for count in range(1, TABLED + 1):
@@ -125,9 +121,6 @@ def _message(node: int, nodes: Nodes, step: float, stored: Singles, out: Reals) 
     """Writes what a node and all below it say of its count; returns the size of its window.
 
     Args:
-        node: its number in its level.
-        nodes: of its level.
-        step: records a step.
         stored: messages of the level; empty for the last level, which has nothing below.
         out: at least as long as the window.
     """
@@ -239,11 +232,7 @@ def downwards(
     """Writes what the rest of the tree says of each child; of cells, their mean counts.
 
     Args:
-        parents: see `upwards`.
-        children: see `upwards`.
-        halves: see `upwards`.
-        law: see `upwards`.
-        below: messages of the children; empty where they are cells.
+        parents, children, halves, law, below: see `upwards`.
         above: messages of the parents from below, from the rest of the tree, and `peaks`.
         results: what the rest says of each child (empty where they are cells); means and variances of cells in steps,
             shape (cells, 2), NaN where no count fits (empty elsewhere); expected pairs of a count and its left part

@@ -66,7 +66,6 @@ class Surroundings:
 
         Args:
             noisy: whole noisy counts, shape of the grid, of two cells or more.
-            scale: see above.
             weights: of the laws; see `split_weights`.
         """
         boxes = _halved(noisy, scale)
@@ -90,10 +89,10 @@ class Surroundings:
         share their part of the cells, over counts t as 1 / (t · (1 + ln(t / cut))²): never more than all of it.
         """
         far = (np.count_nonzero(self.window[0]) + 1.0) / (self.noisy.size + 2.0)
-        found = np.empty((2, chosen.size, offsets.size))
+        values = np.empty((2, chosen.size, offsets.size))
         known = (self.step, self.scale, far, NEAR_EMPTY * self.step)
-        _answers(self.window, known, self.noisy, chosen, offsets, relative, found)
-        return cast(Reals, np.maximum(found[0] * self.factor, SMALLEST)), cast(Reals, found[1])
+        _answers(self.window, known, self.noisy, chosen, offsets, relative, values)
+        return cast(Reals, np.maximum(values[0] * self.factor, SMALLEST)), cast(Reals, values[1])
 
 
 def split_weights(noisy: Reals, scale: float) -> Reals:
@@ -117,11 +116,11 @@ def _blocks(noisy: Reals) -> list[Reals]:
     widths = next(widths for widths in _chain(noisy) if 4 * math.prod(widths) <= LEARNED_ON)
     grid = [-(-side // width) for side, width in zip(noisy.shape, widths, strict=True)]
     wanted = np.unique(np.linspace(0, math.prod(grid) - 1, LEARNED_ON // math.prod(widths)).astype(np.int64))
-    found = []
+    blocks = []
     for at in zip(*np.unravel_index(wanted, grid), strict=True):
         place = tuple(slice(int(one) * width, (int(one) + 1) * width) for one, width in zip(at, widths, strict=True))
-        found.append(np.ascontiguousarray(noisy[place]))
-    return found
+        blocks.append(np.ascontiguousarray(noisy[place]))
+    return blocks
 
 
 def _chain(noisy: Reals) -> list[Widths]:
@@ -145,18 +144,13 @@ def _answers(
     chosen: Numbers,
     offsets: Reals,
     relative: bool,
-    found: Reals,
+    values: Reals,
 ) -> None:
-    """Writes likelihoods and estimates.
+    """Writes likelihoods and estimates; see `expert_rules.estimates`.
 
     Args:
-        window: see `Surroundings`.
         known: records a step; scale; part of cells far from 0; where far begins, in records.
-        noisy: of all cells.
-        chosen: numbers of cells.
-        offsets: changes of the noisy count.
-        relative: see `expert_rules.estimates`.
-        found: is filled, shape (2, chosen, offsets).
+        values: is filled, shape (2, chosen, offsets).
     """
     lows, starts, chances = window
     step, scale, far, cut = known
@@ -182,8 +176,8 @@ def _answers(
                 likely = far * 2.0 * scale / (high * (1.0 + math.log(high / cut)) ** 2)
             else:
                 likely = (1.0 - far) * mass * math.exp(-away / scale) / max(whole, 1e-300)
-            found[0, row, column] = max(likely, SMALLEST)
-            found[1, row, column] = moment / mass if mass > 0.0 else max(0.0, point)
+            values[0, row, column] = max(likely, SMALLEST)
+            values[1, row, column] = moment / mass if mass > 0.0 else max(0.0, point)
             if relative and mass > 0.0:
                 total = 0.0
                 for place in range(size):
@@ -193,4 +187,4 @@ def _answers(
                 while passed < 0.5 * total and place < size - 1:
                     place += 1
                     passed += posterior[place]
-                found[1, row, column] = first + place * step
+                values[1, row, column] = first + place * step

@@ -17,11 +17,7 @@ Numbers = NDArray[np.int64]
 
 
 def levels_of(cells: int) -> int:
-    """How many times the nodes of a line are joined until one is left.
-
-    Args:
-        cells: on the line, at least 1.
-    """
+    """How many times the nodes of a line of one cell or more are joined until one is left."""
     return (cells - 1).bit_length()
 
 
@@ -74,14 +70,10 @@ def _joined(line: Numbers, width: int, costs: Numbers) -> Numbers:
 
 
 def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
-    """A price for every bucket: 0 for a cell, else that of its two parts minus what the level saves.
+    """A price for every bucket, as `bucket_deviations`: 0 for a cell, else its parts' minus what the level saves.
 
     Args:
-        cells: of the line.
         savings: of each level, from pairs upwards.
-
-    Returns:
-        As `bucket_deviations`.
     """
     nodes = np.zeros(cells, dtype=np.int64)
     prices = [nodes]
@@ -93,15 +85,12 @@ def bucket_prices(cells: int, savings: Sequence[int]) -> list[Numbers]:
 
 
 def cheapest_buckets(costs: Sequence[NDArray[np.int64]]) -> Numbers:
-    """Where the buckets of the cheapest split start; of equal ones a bucket stays whole.
+    """The first cells, rising, of the buckets of the cheapest split. O(n log n).
 
-    Equal splits are ordered: whole before split at the top, then by the left part, then by the right one. O(n log n).
+    Equal splits are ordered: whole before split at the top, then by the left part, then by the right one.
 
     Args:
         costs: as from `bucket_deviations`, of any whole numbers: int64, or Python's, where sums of costs are larger.
-
-    Returns:
-        First cells, rising; the first is 0.
     """
     best, cells = costs[0], costs[0].size
     starts = np.ones(cells, dtype=np.bool_)

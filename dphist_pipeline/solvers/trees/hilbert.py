@@ -11,7 +11,7 @@ Numbers = NDArray[np.int64]
 
 
 def hilbert_line(shape: tuple[int, ...]) -> Numbers:
-    """Cell numbers in the order of the curve through the smallest cube of a power of two that holds the grid.
+    """Cell numbers, shape (cells,), in the order of the curve through the least cube of a power of two around the grid.
 
     In a grid that is such a cube, cells that follow each other are neighbours; in others, the curve jumps where it
     leaves the grid. By the bit operations of Skilling (2004), for all cells at once. A line keeps its order.
@@ -19,9 +19,6 @@ def hilbert_line(shape: tuple[int, ...]) -> Numbers:
 
     Args:
         shape: cells along each axis; the axes times the bits of the longest side are at most 62.
-
-    Returns:
-        Shape (cells,).
     """
     places = [axis.ravel().astype(np.int64) for axis in np.indices(shape)]
     bits = max(1, (max(shape) - 1).bit_length())

@@ -79,15 +79,12 @@ class Weighed:
         taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
         alone = np.append(0.0, np.cumsum(1.0 / self.own**2))
         difference = 2.0 * taken[:, middle] - taken[:, low] - taken[:, high]
-        found: Reals = self.variance * (alone[high] - alone[low] - np.einsum("ij,ij->j", difference, difference))
-        return found
+        spread: Reals = self.variance * (alone[high] - alone[low] - np.einsum("ij,ij->j", difference, difference))
+        return spread
 
 
 def weighted_means(weighed: Weighed) -> Reals:
-    """The mean count of every cell, given noisy weighted sums of a line.
-
-    Args:
-        weighed: what was measured, of two cells or more.
+    """The mean count of every cell, given noisy weighted sums of a line of two cells or more.
 
     Returns:
         float64, shape (cells,); some may lie below 0, so that sums over ranges are not drawn upwards.
@@ -119,8 +116,8 @@ def weighted_means(weighed: Weighed) -> Reals:
     shift, answers = rest[:, 0], rest[:, 1:]
     lacking = weighed.measured[size:] - weighed.sums @ (means + shift)
     known = weighed.sums @ answers + weighed.variance * np.eye(len(weighed.sums))
-    found: Reals = means + shift + answers @ np.linalg.solve(known, lacking)
-    return found
+    estimates: Reals = means + shift + answers @ np.linalg.solve(known, lacking)
+    return estimates
 
 
 def _deviation(weighed: Weighed, width: int) -> float:
@@ -179,7 +176,7 @@ def _without_stand_ins(
         How far the mean moves, then the law's covariance times each sum's weights; shape (cells, 1 + sums).
     """
     bend, lines = np.zeros(sums.shape[1]), np.hstack([np.zeros((sums.shape[1], 1)), sums.T])
-    found: list[tuple[Numbers, Numbers, Reals, Reals]] = []
+    splits: list[tuple[Numbers, Numbers, Reals, Reals]] = []
     for number in range(len(halves) - 1, -1, -1):
         left, right = halves[number]
         pair, other = right >= 0, np.maximum(right, 0)
@@ -193,14 +190,14 @@ def _without_stand_ins(
         follows, moves = slope / pivot, apart / pivot[:, None]
         # A stretch whose second half holds no cell is its first half.
         follows, moves = np.where(pair, follows, 1.0), moves * pair[:, None]
-        found.append((left, right, follows, moves))
+        splits.append((left, right, follows, moves))
         bend = np.where(pair, part**2 * sure + of_right - slope * follows, of_left)
         lines = np.where(pair[:, None], lines[other] + follows[:, None] * apart, lines[left])
         if offsets[number].size:
             bend = bend - precisions[number]
             lines[:, 0] -= precisions[number] * offsets[number]
     away: Reals = lines / (max(1.0 / spread[0][0], -(1.0 + KEPT) * bend[0]) + bend[0])
-    for left, right, follows, moves in reversed(found):
+    for left, right, follows, moves in reversed(splits):
         of_left = follows[:, None] * away + moves
         below: Reals = np.empty((left.size + int((right >= 0).sum()), away.shape[1]))
         below[left], below[right[right >= 0]] = of_left, (away - of_left)[right >= 0]

@@ -67,11 +67,7 @@ class LineTree:
 
 
 def range_squares(size: int) -> Callable[[int], float]:
-    """For a width, the mean over all ranges of a line of Σ (positions of the range in a node)².
-
-    Args:
-        size: positions of the line.
-    """
+    """For a width, the mean over all ranges of a line of Σ (positions of the range in a node)²."""
     return lambda width: mean_square(size, width)
 
 
@@ -96,33 +92,24 @@ def query_squares(low: Numbers, high: Numbers, weights: Reals | None = None) -> 
 
 
 def line_tree(size: int, squares: Callable[[int], float]) -> LineTree:
-    """The levels and shares of small mean variance over some questions along an axis.
+    """The levels and shares of small mean variance over some questions along an axis, see `range_squares`.
 
     Widths are powers of 2, 3 or 10. From several choices of levels, whole parts of the budget move between levels, to
     levels that had none, too, as long as that helps. A second or two for 10^6 positions.
-
-    Args:
-        size: positions of the axis.
-        squares: the questions; see `range_squares`.
     """
     least, best = math.inf, LineTree(size, (1,), (TOTAL,))
     for base in BASES:
         widths = [1]
         while widths[0] * base < size:
             widths.insert(0, widths[0] * base)
-        gains = _gains(widths, squares)
+        each = [squares(width) / width for width in widths]
+        gains = [each[0], *(below - above for above, below in pairwise(each))]  # weights of 1 / p in the mean variance
         for shares in _starts(len(widths)):
             variance = _improve(widths, gains, shares)
             if variance < least * BETTER:
                 levels = [(width, share) for width, share in zip(widths, shares, strict=True) if share]
                 least, best = variance, LineTree(size, *map(tuple, zip(*levels, strict=True)))
     return best
-
-
-def _gains(widths: Sequence[int], squares: Callable[[int], float]) -> list[float]:
-    """What 1 / p of each level weighs in the mean variance."""
-    each = [squares(width) / width for width in widths]
-    return [each[0], *(below - above for above, below in pairwise(each))]
 
 
 def _starts(levels: int) -> Iterator[list[int]]:
@@ -165,11 +152,7 @@ def _improve(widths: Sequence[int], gains: Sequence[float], shares: list[int]) -
 
 @dataclass(frozen=True)
 class TreeProduct:
-    """All combinations of the levels of several axes, in C order.
-
-    Attributes:
-        lines: of each axis.
-    """
+    """All combinations of the levels of several axes, in C order."""
 
     lines: tuple[LineTree, ...]
 
@@ -217,25 +200,22 @@ class TreeProduct:
         return [math.prod(weights) for weights in product(*along)]
 
     def estimates(self, measured: Sequence[Reals]) -> Reals:
-        """The least squares estimate of every cell; O(cells · combinations).
+        """The least squares estimate of every cell, float64, shape of the grid; O(cells · combinations).
 
         Args:
             measured: for every combination, the draws of the boxes that hold a cell, in C order.
-
-        Returns:
-            float64, shape of the grid.
         """
         padded = tuple(line.padded for line in self.lines)
-        told = np.zeros(padded)
+        sums = np.zeros(padded)
         for widths, values, share in zip(self.widths, measured, self.shares, strict=True):
             boxes = np.zeros([side // width for side, width in zip(padded, widths, strict=True)])
             some = tuple(-(-size // width) for size, width in zip(self.shape, widths, strict=True))
             boxes[tuple(map(slice, some))] = values.reshape(some)
-            _add_to_cells(told, boxes, share**2)
-        found = np.zeros(padded)
+            _add_to_cells(sums, boxes, share**2)
+        cells = np.zeros(padded)
         for widths, part in zip(self.widths, self._estimator(), strict=True):
-            _add_to_cells(found, _sums(told, widths), part)
-        return np.ascontiguousarray(found[tuple(map(slice, self.shape))])
+            _add_to_cells(cells, _sums(sums, widths), part)
+        return np.ascontiguousarray(cells[tuple(map(slice, self.shape))])
 
     def _estimator(self) -> list[float]:
         """c_l of the inverse of the normal equations."""
@@ -254,8 +234,8 @@ class TreeProduct:
         for axis, line in enumerate(self.lines):
             widths = np.array(line.widths).reshape([-1 if at == axis else 1 for at in range(spreads.ndim)])
             spreads = -np.diff(spreads, axis=axis, append=np.zeros_like(spreads.take([0], axis))) / widths
-        told: list[float] = spreads.ravel().tolist()
-        return told
+        coefficients: list[float] = spreads.ravel().tolist()
+        return coefficients
 
 
 @dataclass(frozen=True)
@@ -270,13 +250,6 @@ class _Boxes(Sequence[Numbers]):
         return RegularTree(shape, (self.trees.widths[number], (1,) * len(shape))).nodes[0]
 
 
-def _cut(cells: Reals, widths: Sequence[int]) -> Reals:
-    """A view of the cells: boxes along the even axes, the cells in a box along the odd ones."""
-    return cells.reshape(
-        [part for side, width in zip(cells.shape, widths, strict=True) for part in (side // width, width)]
-    )
-
-
 def _sums(cells: Reals, widths: Sequence[int]) -> Reals:
     for axis, width in enumerate(widths):
         if width > 1:
@@ -286,5 +259,7 @@ def _sums(cells: Reals, widths: Sequence[int]) -> Reals:
 
 def _add_to_cells(cells: Reals, boxes: Reals, times: float) -> None:
     """Adds the number of its box, so many times, to every cell."""
-    view = _cut(cells, [side // many for side, many in zip(cells.shape, boxes.shape, strict=True)])
+    # Boxes along the even axes, the cells in a box along the odd ones.
+    sides = zip(cells.shape, boxes.shape, strict=True)
+    view = cells.reshape([part for side, many in sides for part in (many, side // many)])
     view += times * boxes.reshape([part for many in boxes.shape for part in (many, 1)])

@@ -63,19 +63,11 @@ class RegularTree:
         return [math.prod(widths) for widths in self.widths]
 
     def grid(self, level: int) -> tuple[int, ...]:
-        """How many nodes of a level hold a cell, along each axis.
-
-        Args:
-            level: its number from the top, from 0.
-        """
+        """How many nodes of a level, counted from 0 at the top, hold a cell; along each axis."""
         return tuple(-(-size // width) for size, width in zip(self.shape, self.widths[level], strict=True))
 
     def padded_grid(self, level: int) -> tuple[int, ...]:
-        """How many nodes a level has along each axis, padding included.
-
-        Args:
-            level: its number from the top, from 0.
-        """
+        """How many nodes a level, counted from 0 at the top, has along each axis, padding included."""
         tops = zip(self.grid(0), self.widths[0], self.widths[level], strict=True)
         return tuple(nodes * wide // width for nodes, wide, width in tops)
 
@@ -107,7 +99,6 @@ def branching_tree(shape: Sequence[int], branching: int) -> RegularTree:
     is no wider than the nodes below it need.
 
     Args:
-        shape: cells along each axis, shape (axes,).
         branching: parts of a node along each axis, at least 2.
     """
     widths = [tuple(1 for _ in shape)]
@@ -125,7 +116,6 @@ def best_tree(shape: tuple[int, ...], most_branching: int = 16) -> RegularTree:
     of these is no tree but the cells alone. A function of the shape; ties go to fewer levels.
 
     Args:
-        shape: cells along each axis.
         most_branching: parts of a node along each axis, at least 2; the cost grows with it.
     """
     found: list[tuple[float, int, RegularTree]] = []
@@ -167,15 +157,12 @@ def weights_in_a_cell(
     """The weights of all measurements in the estimate of one cell: absolute weight, and number of nodes that have it.
 
     A measurement of node v weighs cov(cell, v) / variance; two cells whose lowest common node is of level j have the
-    covariance Σ c_l over l <= j. Padding has no noise: beside it, some of these draws are absent.
+    covariance Σ c_l over l <= j. Padding has no noise: beside it, some of these draws are absent. O(levels²) pairs.
 
     Args:
         volumes: cells of a node of each level, from the top; the last are 1.
         coefficients: c_l of each level; see `covariance`.
         variance: of the measurement of a node, the same on each level.
-
-    Returns:
-        O(levels²) pairs.
     """
     together = np.cumsum(coefficients)
     ends = [*volumes[1:], 0]
@@ -192,7 +179,6 @@ def mean_variance(tree: RegularTree, coefficients: Sequence[float]) -> float:
     """Mean variance of the sum over a box, over all boxes of adjacent cells.
 
     Args:
-        tree: of the grid whose boxes are summed.
         coefficients: c_l of each level, in records squared; see `covariance`.
     """
     squares = [
@@ -206,10 +192,7 @@ def mean_square(size: int, width: int) -> float:
     """Mean over all ranges of a line of `size` cells of Σ (cells of the range in a node)², nodes `width` cells wide.
 
     Two cells at places x <= y, from 1, are both in x·(size + 1 - y) ranges; summed over pairs in a node in closed form.
-
-    Args:
-        size: cells of the line.
-        width: cells of a node; the last node may have fewer.
+    The last node may have fewer cells.
     """
 
     def pairs(nodes: int, start: int, width: int) -> int:
@@ -232,9 +215,6 @@ def halving_tree(shape: tuple[int, ...]) -> RegularTree:
 
     That of least variance of boxes by least squares is too low for a large grid of several axes: means of cells need
     fewer draws below, where counts are drawn together, and large boxes need them above.
-
-    Args:
-        shape: cells along each axis.
     """
     best = least_variance(shape)
     low = len(best.widths) < LEVELS and math.prod(shape) >= LARGE
@@ -246,9 +226,6 @@ def least_variance(shape: tuple[int, ...]) -> RegularTree:
 
     Trees that branch in 2 to 64 are compared, with any number of their upper levels left out; the top may branch more
     than the levels below. Ties go to fewer levels.
-
-    Args:
-        shape: cells along each axis.
     """
     found: list[tuple[float, int, RegularTree]] = []
     for tree in _candidates(shape):
@@ -263,7 +240,6 @@ def over_boxes(shape: tuple[int, ...], cells: int) -> RegularTree:
     """The tree of least variance over small boxes of a grid, and the grid's cells below.
 
     Args:
-        shape: cells along each axis.
         cells: of a small box, a power of two and at most those of the grid; the axis that has most boxes is halved
             first.
     """

@@ -38,15 +38,12 @@ LEARNED_ON = 1 << 14
 
 
 def split_means(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> Reals:
-    """The mean count of every cell, given noisy sums of the boxes of a tree.
+    """The mean count of every cell, float64, shape of the grid, not below 0, given noisy sums of the boxes of a tree.
 
     Args:
         tree: its widths are powers of two.
         noisy: for each level, from the top, a noisy count of every box that holds a cell, in C order.
         scales: of each level's discrete Laplace noise, in records.
-
-    Returns:
-        float64, shape of the grid; not below 0.
     """
     whole = _halved(tree, noisy, scales)
     if whole.cells.size == 1:
@@ -109,8 +106,7 @@ def _pieces(
 def halvings(tree: RegularTree) -> list[Widths]:
     """Widths of the boxes from one that holds all cells to the cells: each has half the next larger one's cells.
 
-    Args:
-        tree: its widths are powers of two.
+    The widths of the tree are powers of two.
     """
     widths = list(tree.widths[-1])
     chain = [tuple(widths)]

@@ -19,7 +19,7 @@ Numbers = NDArray[np.int64]
 def consistent(
     measured: Sequence[Reals], parents: Sequence[Numbers], variances: Sequence[float] | None = None
 ) -> list[Reals]:
-    """The weighted least squares estimate of every node, by two linear passes (Hay, Rastogi, Miklau, Suciu 2010).
+    """The weighted least squares estimate of every node, by level, in two passes (Hay, Rastogi, Miklau, Suciu 2010).
 
     Upwards, a node's own measurement and the sum of its children are averaged, weighted by the inverse of their
     variances. Downwards, the parent minus the sum of its children is shared among the children in proportion to their
@@ -30,9 +30,6 @@ def consistent(
         measured: for each level, from the top, one measurement per node.
         parents: for each level but the top, the number of each node's parent in the level above.
         variances: of the measurements of each level, above 0; equal if left out.
-
-    Returns:
-        For each level, one estimate per node.
     """
     own = [1.0] * len(measured) if variances is None else [float(variance) for variance in variances]
     estimates = [np.ascontiguousarray(values, dtype=np.float64) for values in measured]
@@ -92,7 +89,7 @@ def _downwards(
 
 
 def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Sequence[float]) -> Reals:
-    """The weighted least squares estimate of every cell, by two linear passes over the levels; O(nodes).
+    """The weighted least squares estimate of every cell, shape of the grid, by two passes over the levels; O(nodes).
 
     As `consistent`, for levels whose nodes all have the same number of children. The padding is treated as measured to
     be 0, which is true, so the estimates are unbiased.
@@ -100,9 +97,6 @@ def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Se
     Args:
         measured: for each level, from the top, a measurement of every node that holds a cell, in C order.
         variances: of the measurements of each level, above 0.
-
-    Returns:
-        float64, shape of the grid.
     """
     fits = [_padded(tree, level, values) for level, values in enumerate(measured)]
     spread = variances[-1]

@@ -84,32 +84,19 @@ def _gram_of(workload: str, cells: int, length: int, queries: tuple[Range, ...])
 
 
 def gram_of_ranges(cells: int) -> Gram:
-    """The Gram matrix of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j)).
-
-    Args:
-        cells: on the line, at least 1.
-    """
+    """The Gram matrix of all ranges of a line: V[i, j] = (min(i, j) + 1) · (cells - max(i, j))."""
     start = np.arange(1.0, cells + 1)
     return Gram(lambda rows: _separable(rows, start, start[::-1]), start * start[::-1], cells * (cells + 1) / 2)
 
 
 def gram_of_prefixes(cells: int) -> Gram:
-    """The Gram matrix of all ranges that start at the first cell: V[i, j] = cells - max(i, j).
-
-    Args:
-        cells: on the line, at least 1.
-    """
+    """The Gram matrix of all ranges that start at the first cell: V[i, j] = cells - max(i, j)."""
     after = np.arange(float(cells), 0, -1)
     return Gram(lambda rows: _separable(rows, np.ones(cells), after), after, cells)
 
 
 def gram_of_windows(cells: int, length: int) -> Gram:
-    """The Gram matrix of all ranges of one length.
-
-    Args:
-        cells: on the line, at least 1.
-        length: in cells, 1 to `cells`.
-    """
+    """The Gram matrix of all ranges of one length, from 1 to `cells`."""
 
     def times(rows: Reals) -> Reals:
         sums = np.pad(np.cumsum(rows, axis=1), ((0, 0), (1, 0)))
@@ -117,8 +104,8 @@ def gram_of_windows(cells: int, length: int) -> Gram:
         held = np.pad(np.cumsum(windows, axis=1), ((0, 0), (1, 0)))
         cell = np.arange(cells)
         last, first = np.minimum(cell + 1, windows.shape[1]), np.maximum(cell - length + 1, 0)
-        found: Reals = held[:, last] - held[:, first]
-        return found
+        products: Reals = held[:, last] - held[:, first]
+        return products
 
     cell, windows = np.arange(cells), cells - length + 1
     covered = np.minimum(cell + 1, windows) - np.maximum(cell - length + 1, 0)
@@ -144,18 +131,14 @@ def _separable(rows: Reals, below: Reals, above: Reals) -> Reals:
     left = np.cumsum(rows * below, axis=1)
     weighted = rows * above
     right = weighted.sum(axis=1, keepdims=True) - np.cumsum(weighted, axis=1)
-    found: Reals = left * above + right * below
-    return found
+    products: Reals = left * above + right * below
+    return products
 
 
 def strategy_for(gram: Gram, total: int = TOTAL) -> tuple[Numbers, Numbers]:
-    """Whole weights of little mean variance over a workload.
+    """Whole weights of little mean variance over a workload, which add up to `total` in each cell.
 
     O(steps · sums² · cells) with about one sum for 18 cells, at most 137: some 6 seconds for 4,096 cells.
-
-    Args:
-        gram: of the workload.
-        total: what the weights of each cell add up to.
 
     Returns:
         The weight of every cell by itself, at least 1, shape (cells,), and of the cells in each sum, shape
@@ -164,7 +147,8 @@ def strategy_for(gram: Gram, total: int = TOTAL) -> tuple[Numbers, Numbers]:
     cells = gram.diagonal.size
     best = np.ones(cells, dtype=np.int64), np.zeros((0, cells), dtype=np.int64)
     least = WORTH * mean_variance(*best, gram)
-    for fine in _trials(cells):
+    narrow = min(MOST_NARROW, -(-cells // CELLS_A_SUM))  # sums to start with
+    for fine in [narrow] if cells > ONE_TRIAL else sorted({narrow, max(1, narrow // 2), 2 * narrow}):
         theta = _descend(lambda point: _error(point, gram), _start(fine, cells)) ** 2
         weights = _whole(np.vstack([np.ones(cells), theta]) / (1 + theta.sum(axis=0)), total)
         strategy = weights[0], weights[1:][weights[1:].any(axis=1)]
@@ -179,7 +163,6 @@ def mean_variance(own: Numbers, sums: Numbers, gram: Gram) -> float:
 
     Args:
         own, sums: see `strategy_for`.
-        gram: of the workload.
     """
     total = (own + sums.sum(axis=0)).max()
     inverse = 1.0 / own**2
@@ -188,12 +171,6 @@ def mean_variance(own: Numbers, sums: Numbers, gram: Gram) -> float:
     kernel = np.linalg.inv(np.eye(len(sums)) + weighted @ sums.T)
     saved = np.einsum("ij,ij->", kernel @ weighted, against)
     return float(total**2 * ((gram.diagonal * inverse).sum() - saved) / gram.queries)
-
-
-def _trials(cells: int) -> list[int]:
-    """How many narrow sums to start with."""
-    usual = min(MOST_NARROW, -(-cells // CELLS_A_SUM))
-    return [usual] if cells > ONE_TRIAL else sorted({usual, max(1, usual // 2), 2 * usual})
 
 
 def _start(fine: int, cells: int) -> Reals:
@@ -224,11 +201,9 @@ def _error(root: Reals, gram: Gram) -> tuple[float, Reals]:
 
 
 def _descend(function: Callable[[Reals], tuple[float, Reals]], point: Reals) -> Reals:
-    """A local minimum of a smooth function, by the quasi-Newton method L-BFGS with halved steps.
+    """A local minimum of a smooth function, given its value and derivative: the quasi-Newton method L-BFGS.
 
-    Args:
-        function: gives value and derivative.
-        point: where it starts, any shape.
+    Steps are halved. The search starts at a point of any shape.
     """
     value, slope = function(point)
     moves: list[tuple[Reals, Reals, float]] = []
@@ -274,9 +249,7 @@ def _downhill(slope: Reals, moves: list[tuple[Reals, Reals, float]]) -> Reals:
 def _whole(parts: Reals, total: int) -> Numbers:
     """Whole numbers near `total` times the parts that add up to `total` in each column; the first row at least 1.
 
-    Args:
-        parts: at least 0, columns sum to 1.
-        total: of each column.
+    The parts are at least 0, and their columns sum to 1.
     """
     wanted = parts * total
     weights = np.floor(wanted).astype(np.int64)

@@ -41,12 +41,7 @@ class Groups:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], summed: tuple[int, ...]) -> Groups:
-        """The groups of sums over some axes.
-
-        Args:
-            shape: of the table.
-            summed: the axes that are summed over.
-        """
+        """The groups of a table's sums over some axes."""
         sides = [1 if axis in summed else side for axis, side in enumerate(shape)]
         of_row = np.zeros(1, dtype=np.uint32)
         for axis, side in enumerate(shape[:-1]):
@@ -79,12 +74,7 @@ class ShiftedTable:
         self._first = {id(one): start for one, start in zip(along, ends, strict=False)}
 
     def shift(self, which: int, step: Reals) -> None:
-        """Takes a number from all cells of each sum of a set.
-
-        Args:
-            which: number of the set.
-            step: shape (sums,).
-        """
+        """Takes a number from all cells of each sum of the set number `which`; `step` has shape (sums,)."""
         one = self._groups[which]
         if one.along:
             start = self._first[id(one)]
@@ -93,11 +83,7 @@ class ShiftedTable:
             self._of_rows += step[one.of_row]
 
     def sums(self, which: int) -> tuple[Reals, Reals]:
-        """Sums of the positive cells of a set, and their numbers, shape (sums,). Some 0.4 ns a cell.
-
-        Args:
-            which: number of the set.
-        """
+        """Sums of the positive cells of a set, and their numbers, shape (sums,). Some 0.4 ns a cell."""
         one = self._groups[which]
         sums, free = np.zeros(one.number), np.zeros(one.number)
         add = _add_along if one.along else _add_rows

@@ -25,16 +25,13 @@ _HALVINGS = 20
 
 
 def firm_parts(values: Reals, labels: NDArray[np.int64], targets: Reals, deviation: float) -> Reals:
-    """Non-negative parts near the values, with the wanted sums.
+    """Non-negative parts near the values, with the wanted sums, shape (parts,). O(parts) for each of some fifty passes.
 
     Args:
         values: of the parts, shape (parts,).
         labels: the whole that each part belongs to, from 0, shape (parts,).
         targets: non-negative, shape (wholes,).
         deviation: standard deviation of the noise in a part.
-
-    Returns:
-        Shape (parts,). O(parts) for each of some fifty passes.
     """
     most = MOST_DEVIATIONS * deviation
     low, high = np.zeros(targets.size), np.full(targets.size, most)

@@ -37,19 +37,11 @@ class GroupSums:
     slack: float = 0.0
 
     def sums(self, table: Reals) -> Reals:
-        """The sums of a table, shape of `targets`.
-
-        Args:
-            table: one number for each cell, shape (cells,).
-        """
+        """The sums of a table of shape (cells,), shape of `targets`."""
         return np.bincount(self.labels, weights=table, minlength=self.targets.size).astype(np.float64)
 
     def spread(self, shifts: Reals) -> Reals:
-        """The shift of every cell, broadcastable to the table.
-
-        Args:
-            shifts: in records, shape of `targets`.
-        """
+        """The shift of every cell, broadcastable to the table, from shifts in records, shape of `targets`."""
         return shifts[self.labels]
 
 
@@ -68,20 +60,12 @@ class MarginalSums:
     slack: float = 0.0
 
     def sums(self, table: Reals) -> Reals:
-        """The sums of a table, shape of `targets`.
-
-        Args:
-            table: one number for each cell, with all axes.
-        """
+        """The sums of a table with all axes, shape of `targets`."""
         found: Reals = table.sum(axis=self.summed, keepdims=True, dtype=np.float64)
         return found
 
     def spread(self, shifts: Reals) -> Reals:
-        """The shift of every cell, broadcastable to the table.
-
-        Args:
-            shifts: in records, shape of `targets`.
-        """
+        """The shift of every cell, broadcastable to the table, from shifts in records, shape of `targets`."""
         return shifts
 
 

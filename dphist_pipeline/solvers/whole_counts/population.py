@@ -57,21 +57,11 @@ class Layout:
 
     @classmethod
     def of(cls, sizes: Sequence[int], tables: Sequence[tuple[tuple[int, Wholes], ...]], cells: Sequence[int]) -> Layout:
-        """The tables one after another.
-
-        Args:
-            sizes: see above.
-            tables: see above.
-            cells: of each table.
-        """
+        """The tables one after another, by the cells of each."""
         return cls(tuple(sizes), tuple(tables), np.cumsum([0, *cells]))
 
     def cells(self, table: int, records: Places) -> Wholes:
-        """The cell of each record in a table, counted from the first cell of all.
-
-        Args:
-            records: positions, shape (records, axes).
-        """
+        """The cell of each record, shape (records, axes), in a table; counted from the first cell of all."""
         places = np.full(len(records), self.starts[table], dtype=np.int64)
         for axis, steps in self.tables[table]:
             places += steps[records[:, axis]]
@@ -119,8 +109,9 @@ def improve(
     places[:used], held[:used] = records, weights
     misfit = layout.sums(records, weights) - targets
     packed, now = _packed(layout, importance, labels), np.inf
+    looks = sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table)
     for number in range(_MOST_VISITS):
-        most_steps -= used * _steps_of(layout)
+        most_steps -= used * float(looks)  # a visit of one record looks at so many cells
         if most_steps < 0 and number > 1:
             break
         used, before = _visit(places, held, used, misfit, number, packed), now
@@ -128,11 +119,6 @@ def improve(
         if now > before * (1 - _ENOUGH):
             break
     return places[:used], held[:used], now
-
-
-def _steps_of(layout: Layout) -> float:
-    """Cells that a visit of one record looks at."""
-    return float(sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table))
 
 
 class _Packed(NamedTuple):
@@ -320,16 +306,13 @@ def _best(held: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) ->
 def drawn_records(
     shape: Sequence[int], tables: Mapping[Axes, tuple[Reals, float]], given: Mapping[int, Wholes], many: int
 ) -> Places:
-    """Records whose tables are near to given ones along a tree of them.
+    """Records, as positions of shape (many, axes), whose tables are near to given ones along a tree of them.
 
     Args:
         shape: positions along each axis.
         tables: by rising axes: estimates, and one over the variance of each; every axis alone is among them.
         given: positions of all records on some axes, shape (many,) each.
         many: records.
-
-    Returns:
-        Positions, shape (many, axes).
     """
     places = np.zeros((many, len(shape)), dtype=np.int32)
     for axis, along in given.items():
@@ -389,12 +372,7 @@ def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: S
 
 
 def mixed(many: int, number: int) -> NDArray[np.uint64]:
-    """Words whose order looks like chance, another one for each number; shape (many,).
-
-    Args:
-        many: words.
-        number: of the order.
-    """
+    """Words whose order looks like chance, another one for each number; shape (many,)."""
     words = np.arange(many, dtype=np.uint64) + np.uint64(((number + 1) * 0x9E3779B97F4A7C15) % (1 << 64))
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -7,6 +7,6 @@
 -- `reliability` is good if the standard deviation of the noise is at most 10 % of `unbiased`, fair up to 25 %, poor above or if the
 -- interval reaches 0, and null without an interval. Where ends cut bins, a quarter of the interval's width stands for the noise.
 CREATE OR REPLACE MACRO {{ schema }}dph_box(release_name, box := '{}', period := NULL, revision := NULL) AS TABLE
-WITH dph_arguments AS (SELECT '{{ name }}' AS asked_by, box AS box, period AS period, revision AS revision)
+WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision)
 SELECT answered.*
-FROM {{ named_view() }}, {{ inner('dph_one_box', {'asked_by': 'asked_by', 'box': 'box', 'period': 'period', 'revision': 'revision'}) }} AS answered
+FROM {{ named_view() }}, {{ inner('dph_one_box', {'box': 'box', 'period': 'period', 'revision': 'revision'}, constants={'asked_by': name}) }} AS answered

@@ -22,14 +22,14 @@ reached AS (
             WHEN NOT d.has_bars THEN NULL
             WHEN d.step IS NOT NULL THEN d.first_reach + d.second_reach
             WHEN d.draws < 1e-9 THEN 0
-            WHEN d.is_nested THEN {{ deviations('d', 'd.draws') }} * sqrt(d.variance)
-            ELSE (
-                SELECT min(w.half_width)
-                FROM {{ table('dph_half_widths') }} AS w
-                WHERE w.noise_scale = d.noise_scale AND w.cells >= d.draws - 1e-6
-            )
+            WHEN d.is_nested THEN of_draws.deviations * sqrt(d.variance)
+            ELSE of_cells.half_width
         END AS noise_half_width
     FROM differing AS d
+    ASOF LEFT JOIN {{ table('dph_linear_widths') }} AS of_draws
+        ON of_draws.noise_scale = d.noise_scale AND of_draws.draws <= greatest(1, d.draws * (1 + 1e-9))
+    ASOF LEFT JOIN {{ table('dph_half_widths') }} AS of_cells
+        ON of_cells.noise_scale = d.noise_scale AND of_cells.cells >= d.draws - 1e-6
 ),
 -- The same cells on both sides cancel out.
 barred AS (

@@ -35,7 +35,7 @@ reaching AS (
         f.*, f.distance * f.rows - f.factor ** 2 * (f.crossed + f.crossed_by_chance) AS half_linear,
         f.distance ** 2 - f.factor ** 2 * (f.square + f.square_by_chance) AS fixed,
         half_linear ** 2 - fixed * (f.rows ** 2 - f.factor ** 2 * (f.rows_rows + f.by_chance.rows)) AS discriminant
-    FROM (SELECT d.*, {{ deviations('d', 'd.draws') }} AS factor FROM (
+    FROM (SELECT d.*, {{ deviations('d') }} AS factor FROM (
         -- The draws at the mean at which the largest weight of a draw stands out most. Of nested estimates, no draw has a
         -- weight above `span`, because none has one above 1 in a sum of cells.
         SELECT
@@ -47,7 +47,8 @@ reaching AS (
                 END, 0
             ) AS draws
         FROM sides AS e
-    ) AS d) AS f
+    ) AS d
+    {{ widths_of('d', 'd.draws') }}) AS f
 ),
 -- The smallest distance d at which sum - d * rows is not farther above 0 than its noise goes.
 distances AS (

@@ -40,15 +40,17 @@ together AS (
 reaching AS (
     SELECT
         summed.*, summed.variance / summed.noise_variance AS draws,
-        CASE WHEN summed.is_one_law THEN ({{ reach(release) }}).one END AS half_width_of_one_law
+        CASE WHEN summed.is_one_law THEN ({{ reach() }}).one END AS half_width_of_one_law
     FROM together AS summed
+    {{ widths(release) }}
 ),
 barred AS (
     SELECT
         d.*,
         CASE WHEN d.has_bars AND NOT d.is_mixed
-            THEN coalesce(d.half_width_of_one_law, sqrt(d.variance) * {{ deviations('d', 'd.draws') }}) END AS half_width
+            THEN coalesce(d.half_width_of_one_law, sqrt(d.variance) * {{ deviations('d') }}) END AS half_width
     FROM reaching AS d
+    {{ widths_of('d', 'd.draws') }}
 ),
 first_problems AS (
     SELECT 'no period lies from ' || coalesce(limits.first, 'the first one') || ' to ' || coalesce(limits.last, 'the last one')

@@ -57,7 +57,9 @@ sets AS (
 ),
 {% include 'pieces/group_sums.sql' %},
 reaching AS (
-    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
+    SELECT summed.*, {{ reach() }} AS reach
+    FROM summed
+    {{ widths(release) }}
 ),
 barred AS (
     SELECT

@@ -50,7 +50,11 @@ reaching_sides AS (
         f.*, f.above * f.below - f.factor ** 2 * (f.crossed + f.alike) AS half_linear,
         f.above ** 2 - f.factor ** 2 * f.above_square AS fixed,
         half_linear ** 2 - fixed * (f.below ** 2 - f.factor ** 2 * f.below_square) AS discriminant
-    FROM (SELECT d.*, {{ deviations('d', 'd.draws') }} AS factor FROM sides AS d) AS f
+    FROM (
+        SELECT d.*, {{ deviations('d') }} AS factor
+        FROM sides AS d
+        {{ widths_of('d', 'd.draws') }}
+    ) AS f
 ),
 least_ratios AS (
     SELECT

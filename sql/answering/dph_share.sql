@@ -49,7 +49,9 @@ pairs AS (
     WHERE whole.name = 'whole' AND part.name = 'part'
 ),
 reaching AS (
-    SELECT summed.*, ({{ reach(release) }}).two AS part_reach FROM pairs AS summed
+    SELECT summed.*, ({{ reach() }}).two AS part_reach
+    FROM pairs AS summed
+    {{ widths(release) }}
 ),
 others AS (
     SELECT
@@ -59,7 +61,9 @@ others AS (
     FROM reaching AS r
 ),
 reaching_others AS (
-    SELECT summed.*, ({{ reach(release) }}).two AS other_reach FROM others AS summed
+    SELECT summed.*, ({{ reach() }}).two AS other_reach
+    FROM others AS summed
+    {{ widths(release) }}
 ),
 -- `factor` is the reach of part - p * box in its standard deviations, at the p where its largest draw stands out most.
 bounds AS (
@@ -71,20 +75,15 @@ bounds AS (
         greatest(0, summed.other_unbiased + {{ with_chance(asked, 'summed.other_reach', 'summed.other_chance') }}) AS other_upper,
         CASE
             WHEN summed.step IS NOT NULL OR summed.cells = 0 OR summed.part_cells = 0 THEN NULL
-            WHEN summed.part_variance IS NOT NULL THEN (
-                SELECT max_by(w.deviations, w.draws)
-                FROM {{ table('dph_linear_widths') }} AS w
-                WHERE w.noise_scale = summed.noise_scale AND w.draws <= greatest(
-                    1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9)
-                )
-            )
-            WHEN summed.noise_variance >= {{ least_variance }} THEN (
-                SELECT max_by(w.deviations, w.cells)
-                FROM {{ table('dph_half_widths') }} AS w
-                WHERE w.noise_scale = summed.noise_scale AND w.cells <= least(summed.cells, summed.part_cells)
-            )
+            WHEN summed.part_variance IS NOT NULL THEN of_draws.deviations
+            WHEN summed.noise_variance >= {{ least_variance }} THEN of_cells.deviations
         END AS factor
     FROM reaching_others AS summed
+    ASOF LEFT JOIN {{ table('dph_linear_widths') }} AS of_draws
+        ON of_draws.noise_scale = summed.noise_scale AND of_draws.draws
+            <= greatest(1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9))
+    ASOF LEFT JOIN {{ table('dph_half_widths') }} AS of_cells
+        ON of_cells.noise_scale = summed.noise_scale AND of_cells.cells <= least(summed.cells, summed.part_cells)
 ),
 -- Shares p with square * p² - 2 * middle * p + fixed <= 0: between two roots, or outside of them where the box is near 0.
 roots AS (

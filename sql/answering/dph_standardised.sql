@@ -89,11 +89,12 @@ barred AS (
     FROM (
         SELECT d.*, {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} AS half_width
         FROM (
-            SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {{ deviations('d', 'd.draws') }} END AS noise_half_width
+            SELECT d.*, CASE WHEN d.noise_scale IS NOT NULL THEN sqrt(d.variance) * {{ deviations('d') }} END AS noise_half_width
             FROM (
                 SELECT s.*, CASE WHEN s.is_nested THEN 1 ELSE s.variance / s.noise_variance / s.most ** 2 END AS draws
                 FROM summed AS s
             ) AS d
+            {{ widths_of('d', 'd.draws') }}
         ) AS d
     ) AS h
 ),

@@ -40,8 +40,9 @@ sides AS (
     ) AS e
 ),
 reaching AS (
-    SELECT d.period, d.revision, d.side, d.total, coalesce({{ deviations('d', 'd.draws') }}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
+    SELECT d.period, d.revision, d.side, d.total, coalesce({{ deviations('d') }}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
     FROM sides AS d
+    {{ widths_of('d', 'd.draws') }}
     WHERE d.noise_scale IS NOT NULL
 ),
 -- From reports: all rows `off` the middles of their bins. No bin is wider than twice that.

@@ -127,9 +127,11 @@ ANSWERS = (
         "sql/answering/pieces/expressions.sql",
         SQL,
         (
-            Mutation("SELECT max_by(\n                {", "SELECT min_by(\n                {", "the width of one draw"),
+            Mutation("greatest(1, summed.linear_variance", "least(1, summed.linear_variance", "the width of one draw"),
             Mutation("THEN {'one': 0.0, 'two': 0.0}", "THEN NULL", "no interval of nothing"),
-            Mutation("w.noise_scale = summed.noise_scale AND w.cells", "w.cells", "the width of another release"),
+            Mutation(
+                "of_cells.noise_scale = summed.noise_scale AND of_cells", "of_cells", "the width of another release"
+            ),
         ),
     ),
     Part(
@@ -305,14 +307,18 @@ ANSWERS = (
             Mutation(
                 "b.part_lower / (b.part_lower + b.other_upper)", "b.part_lower / (b.part_lower + b.other_lower)", "ends"
             ),
-            Mutation("w.cells <= least(summed.cells, ", "w.cells <= greatest(summed.cells, ", "tails of more draws"),
+            Mutation(
+                "of_cells.cells <= least(summed.cells, ",
+                "of_cells.cells <= greatest(summed.cells, ",
+                "tails of more draws",
+            ),
             Mutation(
                 "(b.vat + b.part_chance) AS middle", "b.part_chance AS middle", "part and whole taken for independent"
             ),
             Mutation("CASE WHEN b.root > 1 AND", "CASE WHEN b.root > 2 AND", "shares outside of both roots"),
             Mutation(
-                "SELECT summed.*, ({{ reach(release) }}).two AS part_reach",
-                "SELECT summed.*, ({{ reach(release) }}).one AS part_reach",
+                "SELECT summed.*, ({{ reach() }}).two AS part_reach",
+                "SELECT summed.*, ({{ reach() }}).one AS part_reach",
                 "95 % twice",
             ),
         ),

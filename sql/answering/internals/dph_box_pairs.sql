@@ -30,7 +30,9 @@ CREATE OR REPLACE MACRO {{ internals }}dph_box_pairs(
 {% include 'pieces/sums.sql' %},
 {% include 'pieces/covariances.sql' %},
 reaching AS (
-    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
+    SELECT summed.*, {{ reach() }} AS reach
+    FROM summed
+    {{ widths(release) }}
 ),
 box_pairs AS (
     SELECT

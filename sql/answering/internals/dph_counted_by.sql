@@ -16,8 +16,8 @@ CREATE OR REPLACE MACRO {{ internals }}dph_counted_by(
 {% include 'pieces/bins.sql' %},
 {% include 'pieces/boxes.sql' %},
 wanted_axes AS (
-    SELECT DISTINCT a.grid, a.axis, a.level_of, a.stride, a.size, w.name IS NOT NULL AS is_asked
-    FROM axes AS a LEFT JOIN (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS name) AS w ON w.name = a.axis
+    SELECT a.*, coalesce(list_contains(TRY_CAST({{ axes }} AS VARCHAR[]), a.axis), false) AS is_asked
+    FROM grid_axes AS a
 ),
 -- For an axis of which only levels are selected: the group of each position, by the first selected position of the group. Along
 -- weighted lines, where the noise of positions differs, every selected axis is such an axis.
@@ -133,7 +133,7 @@ report_variances AS (
 ),
 -- The half width is computed once for each kind of row; there are few kinds.
 kinds AS (
-    SELECT summed.*, {{ reach(release) }} AS reach
+    SELECT summed.*, {{ reach() }} AS reach
     FROM (
         SELECT DISTINCT
             c.period, c.noise_scale, c.noise_variance, c.has_bars, c.step, g._cells AS cells,
@@ -144,6 +144,7 @@ kinds AS (
         LEFT JOIN variances AS v ON v.period = g.period
         LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
     ) AS summed
+    {{ widths(release) }}
 ),
 sets AS (
     SELECT g._first AS id, g.period, g.revision, g._cells AS cells, g._groups AS groups FROM grouped AS g

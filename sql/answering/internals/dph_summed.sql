@@ -13,7 +13,6 @@
 {% set revisions = 'revisions' -%}
 {% set places = 'places' -%}
 {% set named_periods = 'named_periods' -%}
-{% set written_revision = 'NULL' -%}
 CREATE OR REPLACE MACRO {{ internals }}dph_summed(release_name, box, periods, revisions, places, named_periods, rows_by) AS TABLE
 {% include 'pieces/sums_of_boxes.sql' %}
 {% include 'pieces/caps.sql' %}

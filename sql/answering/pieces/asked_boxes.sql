@@ -33,7 +33,8 @@ asked_boxes AS (
             unnest([{% for box in given.values() %}typeof({{ box }}) IN ('VARCHAR', 'JSON'){{ ', ' if not loop.last }}{% endfor %}]) AS is_text
     ) AS w
 ),
-asked_conditions AS (
+-- Several parts read it: it is computed once, and not planned in each.
+asked_conditions AS MATERIALIZED (
     SELECT
         c.source, c.words[1] AS axis,
         CASE
@@ -55,7 +56,7 @@ asked_conditions AS (
 odd_boxes AS (
     SELECT b.source, b.text
     FROM asked_boxes AS b LEFT JOIN (
-        SELECT c.source, count(DISTINCT c.axis) AS axes FROM asked_conditions AS c GROUP BY c.source
+        SELECT c.source, len(list_distinct(list(c.axis))) AS axes FROM asked_conditions AS c GROUP BY c.source
     ) AS counted ON counted.source = b.source
     WHERE b.text IS NOT NULL AND (b.shapes IS NULL OR len(b.shapes) <> coalesce(counted.axes, 0))
 )

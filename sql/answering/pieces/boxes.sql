@@ -1,6 +1,9 @@
 -- The positions that boxes select along each axis of each grid, and the problems of the boxes.
 -- In: `conditions`, the name of what has them (source, axis, kind, members), if those of the boxes are not all; named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
 -- those that lie in them entirely; `is_range`, for the positions of dph_range; `takes_any_end`, whether a box may cut bins.
+grid_axes AS (
+    SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar FROM bins
+),
 axes AS (
     SELECT
         a.*,
@@ -15,24 +18,12 @@ axes AS (
         END AS high
     FROM (
         SELECT boxes.source, d.*, c.kind, c.members
-        FROM (
-            SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar
-            FROM bins
-        ) AS d CROSS JOIN asked_boxes AS boxes
+        FROM grid_axes AS d CROSS JOIN asked_boxes AS boxes
         LEFT JOIN {{ conditions | default('asked_conditions') }} AS c ON c.source = boxes.source AND c.axis = d.axis
     ) AS a
 ),
--- A category may be asked for by its label, if no other category has that label and no category that name.
-labels AS (
-    SELECT
-        bins.grid, bins.axis, bins.label, min(bins.category) AS category, count(*) AS categories,
-        string_agg(bins.category, ', ' ORDER BY bins.position) AS codes
-    FROM bins ANTI JOIN bins AS code ON code.grid = bins.grid AND code.axis = bins.axis AND code.category = bins.label
-    WHERE bins.label IS NOT NULL
-    GROUP BY bins.grid, bins.axis, bins.label
-),
 wishes AS (
-    SELECT DISTINCT
+    SELECT
         written.source, written.grid, written.axis,
         CASE WHEN labels.categories = 1 THEN labels.category ELSE written.category END AS category,
         CASE WHEN labels.categories > 1 THEN labels.codes END AS codes_of_label
@@ -41,7 +32,15 @@ wishes AS (
         FROM axes
         WHERE axes.kind <> 'odd' AND NOT axes.binned
     ) AS written
-    LEFT JOIN labels
+    LEFT JOIN (
+        -- A category may be asked for by its label, if no other category has that label and no category that name.
+        SELECT
+            bins.grid, bins.axis, bins.label, min(bins.category) AS category, count(*) AS categories,
+            string_agg(bins.category, ', ' ORDER BY bins.position) AS codes
+        FROM bins ANTI JOIN bins AS code ON code.grid = bins.grid AND code.axis = bins.axis AND code.category = bins.label
+        WHERE bins.label IS NOT NULL
+        GROUP BY bins.grid, bins.axis, bins.label
+    ) AS labels
         ON labels.grid = written.grid AND labels.axis = written.axis AND labels.label = written.category
 ),
 -- Ends that are not edges of bins; only an end between the first and the last edge cuts a bin.
@@ -90,6 +89,7 @@ meant AS (
     )
 ),
 named AS ({{ named | default("SELECT 'box' AS name, 'box' AS source") }}),
+names AS (SELECT DISTINCT named.name FROM named),
 -- The positions that lie within every axis or level that has a condition, and those that overlap it.
 asked_positions AS (
     SELECT
@@ -180,12 +180,12 @@ problems AS (
     FROM chosen
     JOIN (
         SELECT
-            axes.grid, axes.source, list(axes.axis) AS axes,
-            string_agg(axes.axis, ', ' ORDER BY axes.stride DESC, axes.axis <> axes.level_of, axes.axis) AS said
-        FROM axes
-        GROUP BY axes.grid, axes.source
+            a.grid, list(a.axis) AS axes,
+            string_agg(a.axis, ', ' ORDER BY a.stride DESC, a.axis <> a.level_of, a.axis) AS said
+        FROM grid_axes AS a
+        GROUP BY a.grid
     ) AS known ON known.grid = chosen.grid
-    JOIN asked_conditions AS unknown ON unknown.source = known.source AND NOT list_contains(known.axes, unknown.axis)
+    JOIN asked_conditions AS unknown ON NOT list_contains(known.axes, unknown.axis)
     UNION ALL
     SELECT 'axis ' || axes.axis || CASE
         WHEN NOT axes.binned THEN ' takes categories, or all but some as {''not'': [''surgery'']}'
@@ -217,7 +217,7 @@ problems AS (
     FROM wishes
     WHERE wishes.codes_of_label IS NOT NULL
     UNION ALL
-    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(any_value(unknown.category), 'for other')
+    SELECT 'axis ' || unknown.axis || ' has no category ' || coalesce(unknown.category, 'for other')
         || '; it has ' || array_to_string(list_transform(list_sort(
             -- The most alike, in declared order.
             list(
@@ -231,16 +231,16 @@ problems AS (
             ELSE ''
         END
     FROM (
-        SELECT DISTINCT ON (wishes.grid, wishes.axis) wishes.grid, wishes.axis, wishes.category
+        SELECT wishes.grid, wishes.axis, min(wishes.category) AS category
         FROM wishes ANTI JOIN bins
             ON bins.grid = wishes.grid AND bins.axis = wishes.axis
                 AND bins.category IS NOT DISTINCT FROM wishes.category
-        ORDER BY wishes.grid, wishes.axis, wishes.category
+        GROUP BY wishes.grid, wishes.axis
     ) AS unknown
     JOIN (
         SELECT b.grid, b.axis, b.category, min(b.position) AS position FROM bins AS b GROUP BY b.grid, b.axis, b.category
     ) AS bins ON bins.grid = unknown.grid AND bins.axis = unknown.axis
-    GROUP BY unknown.grid, unknown.axis
+    GROUP BY unknown.grid, unknown.axis, unknown.category
     UNION ALL
     -- Only the first problem in the alphabet is shown; this text sorts after the texts that explain it.
     SELECT 'no cells lie where axis ' || allowed.axis || ' is asked'
@@ -258,7 +258,7 @@ conditions AS (
         chosen.first_number + chosen.cells - 1 - coalesce(held.beyond, 0) AS final_cell,
         coalesce(held.is_cut, false) AS is_cut,
         final_cell - first_cell + 1 = chosen.cells / coalesce(held.positions, 1) * coalesce(held.wanted, 1) AS is_run
-    FROM chosen CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names
+    FROM chosen CROSS JOIN names
     LEFT JOIN (
         SELECT
             allowed.grid, allowed.name,

@@ -1,6 +1,8 @@
 -- The change of a count between two publications, from rows of `summed`: rows of `barred`. `pairs` says which rows are pairs.
 reaching AS (
-    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
+    SELECT summed.*, {{ reach() }} AS reach
+    FROM summed
+    {{ widths(release) }}
 ),
 -- One interval for the sum of both counts, if all draws of noise have the same law or the reports are independent; else two
 -- intervals that hold together. Tables of one family share their noise: there the error is the most that it can be.
@@ -47,7 +49,8 @@ barred AS (
     FROM (
         SELECT
             summed.*,
-            coalesce(CASE WHEN summed.is_one_law THEN ({{ reach(release) }}).one END, summed.half_width_apart) AS noise_half_width
+            coalesce(CASE WHEN summed.is_one_law THEN ({{ reach() }}).one END, summed.half_width_apart) AS noise_half_width
         FROM together AS summed
+        {{ widths(release) }}
     ) AS d
 )

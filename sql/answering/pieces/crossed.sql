@@ -8,7 +8,7 @@ node_spans AS (
         coalesce(whole.first, 0) AS whole_first, coalesce(whole.final, sizes.size - 1) AS whole_final,
         whole.bits IS NOT NULL AS whole_has_gaps
     FROM widths AS w
-    JOIN (SELECT DISTINCT axes.grid, axes.axis, axes.size FROM axes) AS sizes ON sizes.grid = w.grid AND sizes.axis = w.axis
+    JOIN grid_axes AS sizes ON sizes.grid = w.grid AND sizes.axis = w.axis
     LEFT JOIN allowed AS part ON part.name = 'part' AND part.grid = w.grid AND part.axis = w.axis
     LEFT JOIN allowed AS whole ON whole.name = 'whole' AND whole.grid = w.grid AND whole.axis = w.axis
     WHERE w.name = 'part' AND w.width > 0

@@ -10,7 +10,7 @@ one_axis AS (
         SELECT allowed.grid, allowed.axis, -1 AS first, allowed.wanted, allowed.size FROM allowed
         UNION ALL
         SELECT b.grid, b.axis, b.first, count(*) FILTER (coalesce(p.is_wanted, true)), any_value(b.size)
-        FROM by_positions AS b CROSS JOIN (SELECT DISTINCT named.name FROM named) AS names
+        FROM by_positions AS b CROSS JOIN names
         LEFT JOIN positions AS p
             ON p.name = names.name AND p.grid = b.grid AND p.axis = b.axis AND p.position = b.position
         GROUP BY b.grid, b.axis, b.first, names.name

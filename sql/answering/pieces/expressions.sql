@@ -156,23 +156,19 @@ list_min(list_transform(
         ))
 {%- endmacro %}
 
--- Half the width of the 95 % interval of a weighted sum, in its standard deviations: from its least number of draws, `draws`,
--- that is its variance over that of one draw with the largest weight.
-{% macro deviations(row, draws, release='release_name') -%}
-coalesce(
-            (
-                SELECT max_by(w.deviations, w.draws)
-                FROM {{ table('dph_linear_widths', release) }} AS w
-                WHERE w.noise_scale = {{ row }}.noise_scale AND {{ row }}.is_nested
-                    AND w.draws <= greatest(1, {{ draws }} * (1 + 1e-9))
-            ),
-            (
-                SELECT max_by(w.deviations, w.cells)
-                FROM {{ table('dph_half_widths', release) }} AS w
-                WHERE w.noise_scale = {{ row }}.noise_scale AND NOT {{ row }}.is_nested
-                    AND w.cells <= greatest(1, {{ draws }} * (1 + 1e-9))
-            )
-        )
+-- Half the width of the 95 % interval of a weighted sum, in its standard deviations. In: the row; `of_draws` and `of_cells`, which
+-- `widths_of` joins to it.
+{% macro deviations(row) -%}
+CASE WHEN {{ row }}.is_nested THEN of_draws.deviations WHEN NOT {{ row }}.is_nested THEN of_cells.deviations END
+{%- endmacro %}
+
+-- The widths that `deviations` reads, joined to a row by the least number of draws of its sum: that is its variance over that of
+-- one draw with the largest weight.
+{% macro widths_of(row, draws, release='release_name') -%}
+ASOF LEFT JOIN {{ table('dph_linear_widths', release) }} AS of_draws
+        ON of_draws.noise_scale = {{ row }}.noise_scale AND of_draws.draws <= greatest(1, {{ draws }} * (1 + 1e-9))
+    ASOF LEFT JOIN {{ table('dph_half_widths', release) }} AS of_cells
+        ON of_cells.noise_scale = {{ row }}.noise_scale AND of_cells.cells <= greatest(1, {{ draws }} * (1 + 1e-9))
 {%- endmacro %}
 
 -- Variance of a count from reports, at the estimated count; null if `law` has no law of reports.
@@ -206,33 +202,32 @@ CASE WHEN {{ law }}.step IS NOT NULL THEN greatest(
 {%- endmacro %}
 
 -- Half the width of the interval for a row of `summed`: `one` at 95 %, `two` at the level at which two intervals hold together.
-{% macro reach(release='release_name') -%}
+-- In: `of_cells` and `of_draws`, which `widths` joins to the row.
+{% macro reach() -%}
 CASE
         WHEN NOT summed.has_bars THEN NULL
         WHEN summed.cells = 0 THEN {'one': 0.0, 'two': 0.0}
-        WHEN summed.linear_variance IS NULL THEN (
-            SELECT min_by({'one': CAST(w.half_width AS DOUBLE), 'two': CAST(w.half_width_of_two AS DOUBLE)}, w.cells)
-            FROM {{ table('dph_half_widths', release) }} AS w
-            WHERE w.noise_scale = summed.noise_scale AND w.cells >= summed.cells
-        )
+        WHEN summed.linear_variance IS NULL
+            THEN {'one': CAST(of_cells.half_width AS DOUBLE), 'two': CAST(of_cells.half_width_of_two AS DOUBLE)}
         WHEN summed.step IS NOT NULL THEN {
             'one': {{ report_reach('summed', normal, 'linear_variance') }},
             'two': {{ report_reach('summed', normal_of_two, 'linear_variance') }}
         }
-        -- The last entry whose variance is at most that of the row; a rounding error must not decide it.
-        ELSE (
-            SELECT max_by(
-                {
-                    'one': sqrt(summed.linear_variance) * w.deviations,
-                    'two': sqrt(summed.linear_variance) * w.deviations_of_two
-                },
-                w.draws
-            )
-            FROM {{ table('dph_linear_widths', release) }} AS w
-            WHERE w.noise_scale = summed.noise_scale
-                AND w.draws <= greatest(1, summed.linear_variance / summed.noise_variance * (1 + 1e-9))
-        )
+        ELSE {
+            'one': sqrt(summed.linear_variance) * of_draws.deviations,
+            'two': sqrt(summed.linear_variance) * of_draws.deviations_of_two
+        }
     END
+{%- endmacro %}
+
+-- The widths that `reach` reads, joined to the rows of `summed`: of independent cells those of the next larger number of cells, of
+-- linear estimates the last entry whose variance is at most that of the row; a rounding error must not decide it.
+{% macro widths(release='release_name') -%}
+ASOF LEFT JOIN {{ table('dph_half_widths', release) }} AS of_cells
+        ON of_cells.noise_scale = summed.noise_scale AND of_cells.cells >= summed.cells
+    ASOF LEFT JOIN {{ table('dph_linear_widths', release) }} AS of_draws
+        ON of_draws.noise_scale = summed.noise_scale
+            AND of_draws.draws <= greatest(1, summed.linear_variance / summed.noise_variance * (1 + 1e-9))
 {%- endmacro %}
 
 -- An argument of a macro, read from `dph_arguments`, a part of its query.

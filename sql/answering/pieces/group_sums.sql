@@ -22,12 +22,7 @@ whole_sums AS (
 ),
 group_sums AS (
     SELECT
-        g.*,
-        (
-            SELECT min_by({'one': CAST(w.half_width AS DOUBLE), 'two': CAST(w.half_width_of_two AS DOUBLE)}, w.cells)
-            FROM {{ table('dph_half_widths') }} AS w
-            WHERE w.noise_scale = g.noise_scale AND w.cells >= g.draws
-        ) AS reach
+        g.*, {'one': CAST(w.half_width AS DOUBLE), 'two': CAST(w.half_width_of_two AS DOUBLE)} AS reach
     FROM (
         SELECT
             u.id, u.period, u.revision, any_value(n.noise_scale) AS noise_scale,
@@ -48,4 +43,5 @@ group_sums AS (
         JOIN noisy_sums AS n ON n.period = u.period AND n.revision = u.revision AND n.sum_number = u.sum_number
         GROUP BY u.id, u.period, u.revision
     ) AS g
+    ASOF LEFT JOIN {{ table('dph_half_widths') }} AS w ON w.noise_scale = g.noise_scale AND w.cells >= g.draws
 )

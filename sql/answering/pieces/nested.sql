@@ -14,7 +14,7 @@ lines AS (
 ),
 widths AS (
     SELECT DISTINCT names.name, levels.grid, levels.axis, levels.width
-    FROM levels, (SELECT DISTINCT named.name FROM named) AS names
+    FROM levels, names
 ),
 -- For each axis and width, the sum over the nodes of (selected positions in the node)². Along a weighted line, the squares of the
 -- weights in node -1, less the square of the sum of the weights in each other node.
@@ -32,8 +32,7 @@ squares AS (
             w.name, w.grid, w.axis, w.width,
             coalesce(allowed.first, 0) AS first, coalesce(allowed.final, sizes.size - 1) AS final
         FROM widths AS w
-        JOIN (SELECT DISTINCT axes.grid, axes.axis, axes.size FROM axes) AS sizes
-            ON sizes.grid = w.grid AND sizes.axis = w.axis
+        JOIN grid_axes AS sizes ON sizes.grid = w.grid AND sizes.axis = w.axis
         LEFT JOIN allowed ON allowed.name = w.name AND allowed.grid = w.grid AND allowed.axis = w.axis
         WHERE allowed.bits IS NULL AND w.width > 0
     ) AS spans

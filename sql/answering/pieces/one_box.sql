@@ -26,7 +26,9 @@ sets AS (
 ),
 {% include 'pieces/group_sums.sql' %},
 reaching AS (
-    SELECT summed.*, {{ reach(release) }} AS reach FROM summed
+    SELECT summed.*, {{ reach() }} AS reach
+    FROM summed
+    {{ widths(release) }}
 ),
 reached AS (
     {% include 'pieces/ends.sql' %}

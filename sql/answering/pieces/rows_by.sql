@@ -46,7 +46,7 @@ asked_rows AS (
         FROM keyed
         WHERE keyed.name <> 'both'
         GROUP BY keyed.period, keyed.revision, keyed.cell
-        HAVING count(*) = (SELECT count(DISTINCT named.name) FROM named WHERE named.name <> 'both')
+        HAVING count(*) = (SELECT count(*) FROM names WHERE names.name <> 'both')
     ) AS k ON k.period = c.period AND k.revision = c.revision
 ),
 -- Each row with each axis: where its values begin, -1 along other axes.
@@ -63,9 +63,8 @@ row_axes AS (
     ) AS a ON a.grid = r.grid
 ),
 wanted_axes AS (
-    SELECT DISTINCT
-        b.grid, b.axis, b.level_of, b.stride, coalesce(list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), b.axis), false) AS is_asked
-    FROM bins AS b
+    SELECT a.*, coalesce(list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), a.axis), false) AS is_asked
+    FROM grid_axes AS a
 ),
 by_problems AS (
     {% include 'pieces/axis_problems.sql' %}

@@ -10,6 +10,9 @@ WITH
 {% if arguments is defined -%}
 dph_arguments AS (SELECT {% for name in arguments %}{{ name }} AS {{ name }}{{ ', ' if not loop.last }}{% endfor %}),
 {% endif -%}
+-- The view of the release is named first, without reading it: DuckDB answers a wrong name with the nearest right one, and 1.4 binds the
+-- parts of a query before what stands in FROM.
+dph_named AS (SELECT count(*) FROM (FROM query_table({{ release }}) LIMIT 0)),
 -- No release can have the name of this table, so the name of a part of this query cannot hide it. Read this part once: if two
 -- parts read it, DuckDB makes a copy of all cells first. Of a family's table, other tables that may answer follow its cells,
 -- each from its `first_number` on.
@@ -35,7 +38,7 @@ published AS (
         r.alpha, r.beta, r.gamma, r.delta, r.step, {% if also is defined %}{{ also }}, {% endif %}r.noise_scale IS NOT NULL OR r.step IS NOT NULL AS has_bars,
         {{ 'r.is_latest, 0 AS first_number' if answers is defined else 'o.is_latest, o.first_number' }}
     FROM
-        {{ named_view(release) }}, {{ table('dph_releases', release) }} AS r
+        dph_named, {{ table('dph_releases', release) }} AS r
         {% if answers is not defined -%}
     {% include 'pieces/best_join.sql' %}
     {%- elif answers == 'asked' -%}

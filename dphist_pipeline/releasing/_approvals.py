@@ -48,8 +48,8 @@ class AwaitsApproval(AfterCharge):
 def say_which(release: str, names: list[str]) -> Refused:
     """A decision that may be about more than one of those that wait."""
     return Refused(
-        f"release '{release}': several publications wait: {'; '.join(names)}. Name one by its period and --revision. "
-        "Nothing was changed.",
+        f"release '{release}': it is not clear which publication is meant; name it by its period and revision. "
+        f"Those that wait: {'; '.join(names)}. Nothing was changed.",
         code="say_which",
     )
 

@@ -221,7 +221,7 @@ def test_an_approval_that_may_mean_several_lists_them(waiting):
     before = waiting.entries()
     unclear = approve(waiting)
     assert unclear.code == 1
-    assert "these wait: --period 2024-01-01 --revision 1; --period 2024-01-08 --revision 1." in unclear.err
+    assert "that wait: --period 2024-01-01 --revision 1; --period 2024-01-08 --revision 1." in unclear.err
     assert waiting.entries() == before
     assert approve(waiting, "--period", WEEKS[1], "--revision", "1").code == 0
     assert periods(waiting) == [("wards", 1)] and waiting.published(period=WEEKS[1]).exists()
@@ -231,7 +231,7 @@ def test_an_approval_of_nothing_named_is_of_the_only_one_that_waits(waiting):
     run(waiting, "release", waiting.folder / "spec.yaml")
     assert approve(waiting, "--period", WEEKS[0]).code == 0
     unclear = approve(waiting)
-    assert (unclear.code, "these wait: --period 2024-01-08 --revision 1; --period 20" in unclear.err) == (1, True)
+    assert (unclear.code, "that wait: --period 2024-01-08 --revision 1; --period 20" in unclear.err) == (1, True)
     assert approve(waiting, "--period", WEEKS[1]).code == 0
     latest = approve(waiting, "--json")
     assert latest.code == 0 and latest.json["period"] > WEEKS[1]
@@ -255,7 +255,7 @@ def test_each_of_two_revisions_is_approved_by_its_number(office):
     assert (nothing.code, "there is no revision 3" in nothing.err) == (1, True)
     assert approve(office, "--revision", "2").code == 0
     older = approve(office)
-    assert (older.code, "these wait: --period all --revision 1." in older.err) == (1, True), "published unasked"
+    assert (older.code, "that wait: --period all --revision 1." in older.err) == (1, True), "published unasked"
     assert not office.published().exists()
     assert approve(office, "--revision", "1", "--json").json["revision"] == 1
     assert json.loads((office.published() / "audit.json").read_bytes())["revision"] == 1

@@ -93,7 +93,7 @@ def test_a_revision_takes_the_place_of_what_was_rejected(office):
 
 def test_of_two_that_wait_one_is_rejected_by_its_number(office):
     run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
-    assert "these wait: --revision 1; --revision 2." in refusal(office, *REJECT)
+    assert "that wait: --revision 1; --revision 2." in refusal(office, *REJECT)
     run(office, *REJECT, "--revision", "1")
     assert len(drawn(office)) == 1
     assert run(office, *approve(office), "--json").json["revision"] == 2

@@ -1,4 +1,4 @@
-"""Noise and bounding keys of tests are recorded: the same for a test in every run, in any order, on any worker.
+"""Noise, bounding keys and seeds of tests are recorded: the same for a test in every run, in any order, on any worker.
 
 The sampler and the counts ask the operating system for keys, as shipped. In the process of the tests, and nowhere else,
 the operating system's functions answer these few callers from a stream that is derived from the test's name. A test
@@ -32,6 +32,7 @@ DRAWERS = {
     f"{PACKAGE}.random_words": "noise",
     f"{PACKAGE}.confidential.cube": "a bounding key",
     f"{PACKAGE}.confidential.engines.spark": "a bounding key",
+    f"{PACKAGE}.applications.synthetic_records": "a seed of synthetic records",
 }
 # No other module of these folders may; a journal's nonce is a random id.
 DRAWING = tuple(f"{PACKAGE}.{folder}." for folder in ("confidential", "estimates", "local", "mechanisms", "solvers"))

@@ -130,7 +130,7 @@ class SyntheticRecords:
         wanted = whole.total if rows is None else _whole_number("rows", rows)
         if not 1 <= wanted <= MOST_ROWS:
             raise application_refused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {wanted:,}")
-        start = secrets.randbelow(MOST_SEED) if seed is None else _whole_number("seed", seed)
+        start = int.from_bytes(secrets.token_bytes(8)) % MOST_SEED if seed is None else _whole_number("seed", seed)
         if not 0 <= start < MOST_SEED:
             raise application_refused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
         spread.check(whole.domain)

@@ -52,7 +52,8 @@ class CountsOf:
     Attributes:
         mean, farthest: mean and largest distance from the unbiased estimates, in records of the family.
         apart: share of the records that would have to move to give the whole counts of the table, from 0 to 1.
-        outside: cells whose count lies outside their 95 % interval by more than one record: noise alone gives 5 %.
+        outside: cells whose count lies outside their 95 % interval by more than one record, and in a file of fewer rows
+            than the family has by more than their drawing explains: noise alone gives 5 %.
         marked: all of these as told to people, those first that are most half widths away from their interval.
     """
 
@@ -77,7 +78,8 @@ class RatesOf:
         groups: how many have records in the file.
         unknown: groups in which the published interval of some rate goes farther than 10 points on either side.
         unknown_groups: all of these as told to people, the least known first.
-        outside: rates outside their 95 % interval by more than one record of the group: noise alone gives 5 %.
+        outside: rates outside their 95 % interval by more than one record of the group, and in a file of fewer rows
+            than the family has by more than their drawing explains: noise alone gives 5 %.
         marked: all of these as told to people, those first that are most half widths away from their interval.
     """
 
@@ -225,13 +227,14 @@ def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Repor
 def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
     sample = _population(whole.domain, file)
     publication = Population(whole.domain, whole.positions.T.astype(np.int32), whole.rows)
-    scale = whole.total / int(sample.rows.sum())
+    size = int(sample.rows.sum())
+    sampled, scale = size < whole.total, whole.total / size
     counts, rates = list[CountsOf](), list[RatesOf]()
     for name in whole.audit["tables"]:
         table, domain, unbiased = whole.table(name)
         drawn = sample.table(domain).astype(np.float64)
-        counts.append(_counts_of(name, domain, table, drawn.ravel() * scale, publication.table(domain).ravel(), scale))
-        rates += _rates_of_table(name, domain, unbiased, drawn)
+        counts.append(_counts_of(name, domain, table, drawn.ravel(), publication.table(domain).ravel(), scale))
+        rates += _rates_of_table(name, domain, unbiased, drawn, sampled)
     return FamilyReport(tuple(counts), tuple(rates))
 
 
@@ -248,14 +251,15 @@ def _population(domain: Domain, file: Path) -> Population:
 
 
 def _counts_of(
-    name: str, domain: Domain, table: pa.Table, counts: NDArray[np.float64], written: NDArray[np.int64], slack: float
+    name: str, domain: Domain, table: pa.Table, drawn: NDArray[np.float64], written: NDArray[np.int64], scale: float
 ) -> CountsOf:
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
+    counts, rows = drawn * scale, drawn.sum()
     away = np.abs(counts - unbiased)
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
-    # A drawing of fewer rows misses each cell by less than one row, which stands for `slack` records of the family.
-    outside = np.flatnonzero(beyond > max(1.0, slack))
+    nearest = np.clip(np.where(counts < lower, lower, upper) / (rows * scale), 0.0, 1.0)
+    outside = np.flatnonzero(beyond > max(scale, 1.0) * _missed(rows, nearest, scale > 1))
     # By records, large cells would hide small groups whose rates are wrong by a factor.
     outside = outside[np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")]
     texts = tuple(
@@ -266,21 +270,29 @@ def _counts_of(
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
+def _missed(rows: float | NDArray[np.float64], share: NDArray[np.float64], sampled: bool) -> NDArray[np.float64]:
+    """By how many of its rows a file may miss a share: by rounding, and by chance (95 %) where few are drawn."""
+    chance = share * (1 - share) if sampled else 0.0
+    return np.asarray(1 + 1e-9 + 1.96 * np.sqrt(rows * chance))
+
+
 def _rates_of_table(
-    name: str, domain: Domain, unbiased: Unbiased | None, counts: NDArray[np.float64]
+    name: str, domain: Domain, unbiased: Unbiased | None, counts: NDArray[np.float64], sampled: bool
 ) -> Iterator[RatesOf]:
     if len(domain.axes) < 2 or not isinstance(unbiased, NestedCells):
         return
     for number, axis in enumerate(domain.axes):
         if axis.size > 1:
-            yield _rates_of(domain, name, number, counts, GroupRates.of(counts, unbiased, number))
+            yield _rates_of(domain, name, number, counts, GroupRates.of(counts, unbiased, number), sampled)
 
 
-def _rates_of(domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates) -> RatesOf:
+def _rates_of(
+    domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates, sampled: bool
+) -> RatesOf:
     rows = counts.sum(axis=number, keepdims=True)
     away = np.maximum(np.maximum(found.lower - found.rates, found.rates - found.upper), 0.0)
-    # Whole records give a rate that is off by less than one record of the group.
-    outside = np.flatnonzero((away * rows).ravel() > 1 + 1e-9)
+    nearest = np.where(found.rates < found.lower, found.lower, found.upper)
+    outside = np.flatnonzero((away * rows > _missed(rows, nearest, sampled)).ravel())
     outside = outside[np.argsort(-(away / np.maximum(found.upper - found.lower, 1e-3)).ravel()[outside], kind="stable")]
     parts = (found.rates, found.lower, found.upper, np.broadcast_to(rows, counts.shape))
     numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()

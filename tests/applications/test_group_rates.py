@@ -80,22 +80,32 @@ def test_a_rate_outside_its_interval_is_named_where_no_cell_is() -> None:
     drawn = published + np.array([[11.0] * 6 + [-11.0]])
     domain, unbiased = grid(1, 7), measured(published)
     assert unbiased.half_width_of_cell() > 11
-    (told,) = _rates_of_table("pairs", domain, unbiased, drawn)
+    (told,) = _rates_of_table("pairs", domain, unbiased, drawn, sampled=False)
     assert told.rates_of == "axis1" and told.outside > 0
     assert told.marked[0].startswith("axis0 v0, axis1 v6: 42.8 % of 535, published 4")
 
 
+@pytest.mark.parametrize(("drawn", "outside"), [([[2.0, 0.0]], 0), ([[20.0, 0.0]], 2), ([[13.0, 7.0]], 0)])
+def test_a_file_of_few_rows_is_not_blamed_for_what_drawing_them_explains(
+    drawn: list[list[float]], outside: int
+) -> None:
+    """Of 40,000 records half have each category: two of two rows alike happen, twenty of twenty do not."""
+    (told,) = _rates_of_table("pairs", grid(1, 2), measured(np.full((1, 2), 20000.0)), np.array(drawn), sampled=True)
+    assert told.outside == outside
+
+
 def test_groups_of_few_records_are_named_the_least_known_first() -> None:
     published = np.array([[500.0, 500.0], [20.0, 20.0], [2.0, 3.0]])
-    (by_group, _) = list(_rates_of_table("pairs", grid(3, 2), measured(published), published))[::-1]
+    (by_group, _) = list(_rates_of_table("pairs", grid(3, 2), measured(published), published, sampled=False))[::-1]
     assert (by_group.rates_of, by_group.groups, by_group.unknown, by_group.outside) == ("axis1", 3, 2, 0)
     assert [text.split(":")[0] for text in by_group.unknown_groups] == ["axis0 v2", "axis0 v1"]
     assert by_group.unknown_groups[0] == "axis0 v2: ± 50 points"
 
 
 def test_a_table_of_one_axis_and_an_axis_of_one_category_have_no_rates() -> None:
-    assert list(_rates_of_table("line", grid(3), measured(np.ones(3)), np.ones(3))) == []
-    (told,) = _rates_of_table("pairs", grid(1, 2), measured(np.full((1, 2), 90.0)), np.full((1, 2), 90.0))
+    assert list(_rates_of_table("line", grid(3), measured(np.ones(3)), np.ones(3), sampled=False)) == []
+    even = np.full((1, 2), 90.0)
+    (told,) = _rates_of_table("pairs", grid(1, 2), measured(even), even, sampled=False)
     assert told.rates_of == "axis1" and told.groups == 1
 
 

@@ -356,8 +356,11 @@ FACES = (
     ),
     Part(
         "dphist_pipeline/applications/synthetic_report.py",
-        ("system/test_families.py",),
-        (Mutation("beyond > max(1.0, slack)", "beyond > 1", "a family is blamed for what a sample lacks"),),
+        ("system/test_families.py", "applications/test_group_rates.py"),
+        (
+            Mutation("max(scale, 1.0) * _missed(", "_missed(", "a family is blamed for what a sample lacks"),
+            Mutation("share * (1 - share) if sampled else 0.0", "0.0", "rates are blamed for the drawing of few rows"),
+        ),
     ),
     Part(
         "dphist_pipeline/applications/_group_rates.py",

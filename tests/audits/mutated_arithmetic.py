@@ -159,7 +159,7 @@ ARITHMETIC = (
     Part(
         "dphist_pipeline/mechanisms/multiscale.py",
         (
-            "mechanisms/test_multiscale.py::test_intervals_of_boxes_hold_by_weighed_levels_and_narrower_ones_do_not",
+            "mechanisms/test_multiscale.py::test_intervals_are_calibrated_to_the_widest_noise_that_a_box_may_hold",
             "mechanisms/test_multiscale.py::test_lines_heed_no_levels",
             "mechanisms/test_multiscale.py::test_the_smallest_share_must_be_one_that_can_be_drawn",
         ),

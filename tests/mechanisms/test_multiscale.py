@@ -93,6 +93,12 @@ def test_weighed_levels_have_unequal_shares_that_add_up():
     assert isinstance(weighed(np.full((16, 16), 50), "1").unbiased, NoisyCells)
 
 
+def test_intervals_are_calibrated_to_the_widest_noise_that_a_box_may_hold():
+    """That of the total, of scale 16, has a weight of 0.755 in the sum of all cells; other levels reach 2.3."""
+    unbiased = weighed(np.zeros((64, 32), dtype=np.int64), "1").unbiased
+    assert float(unbiased.scale) == pytest.approx(12.075, rel=1e-3)
+
+
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5"])
 def test_intervals_of_boxes_hold_by_weighed_levels_and_narrower_ones_do_not(monkeypatch, epsilon):
     """1,200 releases: 95 % that hold are refused, and 30 % less accepted, with a probability below 10^-9."""

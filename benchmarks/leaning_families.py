@@ -7,9 +7,9 @@ release at the same ε in equal parts, Laplace noise, fitted by mbi as in `famil
 on tables of one axis more, which are not: mean squared error of a cell by tables (each table counts alike) and by
 cells, and the mean total variation. With the standard errors over releases, and of `whole` less `product`. The sets of
 `HELD_OUT` chose nothing; the form of `shrink_towards` and the weight of untold tables were chosen while looking at the
-others. Writes JSON.
+others. Writes JSON, in which rows of sets that were not asked stay.
 
-    python benchmarks/leaning_families.py [--releases 10] [--output benchmarks/results/leaning_families.json]
+    python benchmarks/leaning_families.py [SET ...] [--releases 10] [--output benchmarks/results/leaning_families.json]
 
 Data: $DPHIST_DATA, else ../shared/data beside the checkout; R with its package survival.
 """
@@ -129,20 +129,22 @@ def _standard_error(values: Sequence[float]) -> float:
 
 
 def main() -> None:
-    """Measures all sets at both epsilons, and writes JSON."""
+    """Measures sets at both epsilons, and writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="SET", default=[*HELD_OUT, *SETS])
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "leaning_families.json")
     asked = parser.parse_args()
     asked.output.parent.mkdir(parents=True, exist_ok=True)
+    held = json.loads(asked.output.read_text("utf-8"))["rows"] if asked.output.exists() else []
     facts: dict[str, Any] = {"measured": datetime.now(UTC).date().isoformat(), "mbi": MBI, "releases": asked.releases}
-    facts["rows"] = []
-    for name, together in [*((name, 2) for name in HELD_OUT | SETS), *((name, 3) for name in OF_THREE)]:
+    families = [*((name, 2) for name in asked.sets), *((name, 3) for name in OF_THREE if name in asked.sets)]
+    for name, together in families:
         for epsilon in EPSILONS:
-            for row in compared(name, together, epsilon, asked.releases):
-                facts["rows"].append(row)
-                print(json.dumps(row), flush=True)
-            asked.output.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+            made = list(compared(name, together, epsilon, asked.releases))
+            held = [row for row in held if any(row[key] != made[0][key] for key in ("set", "epsilon", "family"))] + made
+            asked.output.write_text(json.dumps(facts | {"rows": held}, indent=1) + "\n", encoding="utf-8")
+            print(name, together, epsilon, flush=True)
 
 
 if __name__ == "__main__":

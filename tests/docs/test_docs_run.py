@@ -25,7 +25,7 @@ GUIDES = sorted(path.name for path in (PAGES / "how-to").glob("*.md"))
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Somebody who has done the tutorial."""
     reader = Reader(tmp_path_factory.mktemp("home"))
-    with pytest.MonkeyPatch.context() as changed:
+    with pytest.MonkeyPatch.context() as changed, reader.warm():
         for name in [name for name in os.environ if name.startswith("DPHIST_")]:
             changed.delenv(name)
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 30
+MOST = 20
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
 # For tests that say nothing of it: how busy a machine is fails none. conftest.py has `make soak` try all of these.
 settings.register_profile("here", deadline=None, **({} if SOAKING else {"max_examples": MOST}))

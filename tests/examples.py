@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 30
+MOST = 20
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
 # For tests that say nothing of it: neither how busy a machine is nor chance fails one. conftest.py has `make soak` try
 # all of these.

@@ -84,9 +84,9 @@ def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
     tables: dict[str, list[_Part]] = {}
     for entry in json.loads(current.read_bytes())["periods"]:
         for file in entry["files"]:
-            if found := _HISTOGRAM.fullmatch(file["path"]):
+            if match := _HISTOGRAM.fullmatch(file["path"]):
                 part = _Part(entry, current.parent / file["path"], file["sha256"])
-                tables.setdefault(found["table"] or "", []).append(part)
+                tables.setdefault(match["table"] or "", []).append(part)
     for table, parts in tables.items():
         if sum(_rows(part) for part in parts) <= MOST_ROWS:
             yield table, parts
@@ -102,14 +102,14 @@ def _rows(part: _Part) -> int:
 
 def _mark(parts: Sequence[_Part]) -> str:
     """A digest of what a file is made from."""
-    told = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
-    return hashlib.sha256(json.dumps([FORM, told]).encode()).hexdigest()
+    sources = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
+    return hashlib.sha256(json.dumps([FORM, sources]).encode()).hexdigest()
 
 
 def _marked(file: Path) -> str | None:
     with suppress(OSError, pa.ArrowInvalid):
-        told: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
-        return told.get(b"made_from", b"").decode()
+        metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
+        return metadata.get(b"made_from", b"").decode()
     return None
 
 
@@ -124,17 +124,17 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         about |= {name: text for axis in domain.axes for name, (_, text) in ReaderAxis(axis).columns.items()}
     cells = _together(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
-    told = {
+    metadata = {
         "made_from": mark,
         "release": release,
         "columns": json.dumps({one.name: about.get(one.name, "") for one in fields}),
     }
-    told |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
-    readable = _told(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
-    _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch, readable)
+    metadata |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
+    readable = _cells_in_words(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
+    _put(cells.cast(pa.schema(fields, metadata=metadata)), target, scratch, readable)
 
 
-def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
+def _cells_in_words(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
     """The cells with words in place of figures below the limit of their publication, as text.
 
     `rows`: how many of the cells each publication has, in order; its limit is None where all figures are shown.
@@ -146,8 +146,8 @@ def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) ->
     for name in ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
         low, left_out = (pa.array(mask) for mask in hidden.of(name))
         finite = pc.if_else(pc.is_finite(cells[name]), cells[name], pa.scalar(None, pa.float64())).cast(pa.string())
-        told = pc.if_else(low, pa.array(words), pc.if_else(left_out, pa.scalar(None, pa.string()), finite))
-        cells = cells.set_column(cells.column_names.index(name), name, told)
+        shown_texts = pc.if_else(low, pa.array(words), pc.if_else(left_out, pa.scalar(None, pa.string()), finite))
+        cells = cells.set_column(cells.column_names.index(name), name, shown_texts)
     return cells
 
 
@@ -198,7 +198,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     kinds: dict[str, set[pa.DataType]] = {}
     for field in (field for table in tables for field in table.schema):
         kinds.setdefault(field.name, set()).add(field.type)
-    mixed = {name for name, found in kinds.items() if len(found) > 1}
+    mixed = {name for name, types in kinds.items() if len(types) > 1}
     fields = [[one.with_type(pa.string()) if one.name in mixed else one for one in table.schema] for table in tables]
     alike = [table.cast(pa.schema(of)) for table, of in zip(tables, fields, strict=True)]
     return pa.concat_tables(alike, promote_options="default")
@@ -214,8 +214,8 @@ def _for_spreadsheets(cells: pa.Table) -> pa.Table:
         if field.type == pa.string() and field.name not in KINDS_OF_VALUES:
             texts = cells[field.name]
             quoted = pc.replace_substring_regex(texts, formula, r"'\1")
-            told = pc.if_else(pc.match_substring_regex(texts, f"^({NO_FORMULA})$"), texts, quoted)
-            cells = cells.set_column(place, field.name, told)
+            escaped = pc.if_else(pc.match_substring_regex(texts, f"^({NO_FORMULA})$"), texts, quoted)
+            cells = cells.set_column(place, field.name, escaped)
         elif pa.types.is_floating(field.type):
             finite = pc.if_else(pc.is_finite(cells[field.name]), cells[field.name], pa.scalar(None, field.type))
             cells = cells.set_column(place, field.name, finite)

@@ -92,7 +92,7 @@ def _rendered(published: Path, name: str) -> set[str]:
     of_table = published.parent.name == TABLES_OF_FAMILY
     publication, path = (published.parents[1], f"tables/{published.name}/{name}") if of_table else (published, name)
     with suppress(ValueError):
-        return {made.pages[path] for made in renderings(publication) if path in made.pages}
+        return {rendering.pages[path] for rendering in renderings(publication) if path in rendering.pages}
     raise PublishedFilesDamaged(published, f"has an altered {RENDERED}")
 
 

@@ -95,10 +95,10 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
         return judged_query(sql, hashlib.sha256(content).hexdigest(), unit)
     except NotAccepted as error:
         refused = error
-    raise ValueError(f"{name}, {_told(sql, refused)}")
+    raise ValueError(f"{name}, {_refusal_in_words(sql, refused)}")
 
 
-def _told(sql: str, refused: NotAccepted) -> str:
+def _refusal_in_words(sql: str, refused: NotAccepted) -> str:
     """The problem with its line."""
     line = f"line {line_of(sql, refused.offset)}: " if refused.offset >= 0 else ""
     return f"{line}{refused.problem.rstrip('. ')}"
@@ -121,7 +121,7 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
         except NotAccepted as error:
             if not error.allowable:
                 raise
-            reason = _told(sql, error)
+            reason = _refusal_in_words(sql, error)
         return RowQuery(text_of(parser, node), sha256, frozenset(), {}, {}, frozenset(), reason)
 
 

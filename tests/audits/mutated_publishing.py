@@ -214,7 +214,7 @@ PUBLISHING = (
     Part(
         "dphist_pipeline/publishing/_release_history.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("math.nan if below else told.value", "told.value", "a page holds the figure that it hides"),),
+        (Mutation("math.nan if below else number.value", "number.value", "a page holds the figure that it hides"),),
     ),
     Part(
         "dphist_pipeline/answering/plot.py",

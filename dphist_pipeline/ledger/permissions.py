@@ -214,15 +214,15 @@ class Permissions:
         decisions += [self._check(request.account, name) for name in request.checks]
         return tuple(decisions)
 
-    def _source(self, account: str, asked: SourceReading) -> Decision:
+    def _source(self, account: str, reading: SourceReading) -> Decision:
         decisions = [of for of in self.of(account) if of.reading is not None]
         for decision in reversed(decisions):
-            if decision.reading is not None and not asked.differences(decision.reading):
+            if decision.reading is not None and not reading.differences(decision.reading):
                 return decision
-        near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
+        near = [of.reading for of in decisions if of.reading is not None and of.reading.address == reading.address]
         last = near[-1] if near else None
-        fields = asked.differences(last) if last else []
-        raise errors.source_not_allowed(account, asked, last, fields, [of.name for of in decisions])
+        fields = reading.differences(last) if last else []
+        raise errors.source_not_allowed(account, reading, last, fields, [of.name for of in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):

@@ -260,9 +260,9 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
     made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))
     plain = text_of(parser, _untried(node))
-    said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
-    if said:
-        raise NotAccepted(f"DuckDB refuses it ({said} error); check its patterns and formats", allowable=False)
+    error = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
+    if error:
+        raise NotAccepted(f"DuckDB refuses it ({error} error); check its patterns and formats", allowable=False)
 
 
 def _untried(node: Any) -> Any:

@@ -447,7 +447,7 @@ class DeclaredRelease(EngineField):
         Raises:
             SpecError: with every mistake that was found.
         """
-        build = cls._build(lambda given: code_lists)
+        build = cls._build(lambda fields: code_lists)
         (spec,) = from_templates(build, attributes, base, problems, addresses=ADDRESSES)
         return spec
 
@@ -650,16 +650,16 @@ class CubeSpec(BaseModel):
         """
         mistakes: list[tuple[Location, str]] = []
         try:
-            asked = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
+            spec = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
             mistakes = located(error, cls.model_fields, KINDS)
         else:
-            asked._given = domain if isinstance(domain, Domain) else None
-            if asked.grid.cells > MOST_CELLS:
-                problem = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+            spec._given = domain if isinstance(domain, Domain) else None
+            if spec.grid.cells > MOST_CELLS:
+                problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
-            elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
+            elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:
-                return asked
+                return spec
         raise SpecError([(place("", at).removeprefix("."), what) for at, what in mistakes], file=asker)

@@ -45,8 +45,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(version_asked: bool) -> None:
+    if version_asked:
         out.print(f"dphist {version(PACKAGE)}")
         raise typer.Exit
 

@@ -100,10 +100,10 @@ def synthesize(
         print_tables(test_report.tables())
 
 
-def _ends(option: str, given: list[str] | None) -> dict[str, Any]:
+def _ends(option: str, values: list[str] | None) -> dict[str, Any]:
     """The declared ends by axis: numbers, or texts of days."""
     ends: dict[str, Any] = {}
-    for text in given or []:
+    for text in values or []:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value or name in ends:
             raise typer.BadParameter(f"{option} takes an axis and its end once, as in age=120, not {text!r:.60}")

@@ -301,7 +301,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = account["lasts"] if account["known"] else account["because"]
+    lasting = account["lasts"] if account["known"] else account["because"]
     out.print()
     print_facts(
         {
@@ -315,7 +315,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "epsilon": f"{as_text(spec.epsilon)} for each {each}",
             **reliability_in_words(spec),
             **quality_in_words(spec),
-            "account": f"{account['name']}: {left}",
+            "account": f"{account['name']}: {lasting}",
             "digest": facts["digest"],
         }
     )

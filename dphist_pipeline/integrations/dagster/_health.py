@@ -39,7 +39,7 @@ def health_sensor(
         if mark != (context.cursor or ""):
             lines = [f"{one.state}: {one.check}: {one.seen}. {one.mend}" for one in wrong]
             tell("\n".join(lines) or "dphist doctor: all is well again")
-        said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
-        return dg.SensorResult(skip_reason=said, cursor=mark)
+        summary = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
+        return dg.SensorResult(skip_reason=summary, cursor=mark)
 
     return look

@@ -71,7 +71,7 @@ class Outcome:
     problem: str | None = None
 
 
-def told(
+def report_outcomes(
     spec: ReleaseSpec,
     context: dg.AssetExecutionContext,
     parts: Parts,
@@ -89,7 +89,7 @@ def told(
         publishes: whether this step publishes, too; otherwise a person approves first.
     """
     # One output speaks for one period, and only for one that the set of partitions holds.
-    apart = len(keys) > 1 or not _offered(spec, keys)
+    apart = len(keys) > 1 or not _are_offered(spec, keys)
     several, outcomes = len(keys) > 1, []
     for key in keys:
         outcome = work(key)
@@ -105,11 +105,11 @@ def told(
         problems = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
         many = "" if not several else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(problems), allow_retries=False)
-    if apart and _offered(spec, keys) and _others_wait(context):
+    if apart and _are_offered(spec, keys) and _others_wait(context):
         yield from _outputs(spec, context, parts, outcomes, draws, publishes)
 
 
-def _offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
+def _are_offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
     """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
     partitions = partitions_of(spec)
     return partitions is None or all(partitions.has_partition_key(str(key)) for key in keys)
@@ -120,8 +120,8 @@ def _results(
 ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
     """What was done for the only period of a run, as outputs: steps that depend on them go on in the same run."""
     yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
-    for key, name, [(_, found)] in _checked(parts, [outcome]):
-        yield found.result(key, name)
+    for key, name, [(_, finding)] in _checked(parts, [outcome]):
+        yield finding.result(key, name)
 
 
 def _outputs(
@@ -151,13 +151,13 @@ def _result(
     context: dg.AssetExecutionContext,
     asset: dg.AssetSpec,
     version: dg.DataVersion,
-    shown: Sequence[tuple[str | None, Mapping[str, Any] | None]],
+    metadata_by_key: Sequence[tuple[str | None, Mapping[str, Any] | None]],
 ) -> dg.MaterializeResult[Any]:
     """The result of one asset; each partition has metadata of its own."""
-    for key, metadata in shown:
+    for key, metadata in metadata_by_key:
         if key is not None:
             context.add_asset_metadata(metadata or {}, asset.key, key)
-    whole = shown[0][1] if shown[0][0] is None else None
+    whole = metadata_by_key[0][1] if metadata_by_key[0][0] is None else None
     return dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=whole)
 
 
@@ -174,12 +174,12 @@ def _events(
         tables = outcome.made.tables
         done += [(parts.published, _digest(outcome), outcome.shown)]
         done += [(each, _digest(outcome), shown_of_table(tables[each.key.path[-1]])) for each in parts.tables]
-    for asset, version, shown in done:
+    for asset, version, metadata in done:
         versions[asset.key] = version[:32]
         tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
-        yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)
-    for key, name, [(_, found)] in _checked(parts, [outcome]):
-        yield found.evaluation(key, name, outcome.key) if several else found.result(key, name)
+        yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=metadata, tags=tags)
+    for key, name, [(_, finding)] in _checked(parts, [outcome]):
+        yield finding.evaluation(key, name, outcome.key) if several else finding.result(key, name)
 
 
 def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCheckResult]:
@@ -188,12 +188,14 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
     Without a partition: Dagster would put a second evaluation of a partition in the place of the first, which is older
     than those of later periods.
     """
-    for key, name, found in _checked(parts, outcomes):
-        failed = [(outcome, one) for outcome, one in found if not one.passed]
+    for key, name, findings in _checked(parts, outcomes):
+        failed = [(outcome, one) for outcome, one in findings if not one.passed]
         summaries = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
-        said = f"failed for {len(failed)} of {len(found)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
-        numbers = {"failed": len(failed), "periods": len(found)}
-        yield Found(not failed, numbers, said, found[0][1].severity).result(key, name)
+        problem = (
+            f"failed for {len(failed)} of {len(findings)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
+        )
+        numbers = {"failed": len(failed), "periods": len(findings)}
+        yield Found(not failed, numbers, problem, findings[0][1].severity).result(key, name)
 
 
 def _checked(

@@ -45,12 +45,12 @@ class DphistError(Exception):
     @property
     def told(self) -> str:
         """The message, then whether anything was charged, and whether the same call may be tried again."""
-        said = str(self)
-        if self.charged is False and not _NOTHING.search(said):
-            said = f"{_ended(said)} Nothing was charged."
+        text = str(self)
+        if self.charged is False and not _NOTHING.search(text):
+            text = f"{_ended(text)} Nothing was charged."
         if self.charged:
-            said = f"{_ended(said)} The period is charged, and this call never charges it again."
-        return f"{_ended(said)} The same call may be tried again." if self.try_again else said
+            text = f"{_ended(text)} The period is charged, and this call never charges it again."
+        return f"{_ended(text)} The same call may be tried again." if self.try_again else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.args, vars(self))

@@ -287,25 +287,25 @@ def _rates_of_table(
 
 
 def _rates_of(
-    domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates, sampled: bool
+    domain: Domain, name: str, number: int, counts: NDArray[np.float64], rates: GroupRates, sampled: bool
 ) -> RatesOf:
     rows = counts.sum(axis=number, keepdims=True)
-    away = np.maximum(np.maximum(found.lower - found.rates, found.rates - found.upper), 0.0)
-    nearest = np.where(found.rates < found.lower, found.lower, found.upper)
+    away = np.maximum(np.maximum(rates.lower - rates.rates, rates.rates - rates.upper), 0.0)
+    nearest = np.where(rates.rates < rates.lower, rates.lower, rates.upper)
     outside = np.flatnonzero((away * rows > _missed(rows, nearest, sampled)).ravel())
-    outside = outside[np.argsort(-(away / np.maximum(found.upper - found.lower, 1e-3)).ravel()[outside], kind="stable")]
-    parts = (found.rates, found.lower, found.upper, np.broadcast_to(rows, counts.shape))
+    outside = outside[np.argsort(-(away / np.maximum(rates.upper - rates.lower, 1e-3)).ravel()[outside], kind="stable")]
+    parts = (rates.rates, rates.lower, rates.upper, np.broadcast_to(rows, counts.shape))
     numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()
     marked = tuple(
         f"{text}: {_percent(rate)} of {of:,.0f}, published {_percent(lower)} to {_percent(upper)}"
         for text, (rate, lower, upper, of) in zip(_names(domain, outside), numbers, strict=True)
     )
     groups = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
-    has_rows, reach = rows.ravel() > 0, found.reach(number).ravel()
+    has_rows, reach = rows.ravel() > 0, rates.reach(number).ravel()
     unknown = np.flatnonzero(has_rows & (reach > KNOWN_TO))
     unknown = unknown[np.argsort(-reach[unknown], kind="stable")]
-    told = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
-    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in told)
+    reaches = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
+    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in reaches)
     return RatesOf(name, domain.axes[number].name, int(has_rows.sum()), unknown.size, texts, outside.size, marked)
 
 

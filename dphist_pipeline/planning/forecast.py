@@ -280,12 +280,12 @@ class Forecast:
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
         plan = self.plan
-        left = len(plan.contenders) - len(self.shown)
+        others = len(plan.contenders) - len(self.shown)
         compared = {one.mechanism for one in plan.contenders}
         searching = () if plan.every else (name for name in SEARCHING if name not in compared)
         slow = [name for name in searching if _is_slow(Contender(name, name), plan.spec.domain.shape)]
         more = [
-            *([f"{left} more mechanisms that were compared"] if left else []),
+            *([f"{others} more mechanisms that were compared"] if others else []),
             *([f"{' and '.join(slow)}, whose weights take long here"] if slow else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),

@@ -333,10 +333,10 @@ class _Interview:
 
     def ask_mechanism(self, written: str) -> Talk:
         if written:
-            wrong = self._problems(found := self._mechanism(written))
+            wrong = self._problems(answered := self._mechanism(written))
             if wrong:
                 raise texts.mechanism_refused(written, wrong)
-            self.answers |= found
+            self.answers |= answered
             return
         axes = len(self._spec({}).domain.shape)
         serving: list[Serving] = []

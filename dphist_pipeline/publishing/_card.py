@@ -276,10 +276,8 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return None
 
     def counted(axis: str | None) -> Reals:
-        table_of_axis = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
-        return table_of_axis.domain.sums_along(
-            axis, table_of_axis.values if table_of_axis.unbiased is None else table_of_axis.unbiased.values
-        )
+        table = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
+        return table.domain.sums_along(axis, table.values if table.unbiased is None else table.unbiased.values)
 
     table = QualityTable(rows)
     cuts_by_axis = table.cuts(counted)
@@ -455,29 +453,29 @@ def comparison_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
     says = compared_in_words(audit)
     if language() is ENGLISH or not says:
         return {"compared": says, "compared_spoken": True}
-    spoken = _spoken(says, (audit.get("compared") or {}).get("changes", ()))
+    spoken = _translated_sentence(says, (audit.get("compared") or {}).get("changes", ()))
     return {"compared": spoken or says, "compared_spoken": bool(spoken)}
 
 
-def _spoken(says: str, changes: Any) -> str:
+def _translated_sentence(says: str, changes: Any) -> str:
     """The sentence in the language of the page; empty if it is not made of the parts that are known."""
     parts = _ALSO.fullmatch(says)
     body, others = (parts[1], parts[2]) if parts else (says, None)
-    names = dict(pair for change in changes for pair in _names(change))
+    names = dict(pair for change in changes for pair in _names_of_change(change))
     # The longest first: a value may begin as another one.
     for name in sorted((name for name in names if body.startswith(f"{name} ")), key=len, reverse=True):
         went = _WENT.fullmatch(body[len(name) :])
         if went is None:
             continue
         more = gettext(" (and %(number)s more of %(axis)s)", number=went[4], axis=went[5]) if went[4] else ""
-        sentence = _asked(f"{_went(names[name], went[1], went[2], went[3])}{more}", went[6], names)
+        sentence = _with_question(f"{_change_in_words(names[name], went[1], went[2], went[3])}{more}", went[6], names)
         axes = [] if others is None else re.split(r", | and of ", others)
         also = gettext("; values of %(axes)s changed, too", axes=listed(axes)) if axes else ""
         return f"{sentence}{also}" if sentence else ""
     return ""
 
 
-def _names(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _names_of_change(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What the English sentence may call a sum, with what this language calls it."""
     axis, value = str(change.get("axis", "")), str(change.get("value", ""))
     if not axis:
@@ -489,7 +487,7 @@ def _names(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{axis} {value}", f"{axis} {value}"
 
 
-def _went(name: str, word: str, before: str | None, now: str | None) -> str:
+def _change_in_words(name: str, word: str, before: str | None, now: str | None) -> str:
     if before is None or now is None:
         return gettext("%(name)s fell", name=name) if word == "fell" else gettext("%(name)s rose", name=name)
     words = {"name": name, "before": number_text(before), "now": number_text(now)}
@@ -498,7 +496,7 @@ def _went(name: str, word: str, before: str | None, now: str | None) -> str:
     return gettext("%(name)s rose from about %(before)s to about %(now)s", **words)
 
 
-def _asked(change: str, tail: str, names: Mapping[str, str]) -> str:
+def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     """What changed with the question about it, which ends the sentence; empty if it is none that is known."""
     known = {
         ": was anything delivered twice?": gettext(": was anything delivered twice?"),

@@ -124,8 +124,8 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     releases = sorted(folder for folder in folders if is_path(f"{folder.name}/{INDEX}"))
     for folder in releases:
         mark = _mark(folder, about)
-        if anew or _marked(folder) != mark:
-            page = _release_page(folder, mark, about, {} if anew else _known(folder))
+        if anew or _mark_on_page(folder) != mark:
+            page = _release_page(folder, mark, about, {} if anew else _listed_on_page(folder))
             replace_public(folder / INDEX, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     with in_language(about.language):
@@ -139,7 +139,7 @@ def tells(public: Path, folder: Path) -> bool:
     release = folder.parents[1]
     mark = _mark(release, About.of(public))
     with suppress(OSError):
-        return _marked(release) == mark and f'data-made-from="{mark}"'.encode() in (public / INDEX).read_bytes()
+        return _mark_on_page(release) == mark and f'data-made-from="{mark}"'.encode() in (public / INDEX).read_bytes()
     return False
 
 
@@ -173,7 +173,7 @@ def _downloads(release: Path) -> dict[str, list[str]]:
     return downloads
 
 
-def _marked(release: Path) -> str:
+def _mark_on_page(release: Path) -> str:
     summary = _summary(release)
     return summary.made_from if summary is not None else ""
 
@@ -208,7 +208,7 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
     return date.fromisoformat(day).isoformat(), float(total), ends[0], ends[1]
 
 
-def _known(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
+def _listed_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
     """What the page of a release tells of its publications; empty without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         periods = _block((release / INDEX).read_text(encoding="utf-8"), _PERIODS)
@@ -272,9 +272,9 @@ def _with_publications(
         title=title,
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
-        periods_block=json_in_page({"form": FORM, "publications": [_lean(one) for one in listed]}),
+        periods_block=json_in_page({"form": FORM, "publications": [_without_defaults(one) for one in listed]}),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
-        newest=_shown(newest) if newest is not None else None,
+        newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
@@ -284,7 +284,9 @@ def _with_publications(
         hidden=hidden_in_words(limit) if limit else "",
         not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(publications, newest),
-        revised=[_shown(one) for one in publications if one.stands and one.reason and current[one.period] == one][:5],
+        revised=[_facts_of(one) for one in publications if one.stands and one.reason and current[one.period] == one][
+            :5
+        ],
         picture=total_picture(_points(standing[:most], most)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
@@ -293,7 +295,7 @@ def _with_publications(
     )
 
 
-def _lean(publication: ListedPublication) -> dict[str, Any]:
+def _without_defaults(publication: ListedPublication) -> dict[str, Any]:
     """The fields of a publication that differ from their defaults: pages stay small."""
     empty = asdict(ListedPublication("", 0))
     return {name: value for name, value in asdict(publication).items() if value != empty[name]}
@@ -339,7 +341,7 @@ def _points(standing: Iterable[ListedPublication], most: int) -> list[Point]:
     return [(first, total, low, high) for first, total, low, high in reversed(known[:most]) if total is not None]
 
 
-def _shown(publication: ListedPublication) -> dict[str, Any]:
+def _facts_of(publication: ListedPublication) -> dict[str, Any]:
     """A publication as templates show it."""
     return {
         **asdict(publication),
@@ -354,13 +356,13 @@ def _row(publication: ListedPublication, current: ListedPublication | None) -> d
     state = "withdrawn" if publication.withdrawn_on else "damaged" if publication.damaged else ""
     if not state and current is not None and current.revision != publication.revision:
         state = "superseded"
-    return {**_shown(publication), "state": state, "by": current.revision if current is not None else 0}
+    return {**_facts_of(publication), "state": state, "by": current.revision if current is not None else 0}
 
 
 def _alarm(publications: Sequence[ListedPublication], newest: ListedPublication | None) -> list[dict[str, Any]]:
     """Withdrawn publications of which nothing newer stands in the same period, five at most."""
     standing = {one.period for one in publications if one.stands}
-    return [_shown(one) for one in publications if one.withdrawn_on and one.period not in standing][:5]
+    return [_facts_of(one) for one in publications if one.withdrawn_on and one.period not in standing][:5]
 
 
 def _latest_files(folder: Path) -> list[str]:
@@ -434,7 +436,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
         "summary": summary,
         "href": f"{summary.release}/{INDEX}",
         "counted": summary.counted.in_words(),
-        "newest": _shown(summary.newest) if summary.newest is not None else None,
+        "newest": _facts_of(summary.newest) if summary.newest is not None else None,
         "picture": picture,
     }
 
@@ -469,7 +471,7 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
         "name": described.title,
         "identifier": described.name,
         "description": f"{described.words}{by}. {SURE}",
-        **_whose(about, f"{described.name}/{INDEX}"),
+        **_publisher_facts(about, f"{described.name}/{INDEX}"),
         **{name: text for name, text in facts.items() if text},
         "isAccessibleForFree": True,
         "measurementTechnique": "differential privacy",
@@ -493,7 +495,7 @@ def data_catalogue(title: str, modified: str, releases: Sequence[Described], abo
         "@type": "DataCatalog",
         "name": title,
         "description": f"Tables of counts about people. {SURE}",
-        **_whose(about, INDEX),
+        **_publisher_facts(about, INDEX),
         **({"dateModified": modified} if modified else {}),
         "dataset": [
             {
@@ -507,7 +509,7 @@ def data_catalogue(title: str, modified: str, releases: Sequence[Described], abo
     }
 
 
-def _whose(about: About, path: str) -> dict[str, Any]:
+def _publisher_facts(about: About, path: str) -> dict[str, Any]:
     """Publisher, licence, contact, citation and address, as far as they are known."""
     publisher = {"@type": "Organization", "name": about.publisher}
     if about.contact:

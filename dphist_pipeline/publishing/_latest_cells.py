@@ -76,7 +76,7 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
                 _write(current.parent.name, parts, mark, target, scratch)
         for file in folder.rglob(PARQUET):
             if file not in wanted and pq.read_metadata(file).num_rows:
-                _put(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
+                _write_both(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
 
 
 def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
@@ -122,7 +122,7 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         tables.append(_table(release, part, domain, closed=audit.get("model") == "local"))
         limits.append(limit_of(audit))
         about |= {name: text for axis in domain.axes for name, (_, text) in ReaderAxis(axis).columns.items()}
-    cells = _together(tables)
+    cells = _concatenated(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
     metadata = {
         "made_from": mark,
@@ -131,7 +131,7 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
     }
     metadata |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
     readable = _cells_in_words(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
-    _put(cells.cast(pa.schema(fields, metadata=metadata)), target, scratch, readable)
+    _write_both(cells.cast(pa.schema(fields, metadata=metadata)), target, scratch, readable)
 
 
 def _cells_in_words(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
@@ -151,7 +151,7 @@ def _cells_in_words(cells: pa.Table, rows: Sequence[int], limits: Sequence[int |
     return cells
 
 
-def _put(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
+def _write_both(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
     """Writes both files, the one with the mark last, so that a killed run is noticed.
 
     `readable`: the cells as the file for people has them, if they are other ones there.
@@ -193,7 +193,7 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
     return pa.table(columns)
 
 
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
+def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables as one; columns that differ in type, because a revision has other axes, become text."""
     kinds: dict[str, set[pa.DataType]] = {}
     for field in (field for table in tables for field in table.schema):

@@ -60,7 +60,7 @@ PROBE, NO_VERSION = f"{VERSIONS}/0/asked-by-doctor", f'"{"0" * 32}"'  # no objec
 AT_ONCE = 8  # uploads
 LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -470,10 +470,10 @@ def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> No
             copy(path)
 
 
-def _at_once(call: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Result]:
+def _at_once(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The results of several calls; after a failure none begins."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        running = [pool.submit(call, thing) for thing in things]
+        running = [pool.submit(call, item) for item in items]
         try:
             return [one.result() for one in running]
         except BaseException:

@@ -45,6 +45,7 @@ def _page(
     epsilon = Fraction(audit["epsilon"])
     drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
+    axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
     return render(
         "card_family.html.j2",
         audit=audit,
@@ -62,7 +63,7 @@ def _page(
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
-        reliability=RELIABILITY.sentence(made.unbiased for made in family.tables.values()),
+        reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total, limit_of(audit)),
@@ -71,7 +72,7 @@ def _page(
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
         **{"mechanism": what, "fields": fields},
         charges=card.charges_in_words(audit),
-        axes=[card.axis_facts(axis, audit) for axis in _axes_of(family)],
+        axes=[card.axis_facts(axis, audit) for axis in axes.values()],
         is_large=True,
         sql={
             "name": f"{audit['release']}_{name}",
@@ -115,11 +116,6 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
     )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
-
-
-def _axes_of(family: FamilyEstimate) -> list[Any]:
-    axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
-    return list(axes.values())
 
 
 def _listed(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:

@@ -71,7 +71,8 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
         for place, parts in _places(current):
             target = folder / place
             wanted |= {target / PARQUET, target / CSV}
-            mark = _mark(parts)
+            sources = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
+            mark = hashlib.sha256(json.dumps([FORM, sources]).encode()).hexdigest()
             if not (_marked(target / PARQUET) == mark and (target / CSV).is_file()):
                 _write(current.parent.name, parts, mark, target, scratch)
         for file in folder.rglob(PARQUET):
@@ -98,12 +99,6 @@ def _rows(part: _Part) -> int:
     with suppress(OSError, pa.ArrowInvalid):
         return int(pq.read_metadata(part.file).num_rows)
     raise PublishedFilesDamaged(part.file.parent, f"{part.file.name} is missing or damaged")
-
-
-def _mark(parts: Sequence[_Part]) -> str:
-    """A digest of what a file is made from."""
-    sources = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
-    return hashlib.sha256(json.dumps([FORM, sources]).encode()).hexdigest()
 
 
 def _marked(file: Path) -> str | None:

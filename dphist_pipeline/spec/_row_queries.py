@@ -207,12 +207,8 @@ def _check_unit(items: _Items, unit: Collection[str]) -> None:
                 f"the column {shown(column)} names a privacy unit; a query passes it through bare, once and under its "
                 "own name"
             )
-            raise NotAccepted(problem, _placed(item))
-
-
-def _placed(item: Node) -> Node:
-    """The first part of an item whose place in the file is known."""
-    return next((part for part in nodes_of(item) if offset_of(part) >= 0), item)
+            placed = next((part for part in nodes_of(item) if offset_of(part) >= 0), item)
+            raise NotAccepted(problem, placed)
 
 
 def _star(item: Node) -> frozenset[str]:

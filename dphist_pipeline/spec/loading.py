@@ -355,7 +355,9 @@ def from_templates(
         faults.append(mistakes)
     problems = [*problems, *wrong, *merged(parts, faults)]
     readable = [spec for spec in specs if spec is not None]
-    if not problems and (twice := _twice(readable, of_what)):
+    names = [str(getattr(spec, of_what)) for spec in readable]
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
+    if twice and not problems:
         what = (
             f"is {shown(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
         )
@@ -382,12 +384,6 @@ def _judged(
         return build(resolved, base), mistakes
     except SpecError as error:
         return None, mistakes + [problem for problem in error.problems if problem[0] not in problem_of_item]
-
-
-def _twice(specs: Sequence[object], of_what: str) -> str:
-    """The first name that two specs have; empty where none is."""
-    names = [str(getattr(spec, of_what)) for spec in specs]
-    return next((name for number, name in enumerate(names) if name in names[:number]), "")
 
 
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:

@@ -418,7 +418,9 @@ class DeclaredRelease(EngineField):
             SpecError: with every mistake that was found, its place in the file and its mend.
             WhichSpec: the file makes several releases, and the path names none of them.
         """
-        file, wanted = _file_and_release(path)
+        file, mark, wanted = str(path).rpartition("#")
+        if not mark or Path(path).exists():
+            file, wanted = str(path), ""
         specs = cls.load_all(file, code_lists)
         names = [spec.release for spec in specs]
         if wanted in names:
@@ -609,11 +611,6 @@ class DeclaredRelease(EngineField):
         return PeriodRule(
             self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month, self.last_period
         )
-
-
-def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
-    file, mark, release = str(path).rpartition("#")
-    return (file, release) if mark and not Path(path).exists() else (path, "")
 
 
 class CubeSpec(BaseModel):

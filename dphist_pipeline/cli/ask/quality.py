@@ -69,8 +69,9 @@ def quality(
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in cuts_by_axis.items():
-        if axis is not None:
-            _print_cuts(axis, cuts, words.get(axis, {}), texts)
+        lines = [texts.of_cut(cut, words.get(str(axis), {})) for cut in cuts if cut.stands_out]
+        if axis is not None and lines:
+            print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
     if left_out:
         why = "their intervals are wider than the count that they speak of"
         out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
@@ -91,12 +92,6 @@ def _print_failures(
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
     print_lines(filter(None, [others]))
-
-
-def _print_cuts(axis: str, cuts: Sequence[Cut], words: Mapping[str, str], numbers: _Told) -> None:
-    """Prints the rows cut that stand out, by value of an axis."""
-    if lines := [numbers.of_cut(cut, words) for cut in cuts if cut.stands_out]:
-        print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
 
 
 def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, numbers: _Told) -> None:

@@ -97,7 +97,10 @@ def report_outcomes(
         if apart:
             yield from _events(spec, context, parts, outcome, several)
         else:
-            yield from _results(spec, context, parts, outcome)
+            # As outputs: steps that depend on them go on in the same run.
+            yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
+            for asset, name, [(_, finding)] in _checked(parts, [outcome]):
+                yield finding.result(asset, name)
     if several:
         yield from _summaries(parts, outcomes)
     stopped = [outcome for outcome in outcomes if outcome.problem is not None]
@@ -113,15 +116,6 @@ def _are_offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
     """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
     partitions = partitions_of(spec)
     return partitions is None or all(partitions.has_partition_key(str(key)) for key in keys)
-
-
-def _results(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome
-) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
-    """What was done for the only period of a run, as outputs: steps that depend on them go on in the same run."""
-    yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
-    for key, name, [(_, finding)] in _checked(parts, [outcome]):
-        yield finding.result(key, name)
 
 
 def _outputs(

@@ -6,7 +6,6 @@ Dagster shows by a revision that is not in force: revised or withdrawn elsewhere
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -69,7 +68,9 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
     )
     def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         revisions = _shown(context.instance, published)
-        in_force = _in_force(storage.open(context.resources).public / spec.release / DerivedFiles.current)
+        file = storage.open(context.resources).public / spec.release / DerivedFiles.current
+        entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
+        in_force = {entry["period"]: int(entry["revision"]) for entry in entries}
         older = {
             period: f"{period} shows revision {revision}, "
             + (f"{in_force[period]} is in force" if period in in_force else "which was withdrawn")
@@ -101,9 +102,3 @@ def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, in
         for materialization in materializations
         if materialization is not None and REVISION in materialization.metadata
     }
-
-
-def _in_force(file: Path) -> dict[str, int]:
-    """The revision in force of each period; without a file, nothing was published."""
-    entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
-    return {entry["period"]: int(entry["revision"]) for entry in entries}

@@ -115,6 +115,7 @@ def published_metadata(
     what to know of how the records were read, if anything.
     """
     audit, address = release.audit, public_address(release.path)
+    charges = [{name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit.get("charges", ())]
     one_table = release.first_table is release
     numbers = numbers_of(release, total)
     if statement is not None:
@@ -136,7 +137,7 @@ def published_metadata(
         "replayed": dg.MetadataValue.bool(release.replayed),
         "protects": dg.MetadataValue.text(protected(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
-        **({"audit": _charges_table(audit)} if "charges" in audit else {}),
+        **({"audit": records_table(charges)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         # Its plots show changes from period to period.
         **({"chance": dg.MetadataValue.text(notes.CHANCE_LEFT_OUT)} if audit["period"] != "all" else {}),
@@ -188,10 +189,6 @@ def protected(audit: Mapping[str, Any]) -> str:
         return f"each row ({neighbours})"
     what = "value" if audit.get("model") == "local" else "row"
     return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
-
-
-def _charges_table(audit: Mapping[str, Any]) -> dg.TableMetadataValue:
-    return records_table({name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"])
 
 
 def _essence(release: Release, numbers: Mapping[str, Any]) -> str:

@@ -114,7 +114,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         Empty if there are no known words.
     """
     choices = sorted(known)
-    near = [one for one in choices if one.casefold() == str(word).casefold()][:2]
+    near = [choice for choice in choices if choice.casefold() == str(word).casefold()][:2]
     near = near or get_close_matches(str(word), choices, n=2, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"

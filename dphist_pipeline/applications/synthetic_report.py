@@ -140,7 +140,7 @@ class FamilyReport:
 
     def facts(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return {"tables": [asdict(one) for one in self.counts], "rates": [asdict(one) for one in self.rates]}
+        return {"tables": [asdict(count) for count in self.counts], "rates": [asdict(rate) for rate in self.rates]}
 
     def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
         """Titles, headers and rows, for a terminal."""
@@ -153,7 +153,7 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        if marked := [row for one in self.counts for row in _named((one.table,), one.marked, MOST_MARKED)]:
+        if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
             known = f"not known to ± {100 * KNOWN_TO:.0f} points"
@@ -163,7 +163,9 @@ class FamilyReport:
                 [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
             )
         if unknown := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.unknown_groups, MOST_OF_RATES)
+            row
+            for rate in self.rates
+            for row in _named((rate.table, rate.rates_of), rate.unknown_groups, MOST_OF_RATES)
         ]:
             yield (
                 "Groups whose rates the noise hides: join them, or leave them out",
@@ -171,7 +173,7 @@ class FamilyReport:
                 unknown,
             )
         if marked := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.marked, MOST_OF_RATES)
+            row for rate in self.rates for row in _named((rate.table, rate.rates_of), rate.marked, MOST_OF_RATES)
         ]:
             yield "Rates in these records that are not those of the family", ["table", "rates of", "rate"], marked
 
@@ -313,7 +315,7 @@ def _names(domain: Domain, cells: NDArray[np.int64]) -> list[str]:
     """Cells as told to people, such as `age [0, 25), sex m`."""
     labels = [(axis.name, ReaderAxis(axis).labels) for axis in domain.axes]
     places = np.stack(np.unravel_index(cells, domain.shape), axis=1).tolist()
-    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, one, strict=True)) for one in places]
+    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, part, strict=True)) for part in places]
 
 
 def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:

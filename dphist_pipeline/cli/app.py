@@ -26,7 +26,7 @@ INTERRUPTED = 130
 PACKAGE = "dphist-pipeline"
 # The base of typer's errors of usage: its own in new versions, click's in those that Dagster's tools ask for.
 WRONG_USAGE: type[Exception] = next(
-    one for one in typer.BadParameter.__mro__ if one.__name__ in ("TyperException", "ClickException")
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ in ("TyperException", "ClickException")
 )
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 STOPPED = "stopped at a question. Nothing was written, decided or spent."

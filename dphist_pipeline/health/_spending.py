@@ -246,7 +246,9 @@ def _group(gid: int) -> str:
 
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
     statements = [Statement.of(ledger, account.name) for account in ledger.accounts()]
-    return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
+    return [
+        charge for statement in statements for charge in statement.charges if statement.states[charge.number] in states
+    ]
 
 
 def _says_nothing(store: Store, key: Key) -> bool:

@@ -96,7 +96,9 @@ class Books:
         """
         clock.refuse_behind(self.where, now, self.year)
         days_allowed = [
-            of.name for of in self.permissions.of(EVERYWHERE) if of.kind == "clock" and of.number > self.adopted_at
+            decision.name
+            for decision in self.permissions.of(EVERYWHERE)
+            if decision.kind == "clock" and decision.number > self.adopted_at
         ]
         clock.refuse_far_ahead(
             self.where, now, max([self.charged_last, *(f"{day}T00:00:00Z" for day in days_allowed)]), days

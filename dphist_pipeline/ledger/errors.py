@@ -222,7 +222,9 @@ class AlreadyCharged(LedgerError):
 
     def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
         self.there, self.differences = there, differences
-        words = [[as_text(of) if isinstance(of, Fraction) else of for of in difference] for difference in differences]
+        words = [
+            [as_text(side) if isinstance(side, Fraction) else side for side in difference] for difference in differences
+        ]
         changes = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {changes}. Undo "

@@ -185,13 +185,13 @@ class Forecaster:
         variance = noise_law(self.sensitivity / (epsilon * self.counted)).variance
         cells_asked = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {CELL: 1.0}
         ranks = []
-        for one in expected:
+        for candidate in expected:
             logs = [
                 math.log(max(by_size[size], LEAST_GAIN * math.sqrt(cells_asked[size] * variance)))
-                for by_size in one.errors.values()
+                for by_size in candidate.errors.values()
                 for size in sizes
             ]
-            ranks.append((self.says_little(one), sum(logs) / len(logs)))
+            ranks.append((self.says_little(candidate), sum(logs) / len(logs)))
         return ranks
 
     def says_little(self, one: Expected) -> bool:

@@ -87,7 +87,9 @@ def release_card(
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     labelled = domain.called(audit.get("axis_labels"))
-    pictures = [one.told_as(audit) for one in all_pictures(Grid.of_all(labelled, estimate.values, estimate.unbiased))]
+    pictures = [
+        picture.told_as(audit) for picture in all_pictures(Grid.of_all(labelled, estimate.values, estimate.unbiased))
+    ]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
@@ -262,10 +264,10 @@ def _findings(estimate: Estimate) -> dict[str, Any]:
 
     `unused` is the number of findings that have next to no part, which get no line.
     """
-    used = [one for one in estimate.findings if one.weight >= LEAST_PART] or list(estimate.findings[:1])
+    used = [finding for finding in estimate.findings if finding.weight >= LEAST_PART] or list(estimate.findings[:1])
     findings = [
-        (one.name, one.about, f"{100 * one.weight:.0f} %", shown_number(math.sqrt(max(0.0, one.error))))
-        for one in used[:MOST_NAMED]
+        (finding.name, finding.about, f"{100 * finding.weight:.0f} %", shown_number(math.sqrt(max(0.0, finding.error))))
+        for finding in used[:MOST_NAMED]
     ]
     return {"findings": findings, "unused": len(estimate.findings) - len(findings)}
 
@@ -276,7 +278,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return None
 
     def counted(axis: str | None) -> Reals:
-        table = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
+        table = next(table for table in tables if axis is None or axis in [known.name for known in table.domain.axes])
         return table.domain.sums_along(axis, table.values if table.unbiased is None else table.unbiased.values)
 
     table = QualityTable(rows)

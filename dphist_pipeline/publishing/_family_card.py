@@ -55,7 +55,7 @@ def _page(
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(_picture(table, made, audit).told_as(audit)) for table, made in drawn.items()],
+        pictures=[picture_facts(_picture(table, estimate, audit).told_as(audit)) for table, estimate in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         left_out=0,

@@ -187,7 +187,7 @@ def _summary(release: Path) -> Summary | None:
         if facts.pop("form") != FORM:
             return None
         facts["newest"] = next(iter(read_listed([newest]).values())) if newest is not None else None
-        points = [_point(*one) for one in facts.pop("points")]
+        points = [_point(*point) for point in facts.pop("points")]
         if any(not is_path(f"{release.name}/{path}") for path in facts["files"]):
             return None
         counts = [facts[name] for name in ("periods", "withdrawn", "superseded")]
@@ -229,7 +229,11 @@ def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[st
     """The page of one release, with as many of its newest publications as fit."""
     publications = history(folder, known)
     most = MOST_SHOWN
-    newest = max((one for one in publications if one.stands), key=lambda one: (one.period, one.revision), default=None)
+    newest = max(
+        (publication for publication in publications if publication.stands),
+        key=lambda one: (one.period, one.revision),
+        default=None,
+    )
     with in_language(about.language_of(_audit(folder / newest.place) if newest is not None else {})):
         while (
             len((page := _with_publications(folder, mark, about, publications, most)).encode()) > MOST_BYTES
@@ -242,7 +246,9 @@ def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[st
 def _with_publications(
     folder: Path, mark: str, about: About, publications: Sequence[ListedPublication], most: int
 ) -> str:
-    current = {one.period: one for one in reversed(publications) if one.stands}  # the latest revision comes last
+    current = {
+        publication.period: publication for publication in reversed(publications) if publication.stands
+    }  # the latest revision comes last
     standing = sorted(current.values(), key=lambda one: one.period, reverse=True)
     newest = standing[0] if standing else None
     audit = _audit(folder / (newest or publications[0]).place) if publications else {}
@@ -255,38 +261,47 @@ def _with_publications(
         counted=Counted.of(audit),
         periods=len(current),
         newest=newest,
-        withdrawn=sum(bool(one.withdrawn_on) for one in publications),
-        superseded=sum(one.stands and current[one.period] != one for one in publications),
+        withdrawn=sum(bool(publication.withdrawn_on) for publication in publications),
+        superseded=sum(
+            publication.stands and current[publication.period] != publication for publication in publications
+        ),
         points=_points(standing, MOST_POINTS),
         files=files if len(files) == EACH else [],
         picker=bool(picker),
     )
     listed, downloads = publications[:most], _downloads(folder)
     # Where periods have different limits, the strictest that hid something; else the newest.
-    newest_limit = next((one.limit for one in publications if one.limit), 0)
-    limit = max((one.limit for one in publications if one.below), default=newest_limit)
-    not_shown = max((one.limit for one in standing[:most] if one.below), default=0)
+    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
+    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
+    not_shown = max((publication.limit for publication in standing[:most] if publication.below), default=0)
     return render(
         "release_index.html.j2",
         summary=summary,
         title=title,
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
-        periods_block=json_in_page({"form": FORM, "publications": [_without_defaults(one) for one in listed]}),
+        periods_block=json_in_page(
+            {"form": FORM, "publications": [_without_defaults(publication) for publication in listed]}
+        ),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
-        rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in listed],
+        rows=[
+            _row(publication, current.get(publication.period)) | {"downloads": downloads.get(publication.place, [])}
+            for publication in listed
+        ],
         downloads=downloads.get(newest.place, []) if newest is not None else [],
         left_out=len(publications) - len(listed),
         hidden=hidden_in_words(limit) if limit else "",
         not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(publications, newest),
-        revised=[_facts_of(one) for one in publications if one.stands and one.reason and current[one.period] == one][
-            :5
-        ],
+        revised=[
+            _facts_of(publication)
+            for publication in publications
+            if publication.stands and publication.reason and current[publication.period] == publication
+        ][:5],
         picture=total_picture(_points(standing[:most], most)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
@@ -337,7 +352,11 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
 
 def _points(standing: Iterable[ListedPublication], most: int) -> list[Point]:
     """The newest totals, in order of time."""
-    known = [(one.first, one.total, one.lower, one.upper) for one in standing if one.first and one.total is not None]
+    known = [
+        (publication.first, publication.total, publication.lower, publication.upper)
+        for publication in standing
+        if publication.first and publication.total is not None
+    ]
     return [(first, total, low, high) for first, total, low, high in reversed(known[:most]) if total is not None]
 
 
@@ -361,8 +380,12 @@ def _row(publication: ListedPublication, current: ListedPublication | None) -> d
 
 def _alarm(publications: Sequence[ListedPublication], newest: ListedPublication | None) -> list[dict[str, Any]]:
     """Withdrawn publications of which nothing newer stands in the same period, five at most."""
-    standing = {one.period for one in publications if one.stands}
-    return [_facts_of(one) for one in publications if one.withdrawn_on and one.period not in standing][:5]
+    standing = {publication.period for publication in publications if publication.stands}
+    return [
+        _facts_of(publication)
+        for publication in publications
+        if publication.withdrawn_on and publication.period not in standing
+    ][:5]
 
 
 def _latest_files(folder: Path) -> list[str]:
@@ -410,13 +433,13 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
     title = _title_of_all(about)
     with in_language(""):
         english = _title_of_all(about)
-    newest = max((one.newest.published_on for one in summaries if one.newest is not None), default="")
+    newest = max((summary.newest.published_on for summary in summaries if summary.newest is not None), default="")
     return render(
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(english, newest, [_described(one) for one in summaries], about)),
-        releases=[_listed(one, many) for one in summaries],
+        json_ld=json_in_page(data_catalogue(english, newest, [_described(summary) for summary in summaries], about)),
+        releases=[_listed(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
         **{"catalogue": CATALOGUE, "croissant": CROISSANT},
@@ -500,11 +523,11 @@ def data_catalogue(title: str, modified: str, releases: Sequence[Described], abo
         "dataset": [
             {
                 "@type": "Dataset",
-                "name": one.title,
-                "description": f"{one.words}. {SURE}",
-                "url": about.address_of(f"{one.name}/{INDEX}") or f"{one.name}/{INDEX}",
+                "name": release.title,
+                "description": f"{release.words}. {SURE}",
+                "url": about.address_of(f"{release.name}/{INDEX}") or f"{release.name}/{INDEX}",
             }
-            for one in releases
+            for release in releases
         ],
     }
 

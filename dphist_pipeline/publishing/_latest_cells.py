@@ -122,10 +122,10 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
     metadata = {
         "made_from": mark,
         "release": release,
-        "columns": json.dumps({one.name: about.get(one.name, "") for one in fields}),
+        "columns": json.dumps({field.name: about.get(field.name, "") for field in fields}),
     }
     metadata |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
-    readable = _cells_in_words(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
+    readable = _cells_in_words(cells, [table.num_rows for table in tables], limits) if any(limits) else cells
     _write_both(cells.cast(pa.schema(fields, metadata=metadata)), target, scratch, readable)
 
 
@@ -194,8 +194,10 @@ def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     for field in (field for table in tables for field in table.schema):
         kinds.setdefault(field.name, set()).add(field.type)
     mixed = {name for name, types in kinds.items() if len(types) > 1}
-    fields = [[one.with_type(pa.string()) if one.name in mixed else one for one in table.schema] for table in tables]
-    alike = [table.cast(pa.schema(of)) for table, of in zip(tables, fields, strict=True)]
+    fields = [
+        [field.with_type(pa.string()) if field.name in mixed else field for field in table.schema] for table in tables
+    ]
+    alike = [table.cast(pa.schema(columns)) for table, columns in zip(tables, fields, strict=True)]
     return pa.concat_tables(alike, promote_options="default")
 
 

@@ -181,7 +181,7 @@ def renderings(published: Path) -> tuple[Rendering, ...]:
         return ()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         content = json.loads(path.read_bytes())
-        read = tuple(Rendering(**one) for one in content["renderings"])
+        read = tuple(Rendering(**rendering) for rendering in content["renderings"])
         if content["form"] == _FORM and read and all(map(_is_ours, read)):
             return read
     raise ValueError("not a list of pages")
@@ -189,7 +189,10 @@ def renderings(published: Path) -> tuple[Rendering, ...]:
 
 def content_of(history: tuple[Rendering, ...]) -> bytes:
     """The bytes of the file."""
-    return json.dumps({"form": _FORM, "renderings": [asdict(one) for one in history]}, indent=1).encode() + b"\n"
+    return (
+        json.dumps({"form": _FORM, "renderings": [asdict(rendering) for rendering in history]}, indent=1).encode()
+        + b"\n"
+    )
 
 
 def _is_ours(rendering: Rendering) -> bool:

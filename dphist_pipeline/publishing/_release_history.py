@@ -110,8 +110,8 @@ def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Li
     """
     kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
     publications = {}
-    for one in listed:
-        publication = ListedPublication(**one)
+    for facts in listed:
+        publication = ListedPublication(**facts)
         for field in fields(ListedPublication):
             value = getattr(publication, field.name)
             is_number = value is None or (isinstance(value, int | float) and math.isfinite(value))

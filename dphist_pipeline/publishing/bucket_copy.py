@@ -475,7 +475,7 @@ def _at_once(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = [pool.submit(call, item) for item in items]
         try:
-            return [one.result() for one in running]
+            return [future.result() for future in running]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

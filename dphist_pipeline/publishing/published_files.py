@@ -236,7 +236,7 @@ class PublishedFolder:
         """
         audit = read_audit(self.path)
         tables = [PublishedFolder(self.table(name)) for name in audit.get("tables", {})]
-        if "withdrawn" not in audit or not all(one.is_marked_withdrawn() for one in tables):
+        if "withdrawn" not in audit or not all(table.is_marked_withdrawn() for table in tables):
             return False
         return not self.card.is_file() or (text := self.card.read_text(encoding="utf-8")) == marked_withdrawn(
             text, audit

@@ -107,7 +107,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         **({"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}),
         "settings": mechanisms.settings_of(run.mechanism),
         # The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight.
-        **({"queries": [list(one) for one in spec.queries]} if spec.queries else {}),
+        **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],

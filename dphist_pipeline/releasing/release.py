@@ -440,7 +440,7 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         raise values_differ(attempt.key)
     refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)
     store.forget_kept_runs(attempt.key)
-    scales = {step: scale for one in counts for step, scale in one.scales.items()}
+    scales = {step: scale for count in counts for step, scale in count.scales.items()}
     scales |= {table.step: table.scale for table in quality}
     return Paid(charged.charge, estimate, scales, charged.published is not None)
 

@@ -48,9 +48,9 @@ def buy_quality(
         return ()
     questions = list(_questions(spec, seen))
     budget = Budget(epsilon, "quality")
-    parts = budget.split(**{one.step: Fraction(1, len(questions)) for one in questions})
+    parts = budget.split(**{question.step: Fraction(1, len(questions)) for question in questions})
     doors = PrivateRows(_limits(spec, seen), load, answers)
-    return tuple(_table(doors, one, part) for one, part in zip(questions, parts, strict=True))
+    return tuple(_table(doors, question, part) for question, part in zip(questions, parts, strict=True))
 
 
 def half_widths(spec: ReleaseSpec) -> dict[str, int]:
@@ -63,9 +63,9 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
         return {}
     questions, widths = list(_questions(spec, seen)), dict[str, int]()
     each = spec.epsilon * spec.quality.share / len(questions)
-    for one in questions:
-        half = noise_law(one.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
-        for statistic in dict.fromkeys(names[0] for names in one.names):
+    for question in questions:
+        half = noise_law(question.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
+        for statistic in dict.fromkeys(names[0] for names in question.names):
             widths[statistic] = max(half, widths.get(statistic, 0))
     return widths
 

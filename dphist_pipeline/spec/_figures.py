@@ -33,7 +33,7 @@ class FiguresSpec(BaseModel):
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, without lines."""
-        return {"counts": self.counts, "figures": [list(one[1:]) for one in self.figures]}
+        return {"counts": self.counts, "figures": [list(figure[1:]) for figure in self.figures]}
 
     def of(self, level: str) -> dict[str, int]:
         """The figures of a level, by value."""

@@ -300,7 +300,9 @@ FACES = (
         ("local/test_late_consumers.py",),
         (
             Mutation(
-                "for edge in one.edges} - set(boundaries))", "for edge in one.edges})", "old boundaries are blamed"
+                "for edge in consumer.edges} - set(boundaries))",
+                "for edge in consumer.edges})",
+                "old boundaries are blamed",
             ),
             Mutation("if declared.digest[:NAMED] in digests:", "if True:", "a consumer is blamed who changed nothing"),
         ),

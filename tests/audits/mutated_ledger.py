@@ -81,7 +81,7 @@ LEDGER = (
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
             Mutation(
-                "and of.number > self.adopted_at\n        ]",
+                "and decision.number > self.adopted_at\n        ]",
                 "]",
                 "a wrong clock that was confirmed counts after an adoption",
             ),

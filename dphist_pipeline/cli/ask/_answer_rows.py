@@ -193,7 +193,7 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
         case "quantile":
             axis, shares = _shares(asked.quantile)
             quantiles = publication.quantiles(axis, shares, box)
-            return [{"q": share, **answer_as_json(one)} for share, one in zip(shares, quantiles, strict=True)]
+            return [{"q": share, **answer_as_json(quantile)} for share, quantile in zip(shares, quantiles, strict=True)]
         case "mean":
             return [answer_as_json(publication.mean(asked.mean, asked.low, asked.high, box))]
         case "sum":
@@ -264,14 +264,18 @@ def print_rows(
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
     numbers = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
-        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
-        for row, one in zip(rows, numbers, strict=True)
+        {**row, "note": _note_on_unbiased(row["note"])} if number is not None and number.is_unbiased else row
+        for row, number in zip(rows, numbers, strict=True)
     ]
-    texts = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, numbers, strict=True)]
+    texts = [
+        row if number is None else {**row, "estimate": number.value} for row, number in zip(rows, numbers, strict=True)
+    ]
     texts = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, texts)
     ]
-    texts = [row if one is None else {**row, **_in_words(one)} for row, one in zip(texts, numbers, strict=True)]
+    texts = [
+        row if number is None else {**row, **_in_words(number)} for row, number in zip(texts, numbers, strict=True)
+    ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -313,13 +317,13 @@ def print_rows(
         out.print(escape(_as_sentence(note)))
     for number, note in enumerate(numbered, 1):
         out.print(f"({number}) {escape(note)}")
-    if limit is not None and any(one is not None and one.hides for one in numbers):
+    if limit is not None and any(number is not None and number.hides for number in numbers):
         remarks.append(commands_hide(limit))
     if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
         remarks += _cap_untold(publication)
     remarks += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
-    for one in remarks:
-        out.print(escape(in_options(one)))
+    for remark in remarks:
+        out.print(escape(in_options(remark)))
 
 
 def _in_words(number: ToldNumber) -> dict[str, str]:
@@ -344,7 +348,7 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
         return [match[2] for match in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
     numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
     below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
-    return [numbers.get(one, "") for one in sentences], below
+    return [numbers.get(sentence, "") for sentence in sentences], below
 
 
 def told_once(sentence: str) -> str:
@@ -386,7 +390,7 @@ def _note_on_unbiased(note: str | None) -> str:
 
 def _head(numbers: Sequence[ToldNumber | None]) -> str:
     """The head of the numbers that are told first: sums by unbiased estimates, single cells by the mechanism's."""
-    unbiased = {one is not None and one.is_unbiased for one in numbers}
+    unbiased = {number is not None and number.is_unbiased for number in numbers}
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
 
 
@@ -395,9 +399,11 @@ def print_which(publication: Publication, one_period: bool = True, other: Public
 
     `other`: what was subtracted, if another release was asked for.
     """
-    sides = [one.audit for one in (publication, other) if one is not None]
-    of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
-    titles = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    sides = [side.audit for side in (publication, other) if side is not None]
+    of = [
+        f", period {side['period']}, revision {side['revision']}" if one_period else ", its periods" for side in sides
+    ]
+    titles = [f"[bold]{escape(side['release'])}[/]{which}" for side, which in zip(sides, of, strict=True)]
     out.print(", less ".join(titles))
 
 

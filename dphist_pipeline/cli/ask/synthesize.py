@@ -124,8 +124,8 @@ def _print(whole: Any, records: Any, output: Path) -> None:
         out.print("  The release has no unbiased estimates, so no bands tell how near its sums are.")
     elif not whole.missed:
         out.print("  All sums that were fitted lie within their 95 % bands.")
-    for one in whole.missed:
+    for band in whole.missed:
         out.print(
-            f"  Not within the 95 % band: {one.outside:,} of {one.sums:,} sums by {escape(one.table)}, "
-            f"up to {one.farthest:,.0f} from the unbiased estimate (band ± {one.half_width:,.0f})"
+            f"  Not within the 95 % band: {band.outside:,} of {band.sums:,} sums by {escape(band.table)}, "
+            f"up to {band.farthest:,.0f} from the unbiased estimate (band ± {band.half_width:,.0f})"
         )

@@ -113,9 +113,11 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
         read = ReadingOptions(**{name: arguments.pop(name) for name in shared})
         command(read=read, **arguments)
 
-    parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
+    parameters = {name: parameter for name, parameter in signature(command).parameters.items() if name != "read"}
     parameters |= signature(ReadingOptions).parameters
-    options = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
+    options = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, parameter in parameters.items()
+    ]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = hints
     return run
@@ -322,7 +324,10 @@ def show(
     for statement in statements:
         print_statement(statement, as_json=False)
     if account is None:
-        names = {kind: [of.name for of in ledger.decisions(EVERYWHERE) if of.kind == kind] for kind in FOR_ALL}
+        names = {
+            kind: [decision.name for decision in ledger.decisions(EVERYWHERE) if decision.kind == kind]
+            for kind in FOR_ALL
+        }
         waiting = ledger.books().permissions.waiting_of(EVERYWHERE)
         print_facts(
             {
@@ -378,7 +383,9 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
         raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
-    is_given = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
+    is_given = {
+        f"--{field.name}".replace("_", "-"): getattr(read, field.name) != field.default for field in fields(read)
+    }
     is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
     if for_spec is not None and (mixed := [name for name, is_set in is_given.items() if is_set]):
         raise typer.BadParameter(f"says these already; leave out {', '.join(mixed)}", param_hint="--for")
@@ -500,7 +507,10 @@ def show_and_sign(
     _print_left_out(decisions)
     argument = shlex.quote(str(path))
     print_lines(
-        ["Next:", *(f"  {one}" for one in (f"dphist check {argument}", *next_of_period(decisions.spec, argument)))]
+        [
+            "Next:",
+            *(f"  {command}" for command in (f"dphist check {argument}", *next_of_period(decisions.spec, argument))),
+        ]
     )
     print_lines([advice_before_release(decisions.spec)])
 

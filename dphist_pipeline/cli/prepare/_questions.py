@@ -61,7 +61,7 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
             f"epsilons or longer periods bound more; to compare them: dphist forecast {argument} --records N"
         )
     print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
-    print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
+    print_lines([*(f"  {other}" for other in decided.others), "Next, in this order:"])
     first = f"dphist check {argument}" if (store / "public").is_dir() else "dphist init"
     renews = "" if spec.period == "none" else " --renews yearly"
     second = f"dphist ledger open --for {argument} --total {as_text(decided.total)}{renews}"

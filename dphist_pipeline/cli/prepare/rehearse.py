@@ -69,7 +69,7 @@ def _print_rehearsal(spec: ReleaseSpec, result: Rehearsal) -> None:
     rows = [(name, kind, *map(_cell, result.first_rows[name])) for name, kind in result.columns.items()]
     print_table(["column", "type", *ordinals], rows)
     out.print("\n[bold]What readers could ask[/]")
-    answers = [(str(one["where"]), f"{one['estimate']:,.0f}", _interval(one)) for one in result.answers]
+    answers = [(str(answer["where"]), f"{answer['estimate']:,.0f}", _interval(answer)) for answer in result.answers]
     print_table(["cells", "estimate", "95 % interval"], answers)
     print_lines(["", *(f"{remark}." for remark in result.remarks)])
     if result.kept is not None:

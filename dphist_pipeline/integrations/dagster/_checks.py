@@ -137,7 +137,7 @@ def check_spec(
 def checks_table(results: Mapping[str, Found]) -> dg.TableMetadataValue:
     """What the checks of one period found, to stand beside its materialization for good."""
     rows: list[dict[str, str | bool]] = [
-        {"check": name, "passed": one.passed, "found": one.said or "-"} for name, one in results.items()
+        {"check": name, "passed": result.passed, "found": result.said or "-"} for name, result in results.items()
     ]
     return dg.MetadataValue.table(records=[dg.TableRecord({**row}) for row in rows])
 

@@ -132,11 +132,13 @@ def _outputs(
         for asset in (parts.records, parts.cube):
             yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
         versions = [outcome.version for outcome in outcomes]
-        yield _result(context, parts.sanitized, _one_version(versions), [(one.key, one.doors) for one in outcomes])
+        yield _result(
+            context, parts.sanitized, _one_version(versions), [(outcome.key, outcome.doors) for outcome in outcomes]
+        )
     if not published:
         return
     digests = _one_version([_digest(outcome) for outcome in outcomes])
-    yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
+    yield _result(context, parts.published, digests, [(outcome.key, outcome.shown) for outcome in outcomes])
     publications = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
     yield from table_results(context, parts.tables, publications)
 
@@ -167,7 +169,7 @@ def _events(
     if outcome.made is not None:
         tables = outcome.made.tables
         done += [(parts.published, _digest(outcome), outcome.shown)]
-        done += [(each, _digest(outcome), shown_of_table(tables[each.key.path[-1]])) for each in parts.tables]
+        done += [(table, _digest(outcome), shown_of_table(tables[table.key.path[-1]])) for table in parts.tables]
     for asset, version, metadata in done:
         versions[asset.key] = version[:32]
         tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
@@ -196,11 +198,15 @@ def _checked(
     parts: Parts, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, Found]]]]:
     """Each check with what it found for each period; at least one."""
-    gates = [(one, gate_of(one)) for one in outcomes if one.found is not None]
+    gates = [(outcome, gate_of(outcome)) for outcome in outcomes if outcome.found is not None]
     if gates:
         yield parts.sanitized.key, GATE, gates
     for name in dict.fromkeys(name for outcome in outcomes for name in outcome.checks):
-        yield parts.published.key, name, [(one, one.checks[name]) for one in outcomes if name in one.checks]
+        yield (
+            parts.published.key,
+            name,
+            [(outcome, outcome.checks[name]) for outcome in outcomes if name in outcome.checks],
+        )
 
 
 def gate_of(outcome: Outcome) -> Found:

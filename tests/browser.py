@@ -28,7 +28,7 @@ def chromium() -> Iterator[Any]:
 
 
 class OnePage:
-    """A page of a browser in which one address is opened after another: each in a page of its own costs seven times more.
+    """A page of a browser in which one address is opened after another: a page for each costs seven times more.
 
     Attributes:
         complaints: what scripts wrote on the console since an address was opened, and their errors.

@@ -122,9 +122,7 @@ def test_axe_core_would_find_a_picture_without_words_and_faint_letters(opened: O
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_its_window_and_the_browser_says_nothing(
-    opened: Open, public: Path, path: str, width: int
-) -> None:
+def test_a_page_fits_its_window_and_the_browser_says_nothing(opened: Open, public: Path, path: str, width: int) -> None:
     page = opened(path, width)
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0

@@ -1,4 +1,4 @@
-"""Which examples and cases a test tries: in `make test` some, the same in every run; in `make soak` all it asks for.
+"""Which examples a test tries: some, the same in every run, in `make test`; all that it asks for in `make soak`.
 
 `make soak` draws its examples anew: what it finds becomes an `@example` of the test.
 """

@@ -308,7 +308,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = dict(index_pages._known(public / "weekly"))
+    known = dict(index_pages._listed_on_page(public / "weekly"))
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page

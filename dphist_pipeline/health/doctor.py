@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health import _bucket as bucket
 from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
@@ -32,7 +31,7 @@ CHECKS = (
     spending.witness_access,
     publications.publications,
     publications.doubtful,
-    bucket.bucket,
+    publications.bucket,
     spending.clock,
     places.disk,
     versions,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +22,6 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
-from dphist_pipeline.planning._date_forms import formats_meant
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import as_words, comment_text, name_field, outcome_of, roles_of, source_lines
@@ -35,7 +35,7 @@ from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import parse_epsilon
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.sources import EVERY_ROW
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 from dphist_pipeline.tidying import STEPS
 
 NONE, LEFT_OUT, EXACT, TIDY, BACK, UNKNOWN = "none", "-", "exact", "tidy", "back", "unknown"
@@ -57,6 +57,15 @@ _EDGES = re.compile(r"-?\d+(\.\d+)?(\s+-?\d+(\.\d+)?){2,}", re.ASCII)
 _RUNNING = re.compile(
     r"(^|_)(nr|no|nummer|number|num|lfd|lfdnr|lfdn|seq|sequence|index|zeile|row|barcode|signatur)(_|$)"
 )
+
+# A date as people write it, or its pattern: the signs of a format by the texts that may stand for them.
+_DATE = re.compile(r"([A-Za-z]+|\d+)([./-])([A-Za-z]+|\d+)\2([A-Za-z]+|\d+)", re.ASCII)
+_DATE_PARTS = {
+    "%Y": re.compile(r"[yja]{4}|\d{4}", re.I),
+    "%m": re.compile(r"m{1,2}|0?[1-9]|1[0-2]", re.I),
+    "%d": re.compile(r"[dtjg]{1,2}|0?[1-9]|[12]\d|3[01]", re.I),
+}
+_DATE_ORDERS = ("%d%m%Y", "%Y%m%d", "%m%d%Y")
 
 Answers = Mapping[str, object]
 Talk = Generator["Question", str, None]
@@ -603,7 +612,7 @@ def _is_yes(answer: str) -> bool:
 
 
 def _date_format(answer: str) -> Answers:
-    formats = formats_meant(answer)
+    formats = _formats_meant(answer)
     if formats:
         raise ValueError(f"did you mean {' or '.join(formats)}? %d is the day, %m the month, %Y the year")
     return {"period_format": answer}
@@ -647,3 +656,19 @@ def _is_day(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def _formats_meant(written: str) -> list[str]:
+    """The formats that a date such as 14.09.2026, or a pattern such as TT.MM.JJJJ, may mean; the likeliest first."""
+    parts = _DATE.fullmatch(written.strip())
+    if parts is None:
+        return []
+    sign, texts = parts[2], (parts[1], parts[3], parts[4])
+    formats = []
+    for order in permutations(_DATE_PARTS):
+        if "".join(order) in _DATE_ORDERS and all(
+            _DATE_PARTS[part].fullmatch(text) for part, text in zip(order, texts, strict=True)
+        ):
+            formats.append(sign.join(order))
+    formats.sort(key=lambda format_: _DATE_ORDERS.index(format_.replace(sign, "")))
+    return [ISO if format_ == "%Y-%m-%d" else format_ for format_ in formats]

@@ -80,14 +80,14 @@ class Question:
     Attributes:
         because: lines on why, with a rule of thumb, and on what an answer means.
         default: what an empty answer stands for; empty where an answer is needed.
-        said: what follows from the answers so far, a line each.
+        remarks: what follows from the answers so far, a line each.
         problem: why the last answer was not taken; empty at first.
     """
 
     asks: str
     because: tuple[str, ...]
     default: str = ""
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -166,7 +166,7 @@ class _Interview:
     layout: Layout
     advise: Advise
     answers: dict[str, object] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     serving: Serving | None = None
 
     def __post_init__(self) -> None:
@@ -196,10 +196,10 @@ class _Interview:
             return {"privacy_unit": names[0] if len(names) == 1 else names}
 
         yield from self._ask(question, read)
-        self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
+        self.remarks.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
         doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
         if doubt:
-            self.said.append(f"! {doubt} `back` goes to the question again.")
+            self.remarks.append(f"! {doubt} `back` goes to the question again.")
 
     def ask_period(self) -> Talk:
         dates = [column for column in self.roles.dates if column.name not in self._units]
@@ -235,7 +235,7 @@ class _Interview:
             for column in columns:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
-                self.said.append("No axis is left: a table needs at least one.")
+                self.remarks.append("No axis is left: a table needs at least one.")
         if self.layout.delimiter == ";" and not self.layout.says_encoding:
             yield from self._ask(
                 Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}
@@ -244,9 +244,9 @@ class _Interview:
             yield from self._ask(
                 Question(texts.DECIMALS, texts.WHY_DECIMALS), lambda answer: {"decimal_comma": _is_yes(answer)}
             )
-        axes = self._spec({}).domain.axes
-        shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in axes)
-        self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
+        domain = self._spec({}).domain
+        shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in domain.axes)
+        self.remarks.append(f"Cells: {domain.cells:,} = {shape}, each published, also where it is empty.")
 
     def _ask_columns(self) -> Generator[Question, str, list[Column]]:
         used = {*self._units, self.answers.get("period_column")}
@@ -360,7 +360,7 @@ class _Interview:
 
         yield from self._ask(Question(texts.SERVES, texts.WHY_SERVES, "cells"), read)
         self.serving = serving[0]
-        self.said.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
+        self.remarks.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
 
     def ask_cap(self) -> Talk:
         if self.answers["privacy_unit"] == EVERY_ROW:
@@ -424,7 +424,7 @@ class _Interview:
         )
         if not bought[0]:
             del self.answers["quality"]
-            self.said.append(texts.without_quality(needed or 0, per))
+            self.remarks.append(texts.without_quality(needed or 0, per))
 
     def ask_spellings(self) -> Talk:
         for place, axis in enumerate(self._axes):
@@ -479,8 +479,8 @@ class _Interview:
 
     def _ask(self, question: Question, read: Callable[[str], Answers]) -> Talk:
         """Asks until an answer is one that `check` would take."""
-        question = replace(question, said=tuple(self.said))
-        self.said.clear()
+        question = replace(question, remarks=tuple(self.remarks))
+        self.remarks.clear()
         while True:
             answer = (yield question).strip() or question.default
             wrong = "needs an answer"
@@ -493,7 +493,7 @@ class _Interview:
             if not wrong:
                 self.answers |= value
                 return
-            question = replace(question, said=(), problem=wrong)
+            question = replace(question, remarks=(), problem=wrong)
 
     def _problems(self, answer: Answers) -> str:
         """What `check` would say of an answer beside those that were taken; empty if it takes it."""

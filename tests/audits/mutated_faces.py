@@ -118,8 +118,8 @@ FACES = (
                 "a refusal is retried",
             ),
             Mutation(
-                "Found(all(conditions.values()), conditions,",
-                "Found(True, conditions,",
+                "CheckResult(all(conditions.values()), conditions,",
+                "CheckResult(True, conditions,",
                 "the gate passes whatever was found",
             ),
         ),

@@ -274,14 +274,14 @@ def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: 
 
 
 def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
-    publication, statement, store = outcome.made, outcome.statement, outcome.store
+    publication, statement, store = outcome.publication, outcome.statement, outcome.store
     if publication is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, publication, totals)}
     warning = SpecCheck(spec, store).unsaid_dates(publication.audit["period"], opens=not publication.replayed)
     metadata = published_metadata(publication, totals.of(publication), statement, spec.deps, warning)
     metadata["checks"] = checks_table(checks)
-    return replace(outcome, shown=metadata, checks=checks)
+    return replace(outcome, metadata=metadata, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:

@@ -49,7 +49,6 @@ class Cut:
     """One cut of a box.
 
     Attributes:
-        axis: number of the axis that is cut.
         at: first position of the upper half.
         lower: the cut of the lower half, or the number of its block as -1 - block.
         upper: the same of the upper half.

@@ -73,8 +73,6 @@ class RatesOf:
     A group is one combination of positions along the other axes of the table.
 
     Attributes:
-        table: its name.
-        rates_of: the axis.
         groups: how many have records in the file.
         unknown: groups in which the published interval of some rate goes farther than 10 points on either side.
         unknown_groups: all of these as told to people, the least known first.
@@ -156,10 +154,10 @@ class FamilyReport:
         if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
-            known = f"not known to ± {100 * KNOWN_TO:.0f} points"
+            header = f"not known to ± {100 * KNOWN_TO:.0f} points"
             yield (
                 "Rates within groups of these records, by the intervals of the published tables",
-                ["table", "rates of", "groups", known, "rates outside their interval"],
+                ["table", "rates of", "groups", header, "rates outside their interval"],
                 [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
             )
         if unknown := [

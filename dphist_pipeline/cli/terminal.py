@@ -169,7 +169,6 @@ def print_release(
 
 
 def _from_here(path: Path) -> str:
-    """A path, relative to the working folder if it lies there."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

@@ -164,10 +164,8 @@ def prepare(
         data: see `public_counts.read_counts`; with `published`, a description of it.
         epsilons: of the releases; each is taken once.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the counts.
-        workloads: see `workloads.parse_workloads`.
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
-        shape: see `public_counts.read_counts`; None with `published`.
         published: estimates of an earlier period in the place of counts, int64; None to read the counts.
     """
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))

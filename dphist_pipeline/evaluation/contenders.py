@@ -18,7 +18,6 @@ class Contender:
 
     Attributes:
         written: as the user wrote it, such as `noise_first:penalty=bic`; its name in tables and plots.
-        mechanism: name of the mechanism in the registry.
         settings: (setting, value), both as text; a value of a spec may be a tuple.
     """
 

@@ -34,9 +34,6 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
         source: `synthetic:NAME`, or a Parquet or CSV file with whole-number columns: `count`, and for every axis the
             cell's position along it, from 0. Cells that are left out are empty.
         shape: cells along each axis; None for the smallest shape that holds all positions.
-
-    Raises:
-        Refused: the file is missing or does not hold such a table.
     """
     if source.startswith(SYNTHETIC):
         counts = synthetic_counts(source.removeprefix(SYNTHETIC))

@@ -19,44 +19,47 @@ from dphist_pipeline.releasing.store import Key
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
 
 
-def publications(seen: Examined) -> Finding:
+def publications(subject: Examined) -> Finding:
     """The newest publications of every account: whole, and with the values and costs that the ledger recorded."""
     check = "publications"
-    if seen.store is None or seen.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
-    read, damaged, problem, books = 0, list[str](), "", seen.ledger.books()
-    others = 0  # whose pages another version wrote
-    there = [charge for charge in books.every_charge() if charge.number in books.published]
-    for charge in sorted(there, key=lambda charge: charge.number, reverse=True)[:MOST]:
+    read, damaged, problem, books = 0, list[str](), "", subject.ledger.books()
+    other_versions = 0  # whose pages another version wrote
+    charges = [charge for charge in books.every_charge() if charge.number in books.published]
+    for charge in sorted(charges, key=lambda charge: charge.number, reverse=True)[:MOST]:
         key, recorded = Key.of(charge), books.published[charge.number]
-        folder = seen.store.published(key)
+        folder = subject.store.published(key)
         if charge.lost or not folder.exists():
             continue
         try:
-            PublishedFolder(folder).refuse_links(seen.store.public)
-            audit = seen.store.vouched_audit(seen.ledger, charge, recorded)
+            PublishedFolder(folder).refuse_links(subject.store.public)
+            audit = subject.store.vouched_audit(subject.ledger, charge, recorded)
             read += 1
-            others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
+            other_versions += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:
             damaged.append(str(key.public_place))
             problem = problem or str(error)
     if damaged:
         return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
     text = f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)"
-    return ok(check, f"{text}; pages of {others} are by another version: see dphist store pages" if others else text)
+    return ok(
+        check,
+        f"{text}; pages of {other_versions} are by another version: see dphist store pages" if other_versions else text,
+    )
 
 
 LATEST = 10  # periods of a release
 
 
-def doubtful(seen: Examined) -> Finding:
+def doubtful(subject: Examined) -> Finding:
     """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another."""
     check = "doubtful"
-    if seen.store is None:
+    if subject.store is None:
         return not_looked_at(check, "the store could not be opened")
     doubts = {
         f"{audit['release']} {audit['period']}": why
-        for current in sorted(seen.store.public.glob(f"*/{DerivedFiles.current}"))
+        for current in sorted(subject.store.public.glob(f"*/{DerivedFiles.current}"))
         for audit in _last(current)
         if (why := _why(audit))
     }
@@ -94,31 +97,31 @@ LOST = (
 )
 
 
-def bucket(seen: Examined) -> Finding:
+def bucket(subject: Examined) -> Finding:
     """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder.
 
     Keys are tried only where this user releases.
     """
     check = "bucket"
-    if seen.store is None:
+    if subject.store is None:
         return not_looked_at(check, "the store could not be opened")
-    address = seen.store.public_address
+    address = subject.store.public_address
     if address is None:
         return ok(check, "what is published is copied to no bucket")
-    if not seen.releases_here:
+    if not subject.releases_here:
         return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
     try:
         copy = BucketCopy(address)
         # A host without an id has published nothing yet; to ask for one would make it.
-        own = seen.store.publisher() if seen.store.has_published else ""
-        there = copy.found(seen.store.ledger_id, own).manifest
+        own = subject.store.publisher() if subject.store.has_published else ""
+        manifest = copy.found(subject.store.ledger_id, own).manifest
         if not copy.honours_conditions():
             return fault(
                 check,
                 f"the server of {address} ignores the conditions of writes, so two publishers could undo each other's",
                 "Publish to a server that honours If-Match: dphist store publish --to s3://BUCKET/PREFIX",
             )
-        state = copy.behind(there, seen.store.public)
+        state = copy.behind(manifest, subject.store.public)
     except DphistError as error:
         return finding_of(check, error)
     if state.lost:
@@ -126,4 +129,6 @@ def bucket(seen: Examined) -> Finding:
     if state.late or not state.finished:
         details = f": {listed(state.late)}" if state.late else "; a copy was cut short"
         return warning(check, f"{address} is not as the public folder is{details}", PUBLISH)
-    return ok(check, f"{address} has all {len(there.publications())} publications, in generation {there.generation}")
+    return ok(
+        check, f"{address} has all {len(manifest.publications())} publications, in generation {manifest.generation}"
+    )

@@ -301,9 +301,9 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     if not charges:
         return "Nothing was spent yet."
     spenders = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
-    others = charges[:-_SPENDERS_SHOWN]
-    if others:
-        spenders.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
+    rest = charges[:-_SPENDERS_SHOWN]
+    if rest:
+        spenders.append(f"and {len(rest)} more ({as_text(sum((c.epsilon for c in rest), Fraction(0)))})")
     return f"Spent by {'; '.join(spenders)}."
 
 

@@ -124,7 +124,6 @@ class Ledger(OpenedLedger):
             what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
                 {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             reason: required for a query, and for what is decided by its name alone.
-            also_of: other accounts that the source belongs to.
             Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
@@ -135,9 +134,9 @@ class Ledger(OpenedLedger):
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
                 writing.books.account(name)
-            there = writing.books.permissions.judge_allowed(account, facts, waiting=True)
-            if there is not None:
-                return there
+            decision = writing.books.permissions.judge_allowed(account, facts, waiting=True)
+            if decision is not None:
+                return decision
             entry = writing.decide("allowed", account, facts, operator)
             return writing.books.permissions.allowed.get(entry.number)
 
@@ -145,9 +144,9 @@ class Ledger(OpenedLedger):
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
         with self._writing() as writing:
-            there = writing.books.permissions.judge_disallowed(number)
-            writing.decide("disallowed", there.account, {"decision": number, "reason": reason}, operator)
-            return there
+            decision = writing.books.permissions.judge_disallowed(number)
+            writing.decide("disallowed", decision.account, {"decision": number, "reason": reason}, operator)
+            return decision
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
         """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""

@@ -93,9 +93,9 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
         self.url, port = url, url.port or PORT
-        there = f":{port}" if port != PORT else ""
-        socket = f"postgresql://{there}/{url.database}?host={host}"
-        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{there}/{url.database}"
+        port_part = f":{port}" if port != PORT else ""
+        socket = f"postgresql://{port_part}/{url.database}?host={host}"
+        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{port_part}/{url.database}"
         # An empty address of the host: none from the environment, which could lead elsewhere than the host's name.
         self._given = {"dbname": str(url.database), "host": host, "port": port, "hostaddr": "", **tls}
         if url.username is not None:

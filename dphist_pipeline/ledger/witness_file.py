@@ -92,11 +92,11 @@ def _triggers(table: sa.Table) -> dict[str, str]:
     """Rules that keep a table append-only; without the third, INSERT OR REPLACE would overwrite a row."""
     unique = [rule for rule in table.constraints if isinstance(rule, sa.PrimaryKeyConstraint | sa.UniqueConstraint)]
     keys = sorted(" AND ".join(f"{column.name} = NEW.{column.name}" for column in rule.columns) for rule in unique)
-    there = f"EXISTS (SELECT 1 FROM {table.name} WHERE {' OR '.join(keys)})"
+    exists = f"EXISTS (SELECT 1 FROM {table.name} WHERE {' OR '.join(keys)})"
     rules = {
         "updated": f"BEFORE UPDATE ON {table.name}",
         "deleted": f"BEFORE DELETE ON {table.name}",
-        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",
+        "replaced": f"BEFORE INSERT ON {table.name} WHEN {exists}",
     }
     return {
         f"{table.name}_never_{what}": f"CREATE TRIGGER {table.name}_never_{what} {rule} {_REFUSAL}"

@@ -109,9 +109,9 @@ def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
     return tossed
 
 
-def _undecided(chance: Chance, size: int, known: int = DIGITS) -> NDArray[np.bool_]:
-    """Tosses coins whose U shares the first `known` digits with P; shape (size,)."""
-    known_digits, digits = chance.floor(known), known + 64
+def _undecided(chance: Chance, size: int, known_bits: int = DIGITS) -> NDArray[np.bool_]:
+    """Tosses coins whose U shares the first `known_bits` digits with P; shape (size,)."""
+    known_digits, digits = chance.floor(known_bits), known_bits + 64
     next_digits = np.uint64(chance.floor(digits) - (known_digits << 64))
     words = random_words(size)
     tossed: NDArray[np.bool_] = words < next_digits

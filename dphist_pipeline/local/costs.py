@@ -170,10 +170,10 @@ def remarks(spec: CollectionSpec) -> list[str]:
         for reader in spec.consumers
         if reader.is_cut_short
     ]
-    others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
-    if others:
-        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    readers_below = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
+    if readers_below:
+        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in readers_below[:5])
+        more = f" and {len(readers_below) - 5} more" if len(readers_below) > 5 else ""
         sentences.append(
             f"A report spends epsilon {each}, the least of all consumers; so {readers}{more} get no more of it."
         )
@@ -210,9 +210,6 @@ def write_question(question: Question, path: Path) -> bool:
     """Writes the question for the contributors' program, as JSON; False where the same one is there already.
 
     No file is overwritten.
-
-    Raises:
-        Refused: if the file holds anything else, or cannot be written.
     """
     content = question.to_json().encode("ascii") + b"\n"
     try:
@@ -236,8 +233,8 @@ def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:
     if len(spec.consumers) == 1:
         return ("shp",) if spec.protocol == "sampled" else ()
     divisible = spec.report_epsilon / len(spec.consumers) >= LEAST_EPSILON
-    known: tuple[Protocol, ...] = ("chp", "split_budget") if divisible else ("chp",)
-    return tuple(other for other in known if other != spec.protocol)
+    protocols: tuple[Protocol, ...] = ("chp", "split_budget") if divisible else ("chp",)
+    return tuple(other for other in protocols if other != spec.protocol)
 
 
 def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[Way, ...]:

@@ -148,8 +148,8 @@ def _numbers(part: Part, places: Places) -> Bytes:
     """A perturbed number for each place, big-endian: that of an interval, or K for none."""
     numbers = np.where(places == NONE, part.intervals, places)
     lies = np.flatnonzero(np.unpackbits(coins(chance_of(part), -(-places.size // 8)))[: places.size])
-    others = uniform_below(part.intervals, lies.size)
-    numbers[lies] = others + (others >= numbers[lies])
+    draws = uniform_below(part.intervals, lies.size)
+    numbers[lies] = draws + (draws >= numbers[lies])
     return numbers.astype(">u4").view(np.uint8).reshape(places.size, 4)[:, 4 - part.vector_bytes :]
 
 

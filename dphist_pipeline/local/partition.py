@@ -103,7 +103,7 @@ def shares(consumer: Consumer) -> NDArray[np.float64]:
 
 def choices(question: Question) -> tuple[Encoding, ...]:
     """The encodings that can answer a question."""
-    return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
+    return tuple(encoding for encoding in ENCODINGS if encoding != "grr" or question.combine == "separate")
 
 
 def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:

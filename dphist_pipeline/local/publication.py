@@ -63,12 +63,12 @@ def reports_changed(key: Key) -> Refused:
     )
 
 
-def consumers_withdrawn(refused: Sequence[publisher.Withdrawn], releases: Sequence[Release]) -> Halted:
+def consumers_withdrawn(errors: Sequence[publisher.Withdrawn], releases: Sequence[Release]) -> Halted:
     """Some consumers' releases were withdrawn and not published anew; the others are published."""
-    withdrawn = [error.key.release for error in refused]
+    withdrawn = [error.key.release for error in errors]
     published = [str(release.audit["release"]) for release in releases]
     return Halted(
-        f"{' '.join(map(str, refused))} Not published anew: {', '.join(withdrawn)}; published: "
+        f"{' '.join(map(str, errors))} Not published anew: {', '.join(withdrawn)}; published: "
         f"{', '.join(published) or 'none'}.",
         code="consumers_withdrawn",
         **{"withdrawn": withdrawn, "published": published},
@@ -117,8 +117,8 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
-        others = questions_named(files) if refused[OTHER_QUESTION] else ()
-        raise no_reports(str(spec.collection), refused, why_unserved(spec, others) if others else "")
+        digests = questions_named(files) if refused[OTHER_QUESTION] else ()
+        raise no_reports(str(spec.collection), refused, why_unserved(spec, digests) if digests else "")
     return Counted(tally, refused)
 
 

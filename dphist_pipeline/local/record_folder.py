@@ -206,11 +206,7 @@ def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> A
 
 
 def _read_answers(question: Question, file: Path) -> Any:
-    """The answers to a question in its file.
-
-    Raises:
-        Halted: it is damaged, or of another question.
-    """
+    """The answers to a question in its file."""
     try:
         answers = pq.ParquetFile(file).read()
         table, epsilon = answers.select(SCHEMA.names).cast(SCHEMA), _epsilon(answers.schema)
@@ -235,11 +231,7 @@ def _as_parquet(question: Question, answers: Any) -> bytes:
 
 
 def _who_spent(file: Path) -> tuple[list[str], Fraction]:
-    """The contributors who answered the question of a file, each once, and what each of them spent.
-
-    Raises:
-        Halted: it is damaged.
-    """
+    """The contributors who answered the question of a file, each once, and what each of them spent."""
     try:
         table = pq.ParquetFile(file).read(["contributor"])
         return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)

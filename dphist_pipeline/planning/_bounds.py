@@ -156,16 +156,16 @@ def _counted_by_itself(cut: Cut, bound: int) -> str:
     )
 
 
-def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
+def compare_bounds(spec: ReleaseSpec, table: UnitsByRows) -> list[Bound]:
     """Bias and noise of bounds up to the rows seen, and of the spec's own; empty where units by rows tell nothing."""
-    if not known.tells:
+    if not table.tells:
         return []
-    most, cells, rows = known.units.size, spec.domain.cells, known.rows
+    most, cells, rows = table.units.size, spec.domain.cells, table.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
     bounds = []
     for bound in sorted(tried):
-        cut, deviation = known.cut(bound)
+        cut, deviation = table.cut(bound)
         noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
@@ -202,11 +202,11 @@ def _at_least(one: Bound) -> Bound:
     return replace(one, cut=least, cell_bias=part * one.cell_bias, total_bias=part * one.total_bias)
 
 
-def _doubt(others: Sequence[int]) -> str:
+def _doubt(bounds: Sequence[int]) -> str:
     """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
-    if not others:
+    if not bounds:
         return ""
-    names = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    names = " and ".join(filter(None, [", ".join(map(str, bounds[:-1])), str(bounds[-1])]))
     return f" That is uncertain: within the intervals of what is cut, {names} may have less."
 
 

@@ -230,11 +230,7 @@ def undecided_fields(text: str, output: Path) -> list[str]:
 
 
 def refuse_taken(output: Path) -> None:
-    """Refuses to write over a file, before anybody answers a question.
-
-    Raises:
-        Refused: the file exists, or its folder does not.
-    """
+    """Refuses to write over a file, before anybody answers a question."""
     if output.exists() or output.is_symlink():
         raise draft_refused(str(output), TAKEN)
     if not output.parent.is_dir():
@@ -242,11 +238,7 @@ def refuse_taken(output: Path) -> None:
 
 
 def write_draft(text: str, output: Path) -> None:
-    """Writes a new file; never overwrites one.
-
-    Raises:
-        Refused: the file exists, or cannot be written.
-    """
+    """Writes a new file; never overwrites one."""
     try:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)

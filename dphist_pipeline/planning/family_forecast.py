@@ -50,7 +50,6 @@ class FamilyForecast:
 
     Attributes:
         errors: by epsilon, largest first: the standard error of a cell of each table, in rows.
-        measured: number of marginals that are measured.
         records: expected in a period.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
         quality: what to know of the quality table, a sentence each.

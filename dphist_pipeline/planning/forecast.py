@@ -113,8 +113,8 @@ class ForecastPlan:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
         workloads = [size for size in self.decided_by if isinstance(size, str)]
         ranks = self.forecaster.ranks(here, workloads or self.decided_by, self.epsilon)
-        others = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
-        return [self.contenders[place] for place in (0, *sorted(others))]
+        places = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
+        return [self.contenders[place] for place in (0, *sorted(places))]
 
     @property
     def decided_by(self) -> list[int | str]:
@@ -460,11 +460,12 @@ def _recommendation(one: Mapping[str, Any]) -> str:
     where, error = f"{one['questions']}, epsilon {one['epsilon']:g}", short(one["rmse"])
     if not one["alike"]:
         return f"Least error of {where}: {one['mechanism']}, {error}."
-    others = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
+    mechanisms = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
     more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
     return (
         f"Least error of {where}: these counts do not tell which mechanism is the best. On them the error of "
-        f"{one['mechanism']} is at most about {error}; that of {', '.join(others)}{more} may be as small, or smaller."
+        f"{one['mechanism']} is at most about {error}; that of {', '.join(mechanisms)}{more} may be as small, or "
+        "smaller."
     )
 
 

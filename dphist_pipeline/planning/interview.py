@@ -344,9 +344,9 @@ class _Interview:
 
     def ask_mechanism(self, written: str) -> Talk:
         if written:
-            wrong = self._problems(answered := self._mechanism(written))
-            if wrong:
-                raise texts.mechanism_refused(written, wrong)
+            problems = self._problems(answered := self._mechanism(written))
+            if problems:
+                raise texts.mechanism_refused(written, problems)
             self.answers |= answered
             return
         axes = len(self._spec({}).domain.shape)
@@ -483,25 +483,25 @@ class _Interview:
         self.remarks.clear()
         while True:
             answer = (yield question).strip() or question.default
-            wrong = "needs an answer"
+            problem = "needs an answer"
             if answer:
                 try:
                     value = read(answer)
-                    wrong = self._problems(value)
+                    problem = self._problems(value)
                 except (ValueError, DphistError, csv.Error) as error:
-                    wrong = str(error)
-            if not wrong:
+                    problem = str(error)
+            if not problem:
                 self.answers |= value
                 return
-            question = replace(question, remarks=(), problem=wrong)
+            question = replace(question, remarks=(), problem=problem)
 
     def _problems(self, answer: Answers) -> str:
         """What `check` would say of an answer beside those that were taken; empty if it takes it."""
         try:
             self._spec(answer)
         except SpecError as error:
-            wrong = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
-            return "; ".join(wrong[:MOST_PROBLEMS])
+            problems = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
+            return "; ".join(problems[:MOST_PROBLEMS])
         return ""
 
     def _spec(self, answer: Answers) -> ReleaseSpec:

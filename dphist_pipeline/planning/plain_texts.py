@@ -64,7 +64,7 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
     """What the texts say, as JSON values."""
     row = spec.privacy_unit == "row"
-    known: dict[str, Any] = {
+    facts_of_spec: dict[str, Any] = {
         "release": spec.release,
         "title": spec.title or spec.release,
         "unit": "record" if row else spec.unit_label or spec.privacy_unit,
@@ -83,7 +83,7 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
         "quality": spec.quality is not None,
         "account": spec.account,
     }
-    return known | dict(_over_time(spec, store))
+    return facts_of_spec | dict(_over_time(spec, store))
 
 
 def _over_time(spec: ReleaseSpec, store: Path | None) -> Iterator[tuple[str, str | None]]:

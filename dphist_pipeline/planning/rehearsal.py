@@ -57,8 +57,6 @@ class Rehearsal:
     """The result of a rehearsal.
 
     Attributes:
-        records: number of invented records in all periods.
-        cells: number of cells of the declared grid.
         seconds: duration by step, in order.
         folder: of the publication, below a store's public folder.
         files: bytes by name of file below the public folder.

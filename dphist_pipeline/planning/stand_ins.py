@@ -167,9 +167,13 @@ def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None
         return None
     _, named, folder, audit = min(related, key=lambda one: one[:2])
     own = [audit["axes"].index(axis) for axis in axes]
-    others = [place for place in range(len(audit["axes"])) if place not in own]
-    values = _estimates(folder, audit).transpose(own + others).sum(axis=tuple(range(len(own), len(own) + len(others))))
-    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in others)]
+    other_axes = [place for place in range(len(audit["axes"])) if place not in own]
+    values = (
+        _estimates(folder, audit)
+        .transpose(own + other_axes)
+        .sum(axis=tuple(range(len(own), len(own) + len(other_axes))))
+    )
+    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in other_axes)]
     return _earlier(named, audit, values, names)
 
 

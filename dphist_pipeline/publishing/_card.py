@@ -500,7 +500,7 @@ def _change_in_words(name: str, word: str, before: str | None, now: str | None) 
 
 def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     """What changed with the question about it, which ends the sentence; empty if it is none that is known."""
-    known = {
+    questions = {
         ": was anything delivered twice?": gettext(": was anything delivered twice?"),
         ": are all records there?": gettext(": are all records there?"),
         ": was a code renamed?": gettext(": was a code renamed?"),
@@ -510,4 +510,4 @@ def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     if renamed := _WHILE.fullmatch(tail):
         rose = pgettext("category", "other") if renamed[1] == OTHER else names.get(renamed[1], renamed[1])
         return gettext("%(change)s while %(name)s rose by as much: was a code renamed?", change=change, name=rose)
-    return f"{change}{known[tail]}" if tail in known else ""
+    return f"{change}{questions[tail]}" if tail in questions else ""

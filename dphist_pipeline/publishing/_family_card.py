@@ -108,7 +108,6 @@ def pages_of_tables(
 
 
 def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture:
-    """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
     picture = Picture.of_grid(
         Grid.of_all(estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased),

@@ -62,9 +62,6 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
     """Writes the files of every release that differ from its `current.json`.
 
     Files of which nothing stands any more keep their columns and have no row, so that copies elsewhere lose theirs.
-
-    Raises:
-        PublishedFilesDamaged: a published file is missing or not as `current.json` says.
     """
     for current in sorted(public.glob(f"*/{CURRENT}")):
         folder, wanted = current.parent / FOLDER, set[Path]()
@@ -109,7 +106,6 @@ def _marked(file: Path) -> str | None:
 
 
 def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratch: Path) -> None:
-    """Writes the cells of some published tables."""
     tables, about, limits = [], dict(ABOUT), list[int | None]()
     for part in parts:
         audit = json.loads((part.file.parent / "audit.json").read_bytes())

@@ -85,7 +85,6 @@ def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
 
 
 def _withdrawal(audit: Mapping[str, Any]) -> str:
-    """The mark of a withdrawal."""
     withdrawn = audit["withdrawn"]
     heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
     notice = gettext(
@@ -120,7 +119,7 @@ def _unmarked_superseded(card: str, folder: Path) -> str:
     revision = int(mark[1])
     reason = _reason(folder, revision)
     words = _ANY_REASON if reason is None else re.escape(escape(reason))
-    with_words, without = (re.escape(_TOP + _supersession(revision, known)) for known in ("WORDS", ""))
+    with_words, without = (re.escape(_TOP + _supersession(revision, words)) for words in ("WORDS", ""))
     return re.sub(f"{with_words.replace('WORDS', words)}|{without}", _TOP, card, count=1)
 
 

@@ -26,9 +26,6 @@ def draw_chart(chart: Chart) -> str:
 
     The process that was started early draws it, if there is one. The engine is a thread, so a process that was forked
     after its start has none, and starts a process too.
-
-    Raises:
-        ValueError: it cannot be drawn.
     """
     early = early_processes.waiting(__name__)
     if early is not None and (drawn := early_processes.ask(early, chart)):

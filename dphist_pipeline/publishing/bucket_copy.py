@@ -182,11 +182,7 @@ class Fetched:
 
 
 class BucketCopy:
-    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it.
-
-    Raises:
-        Halted, ObjectStoreFailed: it is no address, or cannot be reached.
-    """
+    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it."""
 
     def __init__(self, address: str) -> None:
         self.objects = ObjectStore(address)
@@ -259,12 +255,12 @@ class BucketCopy:
                 raise not_in_public_folder(objects.address, lost)
             altered = damaged(objects, bucket.manifest) if check else set()
             whole = {path: entry for path, entry in bucket.manifest.files.items() if path not in altered}
-            there = replace(bucket.manifest, files=whole)
+            intact = replace(bucket.manifest, files=whole)
             was_finished = not altered and _is_finished(objects, bucket.manifest)
             links = scratch / f"links_{number}"
             links.mkdir()
             with origin.locked():
-                planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
+                planned = plan(origin.public, links, intact, origin.catalogued(), origin.read)
             is_changed = bool(planned.sources) or planned.files != bucket.manifest.files
             if not is_changed and was_finished:
                 return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
@@ -272,7 +268,7 @@ class BucketCopy:
                 progress(f"copying to {objects.address}")
             now: Found | None = bucket
             if is_changed:
-                files = send(objects, planned, there)
+                files = send(objects, planned, intact)
                 sent |= planned.sources.keys()
                 now = commit(objects, bucket, files, datetime.now(UTC))
             if now is None:  # somebody else wrote there meanwhile
@@ -570,8 +566,8 @@ def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
         is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
         is_changed |= source.name == CARD and (several or "withdrawn" in audit)
         named = audit.get("files")
-        known = named.get(source.name) if isinstance(named, dict) else None
-        digests[path] = digest_of(source) if is_changed else known
+        digest = named.get(source.name) if isinstance(named, dict) else None
+        digests[path] = digest_of(source) if is_changed else digest
     return digests
 
 

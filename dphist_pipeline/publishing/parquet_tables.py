@@ -205,8 +205,8 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
     columns = [column for axis, place in zip(domain.axes, places, strict=True) for column in _axis_columns(axis, place)]
     values = _values(estimate, widths, slice(start, stop))
     for name, kind in KINDS_OF_VALUES.items():
-        held = values[name]
-        columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if held is None else numbers(held))
+        array = values[name]
+        columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if array is None else numbers(array))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

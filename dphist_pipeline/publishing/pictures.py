@@ -113,7 +113,7 @@ class Picture:
         `rows`: the answers of all periods, in order of time. `reported`: they are estimates from reports of
         contributors.
         """
-        known, rows = len(rows), rows[-MOST_BARS:]
+        periods, rows = len(rows), rows[-MOST_BARS:]
         several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
         names = tuple(days_text(str(row["period"])) for row in rows)
         # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
@@ -141,8 +141,8 @@ class Picture:
                     "Between them %(number)s days are in no published period, and have no bar.", number=whole(missing)
                 )
             )
-        if known > len(rows):
-            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
+        if periods > len(rows):
+            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(periods)))
         return cls(gettext("Counts by period"), " ".join(notes), sums)
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
@@ -426,7 +426,6 @@ def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) 
 
 
 def _texts(sums: Marginal) -> NDArray[np.object_]:
-    """Each number as its square has it."""
     texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
     return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
@@ -446,7 +445,6 @@ def colour_bounds(values: Reals) -> list[float]:
 
 
 def _classes(bounds: Sequence[float]) -> list[str]:
-    """What each colour stands for, in words."""
     ends = [_bound_in_words(bound) for bound in bounds[1:-1]]
     inner = [gettext("%(low)s to under %(high)s", low=low, high=high) for low, high in pairwise(ends)]
     return [gettext("below %(end)s", end=ends[0]), *inner, gettext("%(end)s or more", end=ends[-1])]

@@ -103,15 +103,12 @@ def approval(
     Args:
         remark: what whoever decides should know of its noisy numbers.
         doubt: why it may be wrong, by published and drawn numbers; empty if nothing is odd.
-
-    Raises:
-        AwaitsApproval: nobody approved yet.
     """
     note = ledger.notes(charge).get("approved")
     if note is not None:
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
-    held = rule.waits(charge) or (rule.judges and doubt)
-    if held and ledger.published_digest(charge) is None:
+    is_held = rule.waits(charge) or (rule.judges and doubt)
+    if is_held and ledger.published_digest(charge) is None:
         message = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
         raise AwaitsApproval(key, charge.held, message, rule.publish)
     return {}

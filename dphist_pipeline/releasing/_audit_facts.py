@@ -68,14 +68,14 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.
     """
     facts = audit_facts(attempt, paid.charge)
-    judged = judge(attempt.store.public, facts, paid.estimate)
+    judgement = judge(attempt.store.public, facts, paid.estimate)
     try:
-        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judgement.doubt)
     except AwaitsApproval:
         if attempt.rule.judges:
             attempt.store.keep_doubted(paid.charge)
         raise
-    return facts | approved | judged.facts
+    return facts | approved | judgement.facts
 
 
 def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:

@@ -269,8 +269,8 @@ def begin(
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
     else:
-        if wrong := about_publisher.faults(store.public):
-            raise about_refused(wrong)
+        if faults := about_publisher.faults(store.public):
+            raise about_refused(faults)
         refuse_other_length(store, spec)
     tables = spec.family.names if spec.family is not None else ()
     publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)

@@ -291,7 +291,6 @@ def asked_by_options(
 
 
 def _query(file: Path) -> dict[str, Any]:
-    """The digest of a file of SQL, and its name."""
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -130,9 +130,6 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     """The axis with its categories, levels and labels in place of the code list that it names.
 
     Relative paths start from `base`; without `decided`, no list is allowed.
-
-    Raises:
-        MistakesError: by field.
     """
     problems: list[tuple[Location, str]] = []
     if "values" in axis:

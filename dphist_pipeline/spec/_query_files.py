@@ -68,9 +68,9 @@ def _read(written: object, context: Mapping[str, Any]) -> QueryFile:
     rows = read_rows(file, name, context.get("code_lists"), COLUMNS)
     if len(rows) > MOST_QUERIES:
         raise MistakesError([((), f"{name} has more than {MOST_QUERIES:,} queries")])
-    wrong = f"its weight must be a number from 0 to {LARGEST_WEIGHT:,}, without signs or commas"
+    problem = f"its weight must be a number from 0 to {LARGEST_WEIGHT:,}, without signs or commas"
     weights = [_weight(row["weight"]) for _, row in rows]
-    refuse_lines([(line, wrong) for (line, _), weight in zip(rows, weights, strict=True) if weight is None])
+    refuse_lines([(line, problem) for (line, _), weight in zip(rows, weights, strict=True) if weight is None])
     return QueryFile(name, tuple(rows), tuple(weight for weight in weights if weight is not None))
 
 

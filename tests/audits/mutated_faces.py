@@ -245,7 +245,7 @@ FACES = (
             Mutation(
                 "return Chance(1, part.epsilon / 2 if", "return Chance(1, part.epsilon if", "twice epsilon is spent"
             ),
-            Mutation("others + (others >= numbers[lies])", "others", "a lie that is the truth"),
+            Mutation("draws + (draws >= numbers[lies])", "draws", "a lie that is the truth"),
             Mutation("places[values == edges[-1]] = part.intervals - 1", "pass", "the last edge is in no interval"),
         ),
     ),
@@ -267,7 +267,7 @@ FACES = (
         ("local/test_tally.py",),
         (
             Mutation(
-                "        wrong |= _above(planes, question.values)\n",
+                "        is_wrong |= _above(planes, question.values)\n",
                 "        pass\n",
                 "a sum of thousands counts",
             ),
@@ -325,7 +325,7 @@ FACES = (
         "dphist_pipeline/planning/interview.py",
         ("planning/test_interview.py",),
         (
-            Mutation("            if not wrong:\n", "            if answer:\n", "what check refuses is taken"),
+            Mutation("            if not problem:\n", "            if answer:\n", "what check refuses is taken"),
             Mutation("sensitivity / (epsilon *", "1 / (epsilon *", "a cell is said to be nearer than it is"),
         ),
     ),

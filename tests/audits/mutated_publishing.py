@@ -260,7 +260,7 @@ PUBLISHING = (
                 "if False",
                 "no page warns of a withdrawal",
             ),
-            Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
+            Mutation("reversed(points[:most])", "reversed(points)", "the page of all grows with every period"),
             Mutation(
                 "listed, sorted(audits), _picker(release),",
                 "listed, _picker(release),",

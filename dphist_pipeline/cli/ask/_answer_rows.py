@@ -144,7 +144,6 @@ class Asked:
 
 
 def _apart(questions: Sequence[str]) -> str:
-    """What to do with two questions."""
     if questions[0] != "by":
         return "ask them one by one"
     return (
@@ -231,7 +230,6 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
 
 
 def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
-    """A table of counts, of rates, or of standardised rates."""
     from dphist_pipeline.answering.asking import read_population
 
     by = names_of(asked.by) if asked.by else []

@@ -217,7 +217,6 @@ def answer(
 
 
 def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: int | None) -> None:
-    """Prints the count in a box, with its interval and what to know of it."""
     from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
@@ -244,7 +243,6 @@ def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: 
 
 
 def _two_periods(written: str) -> tuple[str, str]:
-    """Both periods of `--changes`."""
     days = [day.strip() for day in written.split(",")]
     if len(days) != 2 or not all(days):
         raise typer.BadParameter("takes two periods, as in 2026-03-02,2026-03-09, or none", param_hint="--changes")

@@ -83,7 +83,7 @@ def _print_failures(
     standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _Told
 ) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
-    failed, others = standing
+    failed, sentence = standing
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
@@ -91,17 +91,16 @@ def _print_failures(
         if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, numbers: _Told) -> None:
-    """Prints the numbers that stand out, and the sentence on the others."""
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str, numbers: _Told) -> None:
     if rows:
         lines = [(row["category"], *numbers.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
     if more := len(rows[MOST_ROWS:]):
         out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
 @dataclass(frozen=True)

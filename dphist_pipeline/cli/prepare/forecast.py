@@ -131,7 +131,6 @@ def forecast(
 
 
 def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
-    """The mechanism that the rule names for the declared axes."""
     if (serves == "tables") != (spec.family is not None):
         have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
@@ -139,7 +138,6 @@ def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
 
 
 def _targets(written: Sequence[str]) -> dict[str, float]:
-    """Wanted errors by table."""
     errors = {}
     for text in written:
         name, _, number = text.partition("=")

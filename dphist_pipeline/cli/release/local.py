@@ -312,7 +312,6 @@ def publish(
 
 
 def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
-    """Counts the reports in the files that are named, else in those that the spec names."""
     from dphist_pipeline.local.publication import count_reports, report_files
     from dphist_pipeline.local.reports import keep_lines
 
@@ -336,8 +335,8 @@ def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]
 
 
 def _print(counted: Counted, publications: list[Release]) -> None:
-    refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
-    out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
+    out.print(f"{counted.tally.reports:,} reports counted; refused: {reasons or 'none'}")
     rows: list[tuple[str, ...]] = []
     for release in publications:
         names = (str(release.audit[name]) for name in ("release", "period", "revision"))

@@ -206,10 +206,13 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
     try:
         return tried(work)
     except DphistError as error:
-        message, refused = error.told, True
+        message, is_refusal = error.told, True
     except Exception as error:
-        message, refused = f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})", False
-    if refused and context is not None:
+        message, is_refusal = (
+            f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})",
+            False,
+        )
+    if is_refusal and context is not None:
         never_run_again(context)
     raise dg.Failure(message, allow_retries=False)
 

@@ -226,15 +226,15 @@ def _total(spec: ReleaseSpec, store: Store, release: Release, totals: Totals) ->
 
 def _periods(spec: ReleaseSpec, statement: Statement, release: Release) -> CheckResult:
     ours = [charge for charge in statement.charges if charge.release == spec.release]
-    there = {charge.period for charge in ours if statement.states[charge.number] in ("published", "withdrawn")}
+    periods = {charge.period for charge in ours if statement.states[charge.number] in ("published", "withdrawn")}
     period, missing = spec.period_named(release.audit["period"]), []
     first = min((charge.period for charge in ours), default=period.key)
     while period.key > first:
         period = spec.period_before(period)
-        missing += [period.key] if period.key not in there else []
+        missing += [period.key] if period.key not in periods else []
     names = ", ".join(sorted(missing)[:MOST_LISTED])
     return CheckResult(
-        not missing, {"missing": len(missing), "published": len(there)}, f"missing: {names}" if missing else ""
+        not missing, {"missing": len(missing), "published": len(periods)}, f"missing: {names}" if missing else ""
     )
 
 

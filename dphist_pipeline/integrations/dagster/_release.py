@@ -209,8 +209,8 @@ def _released(
         drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
         charged, conditions, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(conditions.values()):
-            wrong = ", ".join(name for name, holds in conditions.items() if not holds)
-            problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
+            failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
+            problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
             return Outcome(key, charged, conditions, doors=doors, problem=problem)
         if not publishes:
             return Outcome(key, charged, conditions, doors=doors)

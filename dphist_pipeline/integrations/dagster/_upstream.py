@@ -40,9 +40,6 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
     Args:
         deps: keys of upstream assets, parts joined by `/`.
         period: of the release; one without an end asks that each asset was materialized at all.
-
-    Raises:
-        Refused: with the partitions.
     """
     missing = [problem for dep in deps for problem in _missing(context, dep, period)]
     if missing:
@@ -68,9 +65,6 @@ def refuse_failed_checks(
 
     Args:
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
-
-    Raises:
-        Refused: with checks and partitions.
     """
     failed = [problem for name in checks for problem in _failed(context, name, period)]
     if failed:
@@ -132,11 +126,11 @@ def _missing(context: dg.AssetExecutionContext, dep: str, period: Period) -> Ite
     needed, unmet = _overlapping(partitions, period, instance)
     yield from (f"{dep} {problem}" for problem in unmet)
     if needed is None:
-        there = _keys_seen_after(instance, key, period.end)
+        keys_present = _keys_seen_after(instance, key, period.end)
         needed = partitions.get_partition_keys(dynamic_partitions_store=instance)
     else:
-        there = set(instance.get_materialized_partitions(key))
-    yield from (f"{dep} {partition}" for partition in needed if partition not in there)
+        keys_present = set(instance.get_materialized_partitions(key))
+    yield from (f"{dep} {partition}" for partition in needed if partition not in keys_present)
 
 
 def _overlapping(
@@ -180,11 +174,11 @@ def _seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: datetime | 
 
 def _keys_seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: datetime | None) -> set[str]:
     after = 0.0 if end is None else end.timestamp()
-    seen: set[str] = set()
+    keys: set[str] = set()
     cursor = None
     while True:
         page = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
-        seen |= {record.partition_key for record in page.records if record.partition_key and record.timestamp >= after}
+        keys |= {record.partition_key for record in page.records if record.partition_key and record.timestamp >= after}
         if not page.has_more or page.records[-1].timestamp < after:
-            return seen
+            return keys
         cursor = page.cursor

@@ -227,13 +227,13 @@ class Books:
                 refuse_other_folder(charge, request.folder)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
-        rest = account.total - self.spent(account.name, year if account.renews else None)
-        if request.epsilon > rest:
+        remaining = account.total - self.spent(account.name, year if account.renews else None)
+        if request.epsilon > remaining:
             self.every_charge()
             own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
             counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
-            raise errors.overspend(request, account, rest, counted, year)
+            raise errors.overspend(request, account, remaining, counted, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
         """Refuses a look at records of no account; and one without a reason, once the account was charged."""

@@ -330,7 +330,7 @@ def test_a_local_collection_tells_words_where_its_spec_has_the_rule(tmp_path: Pa
 
 
 def test_a_spec_with_the_rule_publishes_the_same_numbers_and_asks_for_no_revision(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     office.write_spec(show_below=10)
     assert office.release().code == 0 and not list((office.store / "public" / "wards").glob("period=*/revision=2"))
     done = office.release("--revise", "--reason", "a rule of the office")

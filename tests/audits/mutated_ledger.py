@@ -44,7 +44,9 @@ LEDGER = (
             "system/test_wrong_clocks.py",
         ),
         (
-            Mutation("if request.epsilon > remaining:", "if request.epsilon >= rest:", "the last of a total is refused"),
+            Mutation(
+                "if request.epsilon > remaining:", "if request.epsilon >= rest:", "the last of a total is refused"
+            ),
             Mutation("        limits.refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
             Mutation("        if due > 1:\n", "        if due > 2:\n", "a second draw without a reason"),
             Mutation("year if account.renews else None", "year", "every account renews"),

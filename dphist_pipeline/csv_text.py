@@ -37,7 +37,9 @@ codecs.register_error("dphist.lost", _lost)
 
 def compression_of(path: Path) -> str:
     """How a file is compressed, by its name, as DuckDB and Arrow call it; `none` if it is not."""
-    return next((how for ending, how in COMPRESSIONS.items() if path.name.casefold().endswith(ending)), "none")
+    return next(
+        (compression for ending, compression in COMPRESSIONS.items() if path.name.casefold().endswith(ending)), "none"
+    )
 
 
 def opened_csv(path: Path) -> IO[bytes]:

@@ -47,10 +47,10 @@ def per_period(spec: ReleaseSpec) -> str:
     return "release" if spec.period == "none" else spec.period
 
 
-def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
+def next_of_period(spec: ReleaseSpec, spec_argument: str) -> list[str]:
     """The commands that look at the latest finished period of a release and publish it, for a shell."""
     day = "" if spec.period == "none" else f" --period {spec.latest_period(datetime.now(UTC)).key}"
-    return [f"dphist look {named}{day}", f"dphist release {named}{day}"]
+    return [f"dphist look {spec_argument}{day}", f"dphist release {spec_argument}{day}"]
 
 
 def advice_before_release(spec: ReleaseSpec) -> str:
@@ -169,8 +169,8 @@ def print_release(
 
 
 def _from_here(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    working_folder = Path.cwd()
+    return str(path.relative_to(working_folder) if path.is_relative_to(working_folder) else path)
 
 
 def print_statement(statement: Statement, as_json: bool) -> None:

@@ -48,13 +48,13 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
     # Both sides are divided by 2^26, so that the sum cannot overflow.
     if int((counts >> 26).sum()) >= MOST_RECORDS >> 26:
         raise counts_refused(source, "the counts add up to more than 2^52, beyond which they are not exact")
-    wanted = _shape(source, list(columns), places, shape)
-    cells = np.ravel_multi_index(tuple(places), wanted)
+    sides = _shape(source, list(columns), places, shape)
+    cells = np.ravel_multi_index(tuple(places), sides)
     if np.unique(cells).size < cells.size:
         raise counts_refused(source, "has two rows for one cell")
-    cube = np.zeros(math.prod(wanted), dtype=np.int64)
+    cube = np.zeros(math.prod(sides), dtype=np.int64)
     cube[cells] = counts
-    return cube.reshape(wanted)
+    return cube.reshape(sides)
 
 
 def _read_table(source: str) -> pa.Table:

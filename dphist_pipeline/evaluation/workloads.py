@@ -109,9 +109,9 @@ def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
-def workload_refused(written: str, problem: str) -> Refused:
+def workload_refused(text: str, problem: str) -> Refused:
     """The text does not name a workload, or the workload does not fit the counts."""
-    return Refused(f"workload {written[:60]!r}: {problem}", code="workload_refused")
+    return Refused(f"workload {text[:60]!r}: {problem}", code="workload_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +150,13 @@ class Workload:
         return errors
 
 
-def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
+def parse_workloads(texts: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
     """The workloads with these names; without names, `ranges` on one axis and `boxes` on several.
 
     Raises:
         Refused: a name is unknown, does not fit the counts, or is repeated.
     """
-    names = written or (["ranges"] if len(shape) == 1 else ["boxes"])
+    names = texts or (["ranges"] if len(shape) == 1 else ["boxes"])
     workloads = [_parse(text, shape) for text in names]
     if len({workload.name for workload in workloads}) < len(workloads):
         raise workload_refused(names[-1], "each kind of workload can be asked once")

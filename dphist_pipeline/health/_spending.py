@@ -136,9 +136,11 @@ def clock(subject: Examined) -> Finding:
     last = _moment(entries[-1].made_at)
     subject.ledger.books().refuse_wrong_clock(now, None)
     if last - subject.now > TOLERATED:
-        late = last - subject.now > timedelta(days=1)
+        is_late = last - subject.now > timedelta(days=1)
         problem = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
-        return (fault if late else warning)(check, problem, f"{mend} Was it the entry that was wrong? Wait until then.")
+        return (fault if is_late else warning)(
+            check, problem, f"{mend} Was it the entry that was wrong? Wait until then."
+        )
     for before, after in pairwise(entries):
         if _moment(before.made_at) - _moment(after.made_at) > TOLERATED:
             seen_back = f"the clock was set back between entries {before.number} and {after.number} of the ledger"
@@ -167,15 +169,17 @@ def runs(subject: Examined) -> Finding:
             f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
             "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
-    late = [charge for charge in _charges(subject.ledger, "unpublished") if _age(subject, charge) > UNFINISHED_AFTER]
-    late = [charge for charge in late if not subject.store.is_doubted(charge)]
-    if late:
-        names = [charge.title for charge in late]
-        period = "" if late[0].period == "all" else f" --period {late[0].period}"
+    unfinished = [
+        charge for charge in _charges(subject.ledger, "unpublished") if _age(subject, charge) > UNFINISHED_AFTER
+    ]
+    unfinished = [charge for charge in unfinished if not subject.store.is_doubted(charge)]
+    if unfinished:
+        names = [charge.title for charge in unfinished]
+        period = "" if unfinished[0].period == "all" else f" --period {unfinished[0].period}"
         return warning(
             check,
             f"charged and not published: {listed(names)}",
-            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {late[0].release}.",
+            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {unfinished[0].release}.",
         )
     if not may(subject.confidential, os.R_OK | os.X_OK):
         return ok(check, "all that was charged is published; files of runs are not this user's to see")
@@ -262,11 +266,11 @@ def _age(subject: Examined, charge: Charge) -> timedelta:
     return subject.now - _moment(charge.charged_at)
 
 
-def _moment(written: str) -> datetime:
+def _moment(text: str) -> datetime:
     """A time as the ledger writes it; a lost charge is known by its year alone."""
-    if len(written) == 4:
-        return datetime(int(written), 1, 1, tzinfo=UTC)
-    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    if len(text) == 4:
+        return datetime(int(text), 1, 1, tzinfo=UTC)
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
@@ -293,8 +297,8 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
         return warning(check, f"database user {name} {what}, and could drop what only grows", roles)
     if not enters:
         return fault(check, f"database user {name} may not add to {database.where}", roles)
-    how = "TLS" if encrypted else "this machine only"
-    return ok(check, f"database user {name} can read and add, and change nothing; {how}")
+    transport = "TLS" if encrypted else "this machine only"
+    return ok(check, f"database user {name} can read and add, and change nothing; {transport}")
 
 
 def _on_one_server(one: sa.URL, other: sa.URL) -> bool:

@@ -81,9 +81,9 @@ def due(subject: Examined) -> Finding:
     return ok(check, " ".join(["nothing is due", *_remarks(late)]))
 
 
-def _remarks(late: Overdue) -> Iterator[str]:
-    if late.left_out:
-        periods = listed([f"{release} {period}" for release, period in late.left_out])
+def _remarks(due_periods: Overdue) -> Iterator[str]:
+    if due_periods.left_out:
+        periods = listed([f"{release} {period}" for release, period in due_periods.left_out])
         yield f"(left out before an upgrade, and run by command only: {periods})"
-    if late.unknown:
-        yield f"(not known before their next release: {listed(late.unknown)})"
+    if due_periods.unknown:
+        yield f"(not known before their next release: {listed(due_periods.unknown)})"

@@ -232,8 +232,8 @@ class Books:
             self.every_charge()
             own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
-            counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
-            raise errors.overspend(request, account, remaining, counted, year)
+            spenders = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
+            raise errors.overspend(request, account, remaining, spenders, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
         """Refuses a look at records of no account; and one without a reason, once the account was charged."""
@@ -307,8 +307,8 @@ class Books:
             self.moved = facts["database"], facts["to"]
             return
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
-        for written in facts["carried"]:
-            charge = lost_charge(written)
+        for carried_charge in facts["carried"]:
+            charge = lost_charge(carried_charge)
             self.carried.add(charge.hash)
             if charge.account in self.accounts:
                 self._spend(charge, entry)

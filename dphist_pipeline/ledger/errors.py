@@ -369,10 +369,10 @@ def check_not_allowed(account: str, name: str) -> LedgerError:
     return LedgerError("not_allowed", what=f"Check {name}", problem=problem, command=command)
 
 
-def query_not_allowed(account: str, name: str, because: str) -> LedgerError:
+def query_not_allowed(account: str, name: str, reason: str) -> LedgerError:
     """For a query that is not known to work row by row."""
     command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
-    problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
+    problem = f"needs a decision for account '{account}', as it stands now: {reason.rstrip('. ')}"
     return LedgerError("not_allowed", what=f"Query {name}", problem=problem, command=command)
 
 

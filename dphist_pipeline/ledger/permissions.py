@@ -85,13 +85,13 @@ class Permissions:
         drafts = [decision_of(account, entry.facts)] if entry.kind == "allowed" else []
         theirs = [source for source in self.sources() if source.account in two]
         mine = [source for source in [*self.sources(), *drafts] if source.account == account]
-        named = any(account in decision.also_of for decision in theirs) or any(
+        is_shared = any(account in decision.also_of for decision in theirs) or any(
             two & {*decision.also_of} for decision in mine
         )
         read = [decision.reading for decision in mine if decision.reading]
         same = any(decision.reading and decision.reading.same_records(own) for decision in theirs for own in read)
         # A waiver touches no records: it says that nothing is due.
-        return (account == EVERYWHERE and "waiver" not in entry.facts) or named or same
+        return (account == EVERYWHERE and "waiver" not in entry.facts) or is_shared or same
 
     def sources(self, waiting: bool = True) -> list[Decision]:
         """Every source that any account may read, and those that `waiting` for a signature reserves."""

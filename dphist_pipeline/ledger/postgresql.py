@@ -171,9 +171,9 @@ class PostgresDatabase(Database):
             for table, name, _, body in self._rules():
                 self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
 
-    def _make_rule(self, connection: sa.Connection, how: str, table: str, name: str, body: str) -> None:
+    def _make_rule(self, connection: sa.Connection, verb: str, table: str, name: str, body: str) -> None:
         connection.exec_driver_sql(
-            f"{how} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
+            f"{verb} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
             f"AS $rule${body}$rule$"
         )
 
@@ -276,8 +276,8 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     if is_local(host):
         return {"sslmode": "prefer", **options}
     parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}
-    named = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
-    return parameters if named or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
+    has_certificate = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
+    return parameters if has_certificate or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
 def _said(error: Exception) -> str:

@@ -174,11 +174,11 @@ class Witness:
                 raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
             if generation < current[0]:
                 raise errors.store_superseded(self.where, store_id, generation, current[0])
-            drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
-            if drawn is None:
+            recorded_digest = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
+            if recorded_digest is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
                 connection.execute(sa.insert(ANSWERS).values(row))
-            elif drawn != digest:
+            elif recorded_digest != digest:
                 raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:

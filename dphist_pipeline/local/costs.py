@@ -240,8 +240,8 @@ def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:
 def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[Way, ...]:
     """A protocol by each encoding; then by the declared one, if `auto` gives parts different ones."""
     declared = _way(spec, contributors, protocol)
-    alike = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
-    return alike if declared.question in [way.question for way in alike] else (*alike, declared)
+    ways = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
+    return ways if declared.question in [way.question for way in ways] else (*ways, declared)
 
 
 def _way(
@@ -252,17 +252,17 @@ def _way(
 ) -> Way:
     question = question_of(spec, protocol, encoding)
     errors = (
-        _errors(question, where, consumer, contributors)
-        for where, consumer in zip(spans_of(spec, protocol), spec.consumers, strict=True)
+        _errors(question, spans, consumer, contributors)
+        for spans, consumer in zip(spans_of(spec, protocol), spec.consumers, strict=True)
     )
     return Way(protocol or spec.protocol, question, tuple(errors))
 
 
-def _errors(question: Question, where: Spans, consumer: Consumer, contributors: int) -> Errors:
+def _errors(question: Question, spans: Spans, consumer: Consumer, contributors: int) -> Errors:
     values = contributors * question.values
     sent = round(question.participation * values)  # as many are expected to be sent
-    law = law_of(question, question.parts[where.part], sent)
-    atoms = np.array(where.atoms)
+    law = law_of(question, question.parts[spans.part], sent)
+    atoms = np.array(spans.atoms)
     # The variance is linear in the number of values that an interval holds: it is largest at none or at all.
     worst = np.maximum(*(law.variance(atoms, np.full(atoms.size, count)) for count in (0.0, float(values))))
     return Errors(np.sqrt(law.variance(atoms, values * shares(consumer))), np.sqrt(worst))

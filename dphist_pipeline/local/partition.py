@@ -90,7 +90,7 @@ def question_of(
     readers = list(zip(spans_of(spec, rule), spec.consumers, strict=True))
     parts = []
     for number, part in enumerate(question.parts):
-        served = [(where, reader) for where, reader in readers if where.part == number]
+        served = [(place, reader) for place, reader in readers if place.part == number]
         parts.append(replace(part, encoding=_best(question, part, served) if chosen == "auto" else chosen))
     return replace(question, parts=tuple(parts))
 
@@ -107,7 +107,7 @@ def choices(question: Question) -> tuple[Encoding, ...]:
 
 
 def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:
-    atoms = np.concatenate([np.array(where.atoms) for where, _ in served])
+    atoms = np.concatenate([np.array(place.atoms) for place, _ in served])
     share = np.concatenate([shares(reader) for _, reader in served])
     # A contributor sends `sent` of their `values` values on average; both are whole numbers.
     sent, values = question.participation.numerator, question.participation.denominator

@@ -124,15 +124,15 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
 
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
     """The estimated histogram of a consumer, by its number from 0: unbiased, or non-negative if the spec says so."""
-    tally, where = counted.tally, spans_of(spec)[number]
-    running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
-    unbiased = running[np.array(where.last) + 1] - running[np.array(where.first)]
-    law = law_of(tally.question, tally.question.parts[where.part], tally.vectors)
+    tally, spans = counted.tally, spans_of(spec)[number]
+    running = np.concatenate([[0.0], np.cumsum(estimates(tally, spans.part))])
+    unbiased = running[np.array(spans.last) + 1] - running[np.array(spans.first)]
+    law = law_of(tally.question, tally.question.parts[spans.part], tally.vectors)
     return Estimate(
         domain=spec.domain_of(spec.consumers[number]),
         values=projected(unbiased, max(0.0, float(unbiased.sum()))) if spec.nonnegative else unbiased,
         charges=((STEP, tally.question.epsilon),),
-        unbiased=ReportedCells(unbiased, np.array(where.atoms, dtype=np.int64), law),
+        unbiased=ReportedCells(unbiased, np.array(spans.atoms, dtype=np.int64), law),
     )
 
 

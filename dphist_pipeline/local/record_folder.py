@@ -247,18 +247,18 @@ def _epsilon(schema: Any) -> Fraction:
 
 
 def _by_contributor(
-    names: Sequence[str], values: NDArray[np.float64], wanted: int
+    names: Sequence[str], values: NDArray[np.float64], number: int
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Each contributor once, with exactly `wanted` values: some chosen at random, nan for missing ones."""
+    """Each contributor once, with exactly `number` values: some chosen at random, nan for missing ones."""
     coded = pa.array(names, pa.string()).dictionary_encode()
     names_of, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-    rows = np.full((len(names_of), wanted), np.nan)
+    rows = np.full((len(names_of), number), np.nan)
     present = np.flatnonzero(~np.isnan(values))
     shuffled = present[np.argsort(random_words(present.size), kind="stable")]
     order = shuffled[np.argsort(owners[shuffled], kind="stable")]
     sizes = np.bincount(owners[order], minlength=len(names_of))
     rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    fits = rank < wanted
+    fits = rank < number
     rows[owners[order[fits]], rank[fits]] = values[order[fits]]
     return names_of, rows
 
@@ -287,7 +287,7 @@ def _anybody_answered(folder: Path) -> bool:
     return any(folder.glob("*.parquet"))
 
 
-def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
+def _agreed_limit(folder: Path, limit: Fraction | None) -> Fraction:
     """The limit of the records in a folder: the wanted one until somebody answers, from then on the fixed one.
 
     The limit is on the disk before the first answer, so a limit without answers binds nobody.
@@ -297,17 +297,17 @@ def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
     if not file.exists():
         if answered:
             raise record_unusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
-        if wanted is None:
+        if limit is None:
             raise record_unusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
-        return wanted
+        return limit
     try:
         fixed = Fraction(json.loads(file.read_bytes())["limit"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         fixed = None
     if fixed is None or fixed <= 0:
         raise record_unusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
-    if wanted is None or wanted == fixed:
+    if limit is None or limit == fixed:
         return fixed
     if answered:
         raise record_unusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
-    return wanted
+    return limit

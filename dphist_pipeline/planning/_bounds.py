@@ -31,9 +31,9 @@ MOST_BOUNDS = 12
 Reals = NDArray[np.float64]
 
 
-def units_refused(named: str, problem: str) -> Refused:
+def units_refused(source: str, problem: str) -> Refused:
     """A file that does not say how many units hold how many rows."""
-    return Refused(f"units by rows, {named}: {problem}", code="units_refused")
+    return Refused(f"units by rows, {source}: {problem}", code="units_refused")
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,14 +174,14 @@ def why_name(column: str) -> tuple[str, ...]:
     )
 
 
-def nothing_to_publish(named: str) -> Refused:
+def nothing_to_publish(source: str) -> Refused:
     """No column of a file is left for an axis."""
-    return draft_refused(named, "no column is left to publish by. Nothing was written")
+    return draft_refused(source, "no column is left to publish by. Nothing was written")
 
 
-def mechanism_refused(written: str, problem: str) -> Refused:
+def mechanism_refused(mechanism: str, problem: str) -> Refused:
     """The mechanism of the command line does not serve the axes that were answered."""
-    return draft_refused(written, f"{problem}. Nothing was written; leave the option out, and a question asks for it")
+    return draft_refused(mechanism, f"{problem}. Nothing was written; leave the option out, and a question asks for it")
 
 
 def unit_in_words(unit: object) -> str:

@@ -158,16 +158,16 @@ def forecast_family(
     for name in targets:
         if name not in family.names:
             raise unknown_table(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
-    wanted = {name: every for name in family.names if every is not None} | dict(targets)
+    target_errors = {name: every for name in family.names if every is not None} | dict(targets)
     chosen = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
     moved = _moved(spec)
     return FamilyForecast(
         {epsilon: _errors(family, moved, epsilon) for epsilon in chosen},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
-        wanted,
+        target_errors,
         records,
-        _enough(family, moved, wanted) if wanted else None,
+        _enough(family, moved, target_errors) if target_errors else None,
         tuple(notes_on_quality(spec, records)),
     )
 
@@ -206,14 +206,15 @@ def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, flo
     }
 
 
-def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Enough:
+def _enough(family: Family, moved: Fraction, target_errors: Mapping[str, float]) -> Enough:
     """The smallest epsilon that reaches wanted errors, in steps of a thousandth, and its weights.
 
     Weights begin at one over the squared target, and grow where a table is farther from its target than others. They
     have two digits, and no table's is less than a hundredth of the largest.
     """
     weights = {
-        name: wanted.get(name, math.inf) ** -2 or LEAST_WEIGHT * min(wanted.values()) ** -2 for name in family.names
+        name: target_errors.get(name, math.inf) ** -2 or LEAST_WEIGHT * min(target_errors.values()) ** -2
+        for name in family.names
     }
     best: Enough | None = None
     for _ in range(_ROUNDS):
@@ -221,22 +222,24 @@ def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Eno
         # As a person would write them into the spec.
         weights = {name: float(f"{max(LEAST_WEIGHT, weight / most):.2g}") for name, weight in weights.items()}
         tried = replace(family, weights=tuple(weights.values()))
-        epsilon = _smallest(tried, moved, wanted)
+        epsilon = _smallest(tried, moved, target_errors)
         errors = _errors(tried, moved, epsilon or LARGEST_EPSILON)
         if epsilon is not None and (best is None or epsilon < best.epsilon):
             best = Enough(epsilon, dict(weights), errors)
-        weights = {name: weight * (errors[name] / wanted.get(name, math.inf) or 1) for name, weight in weights.items()}
+        weights = {
+            name: weight * (errors[name] / target_errors.get(name, math.inf) or 1) for name, weight in weights.items()
+        }
     if best is None:
         raise unknown_table(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
     return best
 
 
-def _smallest(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Fraction | None:
+def _smallest(family: Family, moved: Fraction, target_errors: Mapping[str, float]) -> Fraction | None:
     """The smallest epsilon that reaches wanted errors, by bisection; None if the largest one does not."""
 
     def reaches(epsilon: Fraction) -> bool:
         errors = _errors(family, moved, epsilon)
-        return all(errors[name] <= error for name, error in wanted.items())
+        return all(errors[name] <= error for name, error in target_errors.items())
 
     if not reaches(LARGEST_EPSILON):
         return None

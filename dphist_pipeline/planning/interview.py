@@ -225,8 +225,8 @@ class _Interview:
         if column.kind == "date":
             return
         # No default: a wrong one leaves every row out, and the period is paid for.
-        why = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
-        question = Question(f"How are dates written in {comment_text(column.name)}?", why)
+        explanation = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
+        question = Question(f"How are dates written in {comment_text(column.name)}?", explanation)
         yield from self._ask(question, _date_format)
 
     def ask_axes(self) -> Talk:
@@ -272,9 +272,9 @@ class _Interview:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
         forms = texts.NUMBERS_FIRST if column.kind == "number" or near == "ages" else texts.TEXTS_FIRST
-        because: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
+        explanation: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
         if near and not fitting:
-            because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
+            explanation = (*explanation, texts.list_may_fit(near, IN_WORDS[near]))
 
         def read(answer: str) -> Answers:
             if answer == LEFT_OUT:
@@ -282,7 +282,7 @@ class _Interview:
             return {"axes": [*self._axes, self._named(column, _axis(answer, column), answer)]}
 
         before = len(self._axes)
-        yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", because, fitting), read)
+        yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", explanation, fitting), read)
         if len(self._axes) > before:
             yield from self._ask_bands(column)
             yield from self._ask_name(column)
@@ -311,8 +311,10 @@ class _Interview:
         *axes, axis = self._axes
         if name_field(column.name) != [f"name: {fields.OPEN}"] or "name" not in axis:
             return
-        why = texts.why_name(comment_text(column.name))
-        question = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
+        explanation = texts.why_name(comment_text(column.name))
+        question = Question(
+            f"What is {comment_text(column.name)} called in published files?", explanation, axis["name"]
+        )
         yield from self._ask(question, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
 
     def ask_outcome(self) -> Talk:
@@ -342,11 +344,11 @@ class _Interview:
         question = Question(texts.OUTCOME, (f"axes: {axis_names}", *texts.WHY_OUTCOME), default)
         yield from self._ask(question, read)
 
-    def ask_mechanism(self, written: str) -> Talk:
-        if written:
-            problems = self._problems(answered := self._mechanism(written))
+    def ask_mechanism(self, mechanism: str) -> Talk:
+        if mechanism:
+            problems = self._problems(answered := self._mechanism(mechanism))
             if problems:
-                raise texts.mechanism_refused(written, problems)
+                raise texts.mechanism_refused(mechanism, problems)
             self.answers |= answered
             return
         axes = len(self._spec({}).domain.shape)
@@ -376,8 +378,13 @@ class _Interview:
             }
 
         means = "; ".join(f"{cap}: ± {_within(parse_epsilon(USUAL_EPSILON), cap):,}" for cap in TRIED_CAPS)
-        because = (*texts.WHY_CAP, f"At epsilon {USUAL_EPSILON}, a cell is told within (95 %, by plain noise) {means}")
-        yield from self._ask(Question(f"How many rows of one unit count{self._each}?", because, str(USUAL_CAP)), read)
+        explanation = (
+            *texts.WHY_CAP,
+            f"At epsilon {USUAL_EPSILON}, a cell is told within (95 %, by plain noise) {means}",
+        )
+        yield from self._ask(
+            Question(f"How many rows of one unit count{self._each}?", explanation, str(USUAL_CAP)), read
+        )
 
     def ask_account(self) -> Talk:
         yield from self._ask(
@@ -392,7 +399,7 @@ class _Interview:
             f"{odds(one)}{self._year(one)}"
             for one in tried
         )
-        because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
+        explanation = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
 
         def read(answer: str) -> Answers:
             parse_epsilon(answer)
@@ -400,7 +407,7 @@ class _Interview:
 
         asks = f"How much epsilon{self._each or ' for the table'}?"
         default = WEEKLY_EPSILON if self.answers["period"] == "week" else USUAL_EPSILON
-        yield from self._ask(Question(asks, because, default), read)
+        yield from self._ask(Question(asks, explanation, default), read)
 
     def ask_rows(self) -> Talk:
         """Whether a quality table is bought, by the rule of `check`: of few rows it tells nothing."""
@@ -472,8 +479,8 @@ class _Interview:
         """The spec that the answers make."""
         spec = self._spec({})
         text = texts.spec_text(self.release, self.layout.file.name, self.answers, told(spec), self.serving)
-        written = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
-        assert written.digest == spec.digest, "the text says what was answered"
+        checked_spec = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
+        assert checked_spec.digest == spec.digest, "the text says what was answered"
         total = spec.epsilon * AccountRunway.MOST_IN_A_YEAR.get(spec.period, 1)
         return Decided(text, spec, total, tuple(map(texts.other_in_words, spec.domain.axes)))
 
@@ -513,8 +520,8 @@ class _Interview:
         stand_ins |= {"account": "account", "mechanism": "geometric", "axes": [{"column": "x", "values": ["a"]}]}
         return ReleaseSpec.of_fields({**stand_ins, **self.answers, **answer}, folder_of_spec(self.output))
 
-    def _mechanism(self, written: str) -> dict[str, object]:
-        name, settings = self.advise(written)
+    def _mechanism(self, mechanism: str) -> dict[str, object]:
+        name, settings = self.advise(mechanism)
         values: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
         return values | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
 

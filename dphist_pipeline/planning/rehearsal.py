@@ -202,10 +202,10 @@ def _answers(published: Release) -> Iterator[dict[str, Any]]:
     else:
         ends = tuple(map(day_of, axis.edges[:2])) if isinstance(axis, CalendarAxis) else axis.edges[:2]
         questions.append((f"the first bin of {axis.name}", {axis.name: ends}))
-    for where, box in questions:
+    for description, box in questions:
         answer = published.answer(**box)
         low, high = (None, None) if answer.basis == "noise_only" else (answer.ci_lower, answer.ci_upper)
-        yield {"where": where, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
+        yield {"where": description, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
 
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:
@@ -306,14 +306,14 @@ def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Gene
     if period.start is None or period.end is None:
         return [None] * rows
     start, end = period.start.replace(tzinfo=None), period.end.replace(tzinfo=None)
-    where = draws.random(rows) + draws.choice(
+    positions = draws.random(rows) + draws.choice(
         [-1, 0, 1], size=rows, p=[OUTSIDE_SHARE, 1 - 2 * OUTSIDE_SHARE, OUTSIDE_SHARE]
     )
-    moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in where.tolist()]
+    moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in positions.tolist()]
     empty = draws.random(rows) < NULL_SHARE
     pattern = spec.text_format
-    written: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]
-    return [None if lacks else value for value, lacks in zip(written, empty.tolist(), strict=True)]
+    times: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]
+    return [None if lacks else value for value, lacks in zip(times, empty.tolist(), strict=True)]
 
 
 def _unit_numbers(spec: ReleaseSpec, rows: int, draws: np.random.Generator) -> NDArray[np.int64]:
@@ -349,8 +349,11 @@ def _categories(texts: Sequence[str], cells: NDArray[np.int64], undeclared: NDAr
     stranger = "not declared"
     while stranger in texts:
         stranger += "_"
-    named: list[str | None] = [*texts, None]
-    return [stranger if odd else named[cell] for cell, odd in zip(cells.tolist(), undeclared.tolist(), strict=True)]
+    texts_and_other: list[str | None] = [*texts, None]
+    return [
+        stranger if is_undeclared else texts_and_other[cell]
+        for cell, is_undeclared in zip(cells.tolist(), undeclared.tolist(), strict=True)
+    ]
 
 
 def _numbers(

@@ -329,11 +329,11 @@ def _described(summary: Summary) -> Described:
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
     with in_language(""):
-        counted = summary.counted.in_words()
+        counted_in_words = summary.counted.in_words()
     return Described(
         summary.release,
         summary.title,
-        f"{summary.title}: {counted}",
+        f"{summary.title}: {counted_in_words}",
         f"{newest.period}, revision {newest.revision}" if newest is not None else "",
         newest.published_on if newest is not None else "",
         f"{points[0][0]}/{last}" if points and last else "",

@@ -83,8 +83,8 @@ def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
 
 
 @pass_eval_context
-def _pgettext(context: EvalContext, where: str, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message, where), values)
+def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
+    return _filled(context, translated(message, msgctxt), values)
 
 
 @pass_eval_context

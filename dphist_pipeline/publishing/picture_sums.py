@@ -201,8 +201,8 @@ def _outer_product(sides: Sequence[Sequence[float]]) -> Reals:
 
 def _for_each(numbers: Reals, function: Callable[[float], float]) -> Reals:
     """Applies a slow function to every number, once for equal ones."""
-    different, where = np.unique(numbers, return_inverse=True)
-    return np.array([function(float(number)) for number in different])[where].reshape(numbers.shape)
+    different, positions = np.unique(numbers, return_inverse=True)
+    return np.array([function(float(number)) for number in different])[positions].reshape(numbers.shape)
 
 
 def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> Groups:

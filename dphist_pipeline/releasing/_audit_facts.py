@@ -119,8 +119,8 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """Cells and axes of each table; an axis that is not grouped as the spec writes it."""
-    written = {axis.name: axis.normalised() for axis in spec.axes}
-    axes = [written.get(axis.name) or _level(axis) for axis in family.domain.axes]
+    axes_by_name = {axis.name: axis.normalised() for axis in spec.axes}
+    axes = [axes_by_name.get(axis.name) or _level(axis) for axis in family.domain.axes]
     return {
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
         for name, table in zip(family.names, family.tables, strict=True)

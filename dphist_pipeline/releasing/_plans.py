@@ -28,9 +28,9 @@ class FilesMissing(Halted):
     def __init__(self, release: str, period: str, missing: Sequence[str], others: bool) -> None:
         self.release, self.period, self.missing = release, period, tuple(missing)
         counts = "`require: none` in the spec counts the others, and " if others else ""
-        named = first_of(missing, MOST_NAMED)
+        names = first_of(missing, MOST_NAMED)
         super().__init__(
-            f"release '{release}', period {period}: needs files that are not there: {named}. Nothing was read or "
+            f"release '{release}', period {period}: needs files that are not there: {names}. Nothing was read or "
             f"spent. Put them there and run again; if they never come, {counts}dphist ledger waive {release} {period} "
             "--reason TEXT says so"
         )

@@ -327,8 +327,8 @@ class Release:
         from dphist_pipeline.answering.asking import Publication
         from dphist_pipeline.answering.best_table import best_publication
 
-        named = Publication.read(self.path)
-        publication = best_publication(named, by, boxes) if boxes else named
+        own = Publication.read(self.path)
+        publication = best_publication(own, by, boxes) if boxes else own
         return replace(publication, with_chance=True) if with_chance else publication
 
 

@@ -88,8 +88,8 @@ def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
     yield _Asked("quality_cut", RowsCut(), [("cut", None, None, None)])
     for number, axis in enumerate(axes):
         if axis.name in spec.quality.by:
-            named = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
-            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*named])
+            names = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
+            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*names])
 
 
 def _called(axis: Axis, position: int) -> str | None:

@@ -289,8 +289,8 @@ class Store:
                         "is there, and the ledger has no entry that it was published; release it again, at no cost",
                     )
                 if recorded is not None and not is_published:
-                    here = not own or charge.folder is None or charge.folder.id in own
-                    missing += [str(key.public_place)] if here else []
+                    is_here = not own or charge.folder is None or charge.folder.id in own
+                    missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
                     self.vouched_audit(ledger, charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
@@ -448,9 +448,9 @@ class Store:
         """Files of rejections whose entries the ledger does not hold."""
         hashes = {entry.hash for entry in ledger.entries()}
         return {
-            self.root / where
-            for where, _, of in self.named_entries()
-            if (self.root / where).is_relative_to(self.confidential) and of not in hashes
+            self.root / place
+            for place, _, of in self.named_entries()
+            if (self.root / place).is_relative_to(self.confidential) and of not in hashes
         }
 
     def named_entries(self) -> Iterator[tuple[str, int, str]]:

@@ -70,9 +70,9 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     Raises:
         NotAccepted: for a node that is not known to be a function of one row that cannot raise.
     """
-    counted = [0] if seen is None else seen
-    counted[0] += 1
-    if counted[0] > MOST_NODES or level > MOST_LEVELS:
+    count = [0] if seen is None else seen
+    count[0] += 1
+    if count[0] > MOST_NODES or level > MOST_LEVELS:
         raise NotAccepted(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; shorten it")
     if level and node.get("alias"):
         raise NotAccepted("only a whole item of SELECT is given a name by AS", node)
@@ -80,7 +80,7 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     if judge is None:
         raise NotAccepted(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
     try:
-        return judge(node, lambda below: judge_expression(below, counted, level + 1))
+        return judge(node, lambda below: judge_expression(below, count, level + 1))
     except NotAccepted as error:
         # What was rebuilt has no place in the file: its nearest surroundings that have one tell the line.
         if error.offset < 0:
@@ -239,8 +239,8 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
     if name in known.JOINING and parts:
         return Judged(call_of(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
     if name in known.ALIKE and len(parts) >= 2:
-        alike = _alike(parts, name)
-        return Judged(call_of(name, [part.node for part in alike]), alike[0].kind, columns)
+        operands = _alike(parts, name)
+        return Judged(call_of(name, [part.node for part in operands]), operands[0].kind, columns)
     function = known.TRUNCATION if name == known.TRUNCATING else FUNCTIONS.get(name)
     if function is None:
         raise NotAccepted(_unknown(name), node)

@@ -135,12 +135,12 @@ def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
         raise NotAccepted("GROUP BY ALL puts rows together")
     check_plain(node, *_PARTS, "select_list", "from_table", "where_clause", "aggregate_handling")
     _check_table(node.get("from_table") or {})
-    counted = [0]
-    items = _items(node["select_list"], counted)
+    count = [0]
+    items = _items(node["select_list"], count)
     read = frozenset[str]().union(*items.outputs.values())
     where = None
     if node.get("where_clause"):
-        condition = as_kind(judge_expression(node["where_clause"], counted), "BOOLEAN", "WHERE")
+        condition = as_kind(judge_expression(node["where_clause"], count), "BOOLEAN", "WHERE")
         where, read = kept_from_raising(condition.node), read | condition.columns
     table = {"type": "BASE_TABLE", "table_name": SOURCE}
     runs = {
@@ -164,7 +164,7 @@ def _check_table(table: Node) -> None:
     check_plain(table, "table_name")
 
 
-def _items(select_list: list[Node], counted: list[int]) -> _Items:
+def _items(select_list: list[Node], count: list[int]) -> _Items:
     nodes: list[Node] = []
     outputs: dict[str, frozenset[str]] = {}
     bare: dict[str, str] = {}
@@ -176,7 +176,7 @@ def _items(select_list: list[Node], counted: list[int]) -> _Items:
             excluded = _star(item)
             nodes.append(item)
             continue
-        expression = settled(judge_expression(item, counted))
+        expression = settled(judge_expression(item, count))
         name = _output_name(item, expression)
         if name.lower() in map(str.lower, outputs):
             raise NotAccepted(
@@ -249,8 +249,8 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     for cast in _constant_casts(node):
         alone = {**node, "select_list": [{**cast, "alias": "x"}], "from_table": {"type": "EMPTY"}, "where_clause": None}
         if parser.execute(text_of(parser, alone)).fetchone() == (None,):
-            wanted = cast["type_expr"]["type_name"]
-            raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {wanted}", cast, allowable=False)
+            type_name = cast["type_expr"]["type_name"]
+            raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {type_name}", cast, allowable=False)
     left_out = [name for item in node["select_list"] for name in item.get("exclude_list", [])]
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
     made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))

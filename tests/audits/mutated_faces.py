@@ -207,8 +207,8 @@ FACES = (
         (
             Mutation("        if len(questions) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                "ask(box, box_where(written))",
-                "ask(box_where(written), box)",
+                "ask(box, box_where(condition))",
+                "ask(box_where(condition), box)",
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),

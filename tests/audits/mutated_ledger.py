@@ -196,7 +196,7 @@ LEDGER = (
                 "        return (False and",
                 "one operator decides which engine reads the records of an account of two",
             ),
-            Mutation(") or named or same", ") or same", "records that overlap are read by one operator's word"),
+            Mutation(") or is_shared or same", ") or same", "records that overlap are read by one operator's word"),
             Mutation(
                 "self.owners(draft.reading, waiting)",
                 "self.owners(draft.reading)",
@@ -300,7 +300,7 @@ LEDGER = (
             ),
             Mutation("            sync_folder(self.path.parent)\n", "", "a new ledger may vanish in a crash"),
             Mutation('_once("charged_once", "charged", *_KEY)\n', "", "the table takes a charge twice"),
-            Mutation('if named["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
+            Mutation('if sql_by_kind["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
             Mutation("?mode=rw", "?mode=rwc", "a missing ledger is made anew, empty"),
             Mutation(
                 '                if intent == "write":\n                    connection.commit()\n',

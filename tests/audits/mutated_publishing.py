@@ -48,7 +48,7 @@ PUBLISHING = (
         (BUCKETS, "system/test_object_storage.py"),
         (
             Mutation("        read(folder)\n", "", "what was altered is sent"),
-            Mutation("now - KEPT} - named", "now - KEPT}", "what is named is deleted"),
+            Mutation("now - KEPT} - object_names", "now - KEPT}", "what is named is deleted"),
             Mutation(
                 'if manifest.publisher not in ("", publisher):',
                 "if False:",

@@ -207,7 +207,9 @@ RELEASING = (
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
             Mutation("    PublicFolder(store).refresh(Key(name, period, 1))\n", "", "SQL answers what was withdrawn"),
-            Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
+            Mutation(
+                "if attempt.charge is None or not is_drawn:", "if False:", "an approval before anything was drawn"
+            ),
         ),
     ),
     Part(
@@ -298,7 +300,9 @@ RELEASING = (
                 "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
             ),
             Mutation(
-                "    if named not in (None, spec.account):\n", "    if False:\n", "another account than was named"
+                "    if account_name not in (None, spec.account):\n",
+                "    if False:\n",
+                "another account than was named",
             ),
         ),
     ),

@@ -202,8 +202,8 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
         case "share":
             return [answer_as_json(publication.share(box_where(asked.share or ""), box))]
         case "difference" | "ratio":
-            ask, written = getattr(publication, asked.question), getattr(asked, asked.question)
-            return [answer_as_json(ask(box, box_where(written)))]
+            ask, condition = getattr(publication, asked.question), getattr(asked, asked.question)
+            return [answer_as_json(ask(box, box_where(condition)))]
         case "compare":
             return [answer_as_json(publication.change_since(cast("Publication", other), box))]
         case "changes":

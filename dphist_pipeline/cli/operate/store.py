@@ -113,8 +113,8 @@ def adopt(
         out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
 
 
-def _elsewhere(written: str) -> tuple[str, Fraction]:
-    account, equals, amount = written.partition("=")
+def _elsewhere(option: str) -> tuple[str, Fraction]:
+    account, equals, amount = option.partition("=")
     if not equals:
         raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
     return account, exact_option(amount, "--spent-elsewhere")
@@ -188,7 +188,7 @@ def pages(
             f"[green]✓[/] pages of {f'{anew:,}' if anew else 'no'} publication{'s' if anew > 1 else ''} rendered anew"
             f"{were}. The catalogue is built anew"
         )
-        print_lines([f"  left as they are: {place}: {why}" for place, why in done.left.items()])
+        print_lines([f"  left as they are: {place}: {reason}" for place, reason in done.left.items()])
     if done.left:
         raise typer.Exit(1)
 

@@ -137,9 +137,9 @@ def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
     return mechanism_for(serves, len(spec.domain.shape))
 
 
-def _targets(written: Sequence[str]) -> dict[str, float]:
+def _targets(options: Sequence[str]) -> dict[str, float]:
     errors = {}
-    for text in written:
+    for text in options:
         name, _, number = text.partition("=")
         try:
             errors[name.strip()] = float(number)

@@ -139,7 +139,7 @@ def _with_lines(error: SpecError, context: dg.ComponentLoadContext) -> SpecError
     return SpecError(problems, tree.position.filename, error.of_what)
 
 
-def _steps(where: str) -> Iterator[str | int]:
+def _steps(place: str) -> Iterator[str | int]:
     """The steps of a place such as `attributes.axes[1].values`."""
-    for word, number in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", where):
+    for word, number in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", place):
         yield word or int(number)

@@ -230,8 +230,8 @@ def _inputs(
     tags = {}
     for key in (dep.asset_key for dep in asset.deps):
         if key in versions:
-            wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
-            (materialization,) = context.instance.fetch_materializations(wanted, limit=1).records
+            records_filter = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
+            (materialization,) = context.instance.fetch_materializations(records_filter, limit=1).records
             version, event = versions[key], materialization.storage_id
         else:
             version_info = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)

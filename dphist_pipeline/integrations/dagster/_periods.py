@@ -86,8 +86,8 @@ def asked_lately(instance: dg.DagsterInstance, job: str, key: str, now: datetime
     The distance doubles with every run that failed, from an hour up to a week. It is computed from Dagster's own
     history of runs, so it outlives restarts, and a run that somebody starts by hand counts as well.
     """
-    wanted = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
-    records = instance.get_run_records(wanted, limit=MOST_FAILURES)
+    runs_filter = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
+    records = instance.get_run_records(runs_filter, limit=MOST_FAILURES)
     if any(not record.dagster_run.is_finished for record in records):
         return True
     failures = [record for record in records if not record.dagster_run.is_success]

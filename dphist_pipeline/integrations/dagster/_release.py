@@ -143,10 +143,10 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
     )
-    counted = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
+    cells_text = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
     texts = {
         "records": f"Rows of one period in declared cells. {WITHHELD}",
-        "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
+        "cube": f"Bounded counts of {cells_text} cells. {WITHHELD}",
     }
     options: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(

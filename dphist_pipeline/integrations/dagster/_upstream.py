@@ -93,9 +93,9 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
             break
         cursor = history[-1].id
     for partition in wanted:
-        where = name if partition is None else f"{name} {partition}"
+        title = name if partition is None else f"{name} {partition}"
         if states.get(partition) != PASSED:
-            yield f"{where} {'failed' if states.get(partition) == FAILED else 'was not run to its end'}"
+            yield f"{title} {'failed' if states.get(partition) == FAILED else 'was not run to its end'}"
 
 
 def _partitions_of(

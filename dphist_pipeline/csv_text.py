@@ -45,8 +45,8 @@ def compression_of(path: Path) -> str:
 def opened_csv(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked. Of one that is not compressed, no byte is read that nobody asks for."""
     if compression_of(path) == "none":
-        plain: IO[bytes] = path.open("rb", buffering=0)
-        return plain
+        file: IO[bytes] = path.open("rb", buffering=0)
+        return file
     import pyarrow as pa
 
     unpacked: IO[bytes] = BufferedReader(pa.input_stream(str(path), compression=compression_of(path)))

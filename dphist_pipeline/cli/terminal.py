@@ -102,17 +102,17 @@ def progress_bar(total: int, quiet: bool, lines: bool = False) -> Iterator[Calla
     hidden = quiet or not err.is_terminal
     with Progress(console=err, transient=True, disable=hidden) as bar:
         task, began = bar.add_task("", total=total), monotonic()
-        begun, waiting = 0, list[str]()
+        begun, steps = 0, list[str]()
 
         def step(name: str) -> None:
             nonlocal begun
             bar.update(task, completed=begun, description=escape(name))
             begun += 1
-            waiting.append(name)
+            steps.append(name)
             if lines and not hidden and monotonic() - began > SECONDS_WITHOUT_LINES:
-                for one in waiting:
+                for one in steps:
                     bar.console.print(f"  [dim]·[/] {escape(one)}")
-                waiting.clear()
+                steps.clear()
 
         yield step
 
@@ -138,10 +138,10 @@ def print_release(
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
     out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
-    spent = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
+    price = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
     print_facts(
         {
-            "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
+            "spent": f"{price}; account {statement.account.name} has {as_text(statement.left)} left of "
             f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
             "files": str(path),
             **({"copied to": copied_to} if copied_to else {}),
@@ -424,12 +424,12 @@ def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]
     keys_width = sum(columns[place].least + len(GAP) for place in keys_places)
     parts, rest = [list(keys_places)], width - keys_width + len(GAP)
     for place in range(len(keys_places), len(columns)):
-        needed = columns[place].least + len(GAP)
-        if needed > rest and len(parts[-1]) > len(keys_places):
+        column_width = columns[place].least + len(GAP)
+        if column_width > rest and len(parts[-1]) > len(keys_places):
             parts.append(list(keys_places))
             rest = width - keys_width + len(GAP)
         parts[-1].append(place)
-        rest -= needed
+        rest -= column_width
     return parts
 
 

@@ -81,8 +81,10 @@ def compare(
                 start = time.perf_counter()
                 estimate = sanitize_with(exact, contender, epsilon, sensitivity)
                 seconds = time.perf_counter() - start
-                plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(estimate))}
-                runs.append({("seconds", ""): seconds, **plain, **measure(exact, estimate, workloads, truths)})
+                geometric_scores = {(AS_GEOMETRIC, ""): float(is_noisy_cells(estimate))}
+                runs.append(
+                    {("seconds", ""): seconds, **geometric_scores, **measure(exact, estimate, workloads, truths)}
+                )
             scores += aggregate_scores(contender.written, epsilon, runs)
             scores += usefulness(contender.written, epsilon, runs)
     return scores

@@ -176,8 +176,8 @@ def _parse(text: str, shape: tuple[int, ...]) -> Workload:
     if kind == "prefixes" and not rest:
         return Workload("prefix", "all prefixes", (("", prefixes(shape)),))
     if kind == "windows" and len(numbers) == 1:
-        about = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
-        return Workload("window", about, (("", windows(shape, numbers[0])),))
+        description = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
+        return Workload("window", description, (("", windows(shape, numbers[0])),))
     raise workload_refused(
         text, "write `ranges`, `ranges:LENGTH,…`, `boxes`, `boxes:NUMBER`, `prefixes` or `windows:LENGTH`"
     )
@@ -188,9 +188,13 @@ def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
         raise workload_refused(text, f"asks one axis, and the counts have {len(shape)}; use `boxes`")
     if max(lengths, default=0) > shape[0]:
         raise workload_refused(text, f"the counts have {shape[0]:,} cells")
-    chosen = sorted(set(lengths)) or [length for length in RANGE_LENGTHS if length <= shape[0]]
-    words = ", ".join(map(str, chosen)) if len(chosen) < 6 else f"{chosen[0]}, {chosen[1]}, …, {chosen[-1]}"
-    parts = tuple((str(length), all_ranges(shape[0], length)) for length in chosen)
+    range_lengths = sorted(set(lengths)) or [length for length in RANGE_LENGTHS if length <= shape[0]]
+    words = (
+        ", ".join(map(str, range_lengths))
+        if len(range_lengths) < 6
+        else f"{range_lengths[0]}, {range_lengths[1]}, …, {range_lengths[-1]}"
+    )
+    parts = tuple((str(length), all_ranges(shape[0], length)) for length in range_lengths)
     return Workload("range", f"all ranges of {words} cells", parts)
 
 

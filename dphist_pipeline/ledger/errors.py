@@ -286,12 +286,12 @@ def overspend(
     request: ChargeRequest, account: Account, remaining: Fraction, spenders: Sequence[Charge], year: int
 ) -> LedgerError:
     """An account does not hold what a release asks for."""
-    needed = as_text(account.total + request.epsilon - remaining)
+    total_needed = as_text(account.total + request.epsilon - remaining)
     when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
     problem = (
         f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
         f"{as_text(remaining)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
-        f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`."
+        f"raise the total: `dphist ledger raise {account.name} --total {total_needed} --reason '...'`."
     )
     return LedgerError("overspend", problem=problem, request=request, left=remaining, spenders=tuple(spenders))
 

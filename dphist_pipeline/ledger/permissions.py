@@ -67,12 +67,12 @@ class Permissions:
         counts as the operator whose key it replaces, who could give that key away as well. See `_latest`.
         """
         self.strict = self.strict or (entry.kind in DECISIONS and "guards" in entry.facts)
-        needed = entry.kind in _WAITING and self._needs_two(entry)
+        is_needed = entry.kind in _WAITING and self._needs_two(entry)
         if entry.kind == "keyed":
-            needed = bool(self.two_signatures) and len(self.operators) > 1
-        if needed:
+            is_needed = bool(self.two_signatures) and len(self.operators) > 1
+        if is_needed:
             self.waiting[entry.number] = entry
-        return needed
+        return is_needed
 
     def guards(self, facts: Mapping[str, Any]) -> bool:
         """Whether a new decision must say that from it on the rules hold that earlier versions did not have."""

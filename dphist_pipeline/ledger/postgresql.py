@@ -183,9 +183,9 @@ class PostgresDatabase(Database):
             raise self.missing()
         columns = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
-        expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
+        index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if columns not in expected_rules or not indexes >= expected:
+        if columns not in expected_rules or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")

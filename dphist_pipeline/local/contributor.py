@@ -103,16 +103,20 @@ class Contributor:
         """
         with self._held():
             record = self._read()
-            earlier = record["answered"].get(question.digest)
-            if earlier is None:
+            earlier_answer = record["answered"].get(question.digest)
+            if earlier_answer is None:
                 spent, limit = _spent(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
                     raise limit_reached(question, spent, limit)
-                earlier = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
-                earlier["reports"] = _drawn(question, values)
-                record["answered"][question.digest] = earlier
+                earlier_answer = {
+                    "collection": question.collection,
+                    "round": question.round,
+                    "epsilon": str(question.epsilon),
+                }
+                earlier_answer["reports"] = _drawn(question, values)
+                record["answered"][question.digest] = earlier_answer
                 self._write(record)
-        return _reports(earlier)
+        return _reports(earlier_answer)
 
     @property
     def _file(self) -> Path:

@@ -134,8 +134,8 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
     """What a spec asks, of whom and at what price, as JSON values."""
-    declared = spec.normalised()
-    return {name: declared[name] for name in DECLARED} | {
+    spec_fields = spec.normalised()
+    return {name: spec_fields[name] for name in DECLARED} | {
         "consumers": [
             {
                 "name": consumer.name,

@@ -47,10 +47,10 @@ def places_of(part: Part, values: NDArray[np.float64]) -> Places:
     """
     edges = np.array(part.doubles)
     if edges.size <= FEW and values.size > edges.size:  # branches of a binary search are unpredictable
-        passed = np.zeros(values.shape, dtype=np.uint8)
+        edges_passed = np.zeros(values.shape, dtype=np.uint8)
         for edge in edges:
-            passed += (values >= edge).view(np.uint8)
-        places = passed.astype(np.int64) - 1
+            edges_passed += (values >= edge).view(np.uint8)
+        places = edges_passed.astype(np.int64) - 1
     else:
         places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = part.intervals - 1

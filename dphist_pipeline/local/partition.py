@@ -75,7 +75,7 @@ def question_of(
     go to the first of `ENCODINGS`. Summed values are bits that are added up, which excludes grr.
     A protocol or an encoding that is given stands in the place of the declared one, to compare.
     """
-    chosen, rule = encoding or spec.encoding, protocol or spec.protocol
+    encoding_named, rule = encoding or spec.encoding, protocol or spec.protocol
     cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
     if rule == "split_budget":
         cuts, each = [reader.edges for reader in spec.consumers], each / len(spec.consumers)
@@ -91,7 +91,9 @@ def question_of(
     parts = []
     for number, part in enumerate(question.parts):
         served = [(place, reader) for place, reader in readers if place.part == number]
-        parts.append(replace(part, encoding=_best(question, part, served) if chosen == "auto" else chosen))
+        parts.append(
+            replace(part, encoding=_best(question, part, served) if encoding_named == "auto" else encoding_named)
+        )
     return replace(question, parts=tuple(parts))
 
 

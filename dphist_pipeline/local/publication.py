@@ -184,11 +184,11 @@ def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, 
     with store.building():  # of two calls that revise at once, each makes a revision of its own
         key = _key(spec, store, number, reason)
         expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
-        published = publisher.published(store, key, expected, reports_changed(key))
-        if published is None:
+        publication = publisher.published(store, key, expected, reports_changed(key))
+        if publication is None:
             facts = _facts(spec, counted, number, key, reason)
-            published = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
-    return published
+            publication = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
+    return publication
 
 
 def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
@@ -198,8 +198,8 @@ def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
     audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
     revisions = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
     same = publisher.revisions_meant(revisions, reason, spec.digest)
-    following = revisions[-1].number + 1 if revisions else 1
-    return Key(first.release, first.period, same[-1].number if same else following)
+    next_number = revisions[-1].number + 1 if revisions else 1
+    return Key(first.release, first.period, same[-1].number if same else next_number)
 
 
 def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason: str) -> dict[str, Any]:

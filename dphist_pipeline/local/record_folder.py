@@ -271,8 +271,8 @@ def _normalised_names(names: Sequence[str], values: NDArray[np.float64]) -> tupl
 
 
 def _whole(name: str) -> str:
-    plain = unicodedata.normalize("NFC", name.strip(_BLANKS))
-    return re.sub(r"^0+(?=[0-9]+$)", "", plain)
+    text = unicodedata.normalize("NFC", name.strip(_BLANKS))
+    return re.sub(r"^0+(?=[0-9]+$)", "", text)
 
 
 def _ids_of(folder: Path) -> str | None:

@@ -302,10 +302,8 @@ def _batch(question: Question, rows: Any) -> Batch:
         fine = is_counted & holds.to_numpy(zero_copy_only=False)
         refused[reason] = int(np.count_nonzero(is_counted) - np.count_nonzero(fine))
         is_counted = fine
-    chosen = pa.array(is_counted)
-    return Batch(
-        as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
-    )
+    mask = pa.array(is_counted)
+    return Batch(as_matrix(ids.filter(mask), ID_BYTES), as_matrix(bodies.filter(mask), question.report_bytes), refused)
 
 
 def _plain(column: Any, width: int) -> Any:

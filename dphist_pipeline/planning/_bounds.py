@@ -148,11 +148,11 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
 
 def _counted_by_itself(cut: Cut, bound: int) -> str:
     """Why a quality table tells another number for its own bound than the table of bounds."""
-    about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+    estimate, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
     return (
-        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {about} rows (95 %: "
-        f"{lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers of units "
-        "instead, whose noise is other noise."
+        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {estimate} rows "
+        f"(95 %: {lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers "
+        "of units instead, whose noise is other noise."
     )
 
 

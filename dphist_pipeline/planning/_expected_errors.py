@@ -237,13 +237,13 @@ class Forecaster:
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}
         for question in self.asked:
-            variances = [unbiased.variance_of_sum(chosen) for chosen in _distinct_boxes(unbiased, question)]
+            variances = [unbiased.variance_of_sum(box) for box in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
 
     def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         return {
-            question.cells: max(unbiased.half_width_of_box(chosen) for chosen in _distinct_boxes(unbiased, question))
+            question.cells: max(unbiased.half_width_of_box(box) for box in _distinct_boxes(unbiased, question))
             for question in self.asked
         }
 

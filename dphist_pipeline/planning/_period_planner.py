@@ -130,8 +130,8 @@ def _plan(
 ) -> PeriodPlan:
     releases, longer = AccountRunway.MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
     epsilon, share = total / releases, spec.mechanism_epsilon / spec.epsilon
-    needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
-    enough = None if needed is None else float(needed / share * releases)
+    epsilon_needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
+    enough = None if epsilon_needed is None else float(epsilon_needed / share * releases)
     if not SMALLEST_EPSILON <= epsilon * share <= LARGEST_EPSILON:
         return PeriodPlan(period, releases, None, None, None, None, None, enough)
     error = math.sqrt(noise_law(spec.sensitivity / (epsilon * share)).variance)

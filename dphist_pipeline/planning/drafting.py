@@ -97,8 +97,8 @@ def yaml_text(text: str) -> str:
     """Text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
-    inside = "".join(_escaped(letter) for letter in text)
-    return f'"{inside}"'
+    letters = "".join(_escaped(letter) for letter in text)
+    return f'"{letters}"'
 
 
 def _escaped(letter: str) -> str:
@@ -214,9 +214,11 @@ def drafted_readings(layout: Layout) -> list[str]:
 
 def roles_of(layout: Layout | None) -> Roles:
     usable, problems = _split_columns(layout.columns if layout else ())
-    shared = [column for column in usable if _says(_SHARED, column)]
-    ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
-    codes = [column for column in shared if _says(_ID, column)]
+    shared_columns = [column for column in usable if _says(_SHARED, column)]
+    ids = [
+        column for column in usable if column not in shared_columns and (_says(_ID, column) or _says(_PERSON, column))
+    ]
+    codes = [column for column in shared_columns if _says(_ID, column)]
     rest = [column for column in usable if column not in (*ids, *codes)]
     dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
     return Roles(ids, codes, dates, [column for column in rest if column not in dates], problems)

@@ -131,8 +131,8 @@ def interview(
             # The same answers make the same questions again.
             answers, talk = answers[:-1], start()
             question = next(talk)
-            for earlier in answers:
-                question = talk.send(earlier)
+            for earlier_answer in answers:
+                question = talk.send(earlier_answer)
             continue
         try:
             question = talk.send(answer)
@@ -259,14 +259,14 @@ class _Interview:
         question = Question(
             texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
-        chosen: list[Column] = []
+        columns_chosen: list[Column] = []
 
         def read(answer: str) -> Answers:
-            chosen[:] = self._columns(answer, free)
+            columns_chosen[:] = self._columns(answer, free)
             return {}
 
         yield from self._ask(question, read)
-        return chosen
+        return columns_chosen
 
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
@@ -281,9 +281,9 @@ class _Interview:
                 return {}
             return {"axes": [*self._axes, self._named(column, _axis(answer, column), answer)]}
 
-        before = len(self._axes)
+        axes_before = len(self._axes)
         yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", explanation, fitting), read)
-        if len(self._axes) > before:
+        if len(self._axes) > axes_before:
             yield from self._ask_bands(column)
             yield from self._ask_name(column)
 
@@ -414,7 +414,7 @@ class _Interview:
         per = "release" if self.answers["period"] == NONE else str(self.answers["period"])
         spec = self._spec({})
         assert spec.quality is not None
-        needed, bought = rows_for_quality(spec), [True]
+        rows_needed, bought = rows_for_quality(spec), [True]
 
         def read(answer: str) -> Answers:
             if answer == UNKNOWN:
@@ -427,11 +427,11 @@ class _Interview:
             return {}
 
         yield from self._ask(
-            Question(texts.rows_asked(per), texts.why_rows(needed or 0, bought_for(spec), per), UNKNOWN), read
+            Question(texts.rows_asked(per), texts.why_rows(rows_needed or 0, bought_for(spec), per), UNKNOWN), read
         )
         if not bought[0]:
             del self.answers["quality"]
-            self.remarks.append(texts.without_quality(needed or 0, per))
+            self.remarks.append(texts.without_quality(rows_needed or 0, per))
 
     def ask_spellings(self) -> Talk:
         for place, axis in enumerate(self._axes):
@@ -535,9 +535,9 @@ class _Interview:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
         lines = name_field(column.name)
         name = lines[0].removeprefix("name: ") if lines else column.name
-        plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
+        suggestion = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
         name = (
-            USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain)
+            USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), suggestion)
             if name == fields.OPEN
             else name
         )

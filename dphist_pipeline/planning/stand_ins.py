@@ -204,8 +204,8 @@ def _earlier(
 ) -> EarlierPeriod:
     """Estimates, or sums of them over the axes that `summed` names, as counts."""
     over = f", summed over {', '.join(summed)}" if summed else ""
-    about = f"{release}, period {audit['period']}, as published (its own noise is in it){over}"
-    return EarlierPeriod(about, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
+    description = f"{release}, period {audit['period']}, as published (its own noise is in it){over}"
+    return EarlierPeriod(description, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
 
 
 def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:

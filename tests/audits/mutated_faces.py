@@ -83,7 +83,11 @@ FACES = (
                 "default_status=dg.DefaultScheduleStatus.RUNNING",
                 "a schedule spends before anybody started it",
             ),
-            Mutation("(first + passed) % 12 + 1 for", "passed % 12 + 1 for", "fiscal quarters are other partitions"),
+            Mutation(
+                "(first + months_passed) % 12 + 1 for",
+                "months_passed % 12 + 1 for",
+                "fiscal quarters are other partitions",
+            ),
         ),
     ),
     Part(
@@ -166,7 +170,7 @@ FACES = (
         (CLI, "system/test_replay.py"),
         (
             Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
-            Mutation('"replayed": published.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
+            Mutation('"replayed": publication.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
         ),
     ),
     Part(
@@ -230,7 +234,9 @@ FACES = (
         (
             Mutation("if spent + question.epsilon > limit:", "if spent > limit:", "more than a contributor allows"),
             Mutation(
-                'earlier = record["answered"].get(question.digest)', "earlier = None", "fresh coins at every asking"
+                'earlier_answer = record["answered"].get(question.digest)',
+                "earlier_answer = None",
+                "fresh coins at every asking",
             ),
             Mutation("                self._write(record)\n", "", "a report is given away before its record"),
         ),

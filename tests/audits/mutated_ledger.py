@@ -13,8 +13,8 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return earlier\n            books.refuse_wrong_clock(writing.now, request.days)\n",
-                "return earlier\n",
+                "return earlier_charge\n            books.refuse_wrong_clock(writing.now, request.days)\n",
+                "return earlier_charge\n",
                 "a wrong clock renews an account",
             ),
             Mutation("if expected_id not in (None, books.ledger_id):", "if False:", "another store's ledger is used"),
@@ -28,7 +28,7 @@ LEDGER = (
             ),
             Mutation("if not is_public_key(key):", "if False:", "a text that is no key decides"),
             Mutation(
-                "writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)\n",
+                "writing.books.permissions.judge_allowed(account.name, allowance, waiting=True)\n",
                 "pass\n",
                 "a source of two accounts",
             ),

@@ -145,7 +145,7 @@ def publish(
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
     public = PublicFolder(Store.named(store))
-    before = public.store.public_address
+    address_before = public.store.public_address
     if to is not None:
         public = public.copying_to(to)
     with progress(as_json) as step:
@@ -156,8 +156,8 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, public.store.public_address):
-        out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
+    if address_before not in (None, public.store.public_address):
+        out.print(f"  {escape(str(address_before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
 

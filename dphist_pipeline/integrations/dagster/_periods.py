@@ -134,5 +134,5 @@ def _cron(spec: ReleaseSpec) -> str:
     if spec.period == "week":
         return f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}"
     first = spec.period_rule.year_starts - 1
-    months = sorted((first + passed) % 12 + 1 for passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
+    months = sorted((first + months_passed) % 12 + 1 for months_passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
     return f"0 0 1 {'*' if len(months) == 12 else ','.join(map(str, months))} *"

@@ -76,8 +76,8 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
     key, instance = dg.AssetKey(asset.split("/")), context.instance
     graph = context.job_def.asset_layer.asset_graph
     partitions = graph.get(key).partitions_def if graph.has(key) else None
-    needed = _overlapping(partitions, period, instance)[0] if partitions is not None else None
-    wanted: list[str | None] = [None] if needed is None else list(needed)
+    partitions_needed = _overlapping(partitions, period, instance)[0] if partitions is not None else None
+    wanted: list[str | None] = [None] if partitions_needed is None else list(partitions_needed)
     open_ones = set(wanted)
     cursor: int | None = None
     states: dict[str | None, str] = {}
@@ -86,7 +86,7 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
             dg.AssetCheckKey(key, check), limit=MOST_AT_ONCE, cursor=cursor
         )
         for record in history:
-            spoken = {None} if needed is None else _partitions_of(record, partitions, instance) & open_ones
+            spoken = {None} if partitions_needed is None else _partitions_of(record, partitions, instance) & open_ones
             states |= dict.fromkeys(spoken & open_ones, record.status.value)
             open_ones -= spoken
         if len(history) < MOST_AT_ONCE:
@@ -123,14 +123,14 @@ def _missing(context: dg.AssetExecutionContext, dep: str, period: Period) -> Ite
             since = "" if period.end is None else f" (not since the end of the period, {period.end:%Y-%m-%d})"
             yield f"{dep}{since}"
         return
-    needed, unmet = _overlapping(partitions, period, instance)
+    partitions_needed, unmet = _overlapping(partitions, period, instance)
     yield from (f"{dep} {problem}" for problem in unmet)
-    if needed is None:
+    if partitions_needed is None:
         keys_present = _keys_seen_after(instance, key, period.end)
-        needed = partitions.get_partition_keys(dynamic_partitions_store=instance)
+        partitions_needed = partitions.get_partition_keys(dynamic_partitions_store=instance)
     else:
         keys_present = set(instance.get_materialized_partitions(key))
-    yield from (f"{dep} {partition}" for partition in needed if partition not in keys_present)
+    yield from (f"{dep} {partition}" for partition in partitions_needed if partition not in keys_present)
 
 
 def _overlapping(

@@ -31,7 +31,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
 HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     MEASURED / f"{name}.json"
-    for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers")
+    for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers", "box_levels")
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 # Stands in every page with a marker, for those who read it without the site.
@@ -246,6 +246,37 @@ def same_draws() -> str:
     return table(("set", *(f"{asked}, ε = {one}" for asked in ("ranges", "prefixes") for one in ("1", "0.1"))), lines)
 
 
+def box_levels() -> str:
+    """Errors of boxes by `multiscale` with both settings of `levels`, by the best other of a proved epsilon."""
+    lines = []
+    for row in sorted(json.loads((MEASURED / "box_levels.json").read_text(encoding="utf-8")), key=_by_epsilon):
+        errors, spreads = row["mse"], row["standard_errors"]
+        weighed, equal = "multiscale, weighed", "multiscale"
+        others = {who: error for who, error in errors.items() if who not in (weighed, equal)}
+        best = min(others, key=lambda who: others[who])
+        pairs = ((weighed, best), (equal, best), (weighed, equal))
+        ratios = [(errors[who] / errors[by], spreads[who] / errors[who], spreads[by] / errors[by]) for who, by in pairs]
+        shown = [f"{ratio:.2f} ± {ratio * (one**2 + two**2) ** 0.5:.2f}" for ratio, one, two in ratios]
+        name = row["set"] + (" *" if row["chosen_on"] else "")
+        where = f"{row['records'] * row['epsilon'] / row['cells']:.2g}"
+        lines.append([name, f"{row['epsilon']:g}", where, row["workload"], f"`{best}`", *shown])
+    head = (
+        "set",
+        "ε",
+        "N·ε/cells",
+        "questions",
+        "best other",
+        "`weighed` by it",
+        "`equal` by it",
+        "`weighed` by `equal`",
+    )
+    return table(head, lines)
+
+
+def _by_epsilon(row: dict[str, Any]) -> tuple[str, float, bool]:
+    return row["workload"], row["epsilon"], row["chosen_on"]
+
+
 def _ranges() -> list[dict[str, Any]]:
     return list(json.loads(RANGES.read_text(encoding="utf-8")))
 
@@ -372,6 +403,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             ranges_ratios,
             ranges_cases,
             same_draws,
+            box_levels,
             scale_rows,
             scale_engines,
             scale_steps,

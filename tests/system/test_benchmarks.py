@@ -173,6 +173,21 @@ def test_the_benchmark_of_same_draws_compares_both_estimates(tmp_path, monkeypat
 
 
 @pytest.mark.soak
+def test_the_benchmark_of_levels_compares_both_settings_with_the_rest(tmp_path, monkeypatch):
+    rows = "".join(f"{17 + place % 70},{place % 97}\n" for place in range(300))
+    table = csv.read_csv(io.BytesIO(f"age,hours_per_week\n{rows}".encode()))
+    parquet.write_table(table, tmp_path / "adult.parquet")
+    monkeypatch.setenv("DPHIST_DATA", str(tmp_path))
+    asked = ("--releases", "2", "--sets", "adult_age_hours", "--epsilons", "1")
+    found = reported("box_levels.py", tmp_path / "levels.json", *asked)
+    assert [(row["workload"], row["records"], row["chosen_on"]) for row in found] == [
+        *(("boxes", 300, False), ("prefixes", 300, False)),
+    ]
+    assert all(row["ratio"] == row["mse"]["multiscale, weighed"] / row["mse"][row["best"]] > 0 for row in found)
+    assert all(row["best"] in {"geometric", "boost", "workload", "adaptive_grid", "multiscale", "HB"} for row in found)
+
+
+@pytest.mark.soak
 def test_a_hundred_releases_due_in_one_minute_are_all_done_and_none_twice(tmp_path):
     report = reported("load.py", tmp_path / "load.json", "--releases", "100")
     assert not report["late"] and report["runs"] == {"SUCCESS": 100}

@@ -41,8 +41,7 @@ def mechanism_for(serves: Serves, axes: int | None = None) -> Serving:
     if serves == "tables":
         return Serving(serves, "tables", "It alone takes `tables:`, and fits all of them together")
     if (axes or 1) > 1 or (axes is None and serves == "boxes"):
-        grid = "It is nearest for sums over several axes on most grids, with levels weighed by the declared grid"
-        return Serving(serves, "multiscale", f"{grid}. {_READ_OFF}", (("levels", "weighed"),))
+        return Serving(serves, "multiscale", f"It is nearest for sums over several axes. {_READ_OFF}")
     line = "It measures what `workload` does, and its estimates are as near where counts are rough, nearer elsewhere"
     settings = (("workload", "prefixes"),) if serves == "prefixes" else ()
     return Serving(serves, "multiscale", f"{line}. {_READ_OFF}", settings)

@@ -13,10 +13,10 @@ from dphist_pipeline.planning.serving import Serves, mechanism_for
     [
         ("cells", 1, "adaptive"),
         ("tables", None, "tables"),
-        ("boxes", None, "multiscale:levels=weighed"),
-        ("boxes", 2, "multiscale:levels=weighed"),
-        ("ranges", 2, "multiscale:levels=weighed"),
-        ("prefixes", 2, "multiscale:levels=weighed"),
+        ("boxes", None, "multiscale"),
+        ("boxes", 2, "multiscale"),
+        ("ranges", 2, "multiscale"),
+        ("prefixes", 2, "multiscale"),
         ("ranges", None, "multiscale"),
         ("ranges", 1, "multiscale"),
         ("boxes", 1, "multiscale"),
@@ -34,13 +34,6 @@ def test_a_draft_has_the_mechanism_and_the_rule_beside_it(office: Office, serves
     text = (office.folder / "drawn.yaml").read_text()
     assert f"# To serve {serves}: `{name}`." in text and f"  mechanism: {name} " in text
     assert ("tables: {all: 2}" in text) == (name == "tables")
-
-
-def test_a_draft_for_boxes_has_the_setting_and_its_rule(office: Office) -> None:
-    assert office.run("new", "drawn", "--serves", "boxes").code == 0
-    text = (office.folder / "drawn.yaml").read_text()
-    assert "# To serve boxes: `multiscale:levels=weighed`." in text
-    assert "levels: weighed" in text
 
 
 def test_a_rule_and_a_name_are_not_asked_together(office: Office) -> None:

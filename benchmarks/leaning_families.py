@@ -8,9 +8,10 @@ mirror descent of 1,000 steps, in an environment of its own that is made on firs
 on tables of one axis more, which are not: mean squared error of a cell by tables (each table counts alike) and by
 cells, and the mean total variation. With the standard errors over releases, and of `whole` less `product`. The sets of
 `HELD_OUT` chose nothing; the form of `shrink_towards` and the weight of untold tables were chosen while looking at the
-others. Writes JSON, in which rows of sets that were not asked stay.
+others. Writes JSON, in which rows of families that were not asked stay.
 
-    python benchmarks/leaning_families.py [SET ...] [--releases 10] [--output benchmarks/results/leaning_families.json]
+    python benchmarks/leaning_families.py [SET ...] [--together 2 3] [--releases 10]
+        [--output benchmarks/results/leaning_families.json]
 
 Data: $DPHIST_DATA, else ../shared/data beside the checkout; R with its package survival.
 """
@@ -161,6 +162,7 @@ def compared(name: str, together: int, epsilon: str, releases: int) -> Iterator[
     for (what, measure), values in found.items():
         row: dict[str, Any] = {"set": name, "held out": name in HELD_OUT, "rows": len(codes[0]), "axes": len(codes)}
         row |= {"epsilon": epsilon, "family": f"all {NAMES[together]}", "of": what, "measure": measure}
+        row["releases"] = releases
         for who, line in values.items():
             row |= {who: float(np.mean(line)), f"{who}, standard error": _standard_error(line)}
         gaps = np.subtract(values["whole"], values["product"])
@@ -176,14 +178,17 @@ def main() -> None:
     """Measures sets at both epsilons, and writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", default=[*HELD_OUT, *SETS])
+    parser.add_argument("--together", nargs="+", type=int, default=[2, 3], help="axes of a table")
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "leaning_families.json")
     asked = parser.parse_args()
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     held = json.loads(asked.output.read_text("utf-8"))["rows"] if asked.output.exists() else []
-    facts: dict[str, Any] = {"measured": datetime.now(UTC).date().isoformat(), "mbi": MBI, "releases": asked.releases}
-    families = [*((name, 2) for name in asked.sets), *((name, 3) for name in OF_THREE if name in asked.sets)]
-    for name, together in families:
+    facts: dict[str, Any] = {"measured": datetime.now(UTC).date().isoformat(), "mbi": MBI}
+    every = [*((name, 2) for name in asked.sets), *((name, 3) for name in OF_THREE if name in asked.sets)]
+    for name, together in every:
+        if together not in asked.together:
+            continue
         for epsilon in EPSILONS:
             made = list(compared(name, together, epsilon, asked.releases))
             held = [row for row in held if any(row[key] != made[0][key] for key in ("set", "epsilon", "family"))] + made

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dphist_pipeline.answering._catalogue_places import Places
+from dphist_pipeline.answering._query_parts import folded
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
@@ -85,7 +86,7 @@ _NAMES = {
 def macro(name: str, schema: str | None = None) -> str:
     """The CREATE statement of one of `MACROS` or `INNER`."""
     file = f"internals/{name}.sql" if name in INNER else f"{name}.sql"
-    return macro_files(schema).get_template(file).render(name=name)
+    return folded(macro_files(schema).get_template(file).render(name=name))
 
 
 @cache

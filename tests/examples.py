@@ -1,4 +1,7 @@
-"""How many examples and cases a test tries: some in `make test`, all that a test asks for in `make soak`."""
+"""Which examples a test tries: some, the same in every run, in `make test`; all that it asks for in `make soak`.
+
+`make soak` draws its examples anew: what it finds becomes an `@example` of the test.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 30
+MOST = 20
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
-# For tests that say nothing of it: how busy a machine is fails none. conftest.py has `make soak` try all of these.
-settings.register_profile("here", deadline=None, **({} if SOAKING else {"max_examples": MOST}))
+# For tests that say nothing of it: neither how busy a machine is nor chance fails one. conftest.py has `make soak` try
+# all of these.
+settings.register_profile("here", deadline=None, **({} if SOAKING else {"max_examples": MOST, "derandomize": True}))
 settings.load_profile("here")
 Test = TypeVar("Test", bound=Callable[..., Any])
 

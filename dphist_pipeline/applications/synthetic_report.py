@@ -73,8 +73,6 @@ class RatesOf:
     A group is one combination of positions along the other axes of the table.
 
     Attributes:
-        table: its name.
-        rates_of: the axis.
         groups: how many have records in the file.
         unknown: groups in which the published interval of some rate goes farther than 10 points on either side.
         unknown_groups: all of these as told to people, the least known first.
@@ -140,7 +138,7 @@ class FamilyReport:
 
     def facts(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return {"tables": [asdict(one) for one in self.counts], "rates": [asdict(one) for one in self.rates]}
+        return {"tables": [asdict(count) for count in self.counts], "rates": [asdict(rate) for rate in self.rates]}
 
     def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
         """Titles, headers and rows, for a terminal."""
@@ -153,17 +151,19 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        if marked := [row for one in self.counts for row in _named((one.table,), one.marked, MOST_MARKED)]:
+        if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
-            known = f"not known to ± {100 * KNOWN_TO:.0f} points"
+            header = f"not known to ± {100 * KNOWN_TO:.0f} points"
             yield (
                 "Rates within groups of these records, by the intervals of the published tables",
-                ["table", "rates of", "groups", known, "rates outside their interval"],
+                ["table", "rates of", "groups", header, "rates outside their interval"],
                 [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
             )
         if unknown := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.unknown_groups, MOST_OF_RATES)
+            row
+            for rate in self.rates
+            for row in _named((rate.table, rate.rates_of), rate.unknown_groups, MOST_OF_RATES)
         ]:
             yield (
                 "Groups whose rates the noise hides: join them, or leave them out",
@@ -171,7 +171,7 @@ class FamilyReport:
                 unknown,
             )
         if marked := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.marked, MOST_OF_RATES)
+            row for rate in self.rates for row in _named((rate.table, rate.rates_of), rate.marked, MOST_OF_RATES)
         ]:
             yield "Rates in these records that are not those of the family", ["table", "rates of", "rate"], marked
 
@@ -232,9 +232,9 @@ def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
     counts, rates = list[CountsOf](), list[RatesOf]()
     for name in whole.audit["tables"]:
         table, domain, unbiased = whole.table(name)
-        drawn = sample.table(domain).astype(np.float64)
-        counts.append(_counts_of(name, domain, table, drawn.ravel(), publication.table(domain).ravel(), scale))
-        rates += _rates_of_table(name, domain, unbiased, drawn, sampled)
+        sampled_counts = sample.table(domain).astype(np.float64)
+        counts.append(_counts_of(name, domain, table, sampled_counts.ravel(), publication.table(domain).ravel(), scale))
+        rates += _rates_of_table(name, domain, unbiased, sampled_counts, sampled)
     return FamilyReport(tuple(counts), tuple(rates))
 
 
@@ -251,10 +251,15 @@ def _population(domain: Domain, file: Path) -> Population:
 
 
 def _counts_of(
-    name: str, domain: Domain, table: pa.Table, drawn: NDArray[np.float64], written: NDArray[np.int64], scale: float
+    name: str,
+    domain: Domain,
+    table: pa.Table,
+    file_counts: NDArray[np.float64],
+    whole_counts: NDArray[np.int64],
+    scale: float,
 ) -> CountsOf:
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
-    counts, rows = drawn * scale, drawn.sum()
+    counts, rows = file_counts * scale, file_counts.sum()
     away = np.abs(counts - unbiased)
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
@@ -266,7 +271,7 @@ def _counts_of(
         f"{text}: {counts[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
         for cell, text in zip(outside.tolist(), _names(domain, outside), strict=True)
     )
-    apart = np.abs(counts - written).sum() / 2 / written.sum()
+    apart = np.abs(counts - whole_counts).sum() / 2 / whole_counts.sum()
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
@@ -287,25 +292,25 @@ def _rates_of_table(
 
 
 def _rates_of(
-    domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates, sampled: bool
+    domain: Domain, name: str, number: int, counts: NDArray[np.float64], rates: GroupRates, sampled: bool
 ) -> RatesOf:
     rows = counts.sum(axis=number, keepdims=True)
-    away = np.maximum(np.maximum(found.lower - found.rates, found.rates - found.upper), 0.0)
-    nearest = np.where(found.rates < found.lower, found.lower, found.upper)
+    away = np.maximum(np.maximum(rates.lower - rates.rates, rates.rates - rates.upper), 0.0)
+    nearest = np.where(rates.rates < rates.lower, rates.lower, rates.upper)
     outside = np.flatnonzero((away * rows > _missed(rows, nearest, sampled)).ravel())
-    outside = outside[np.argsort(-(away / np.maximum(found.upper - found.lower, 1e-3)).ravel()[outside], kind="stable")]
-    parts = (found.rates, found.lower, found.upper, np.broadcast_to(rows, counts.shape))
+    outside = outside[np.argsort(-(away / np.maximum(rates.upper - rates.lower, 1e-3)).ravel()[outside], kind="stable")]
+    parts = (rates.rates, rates.lower, rates.upper, np.broadcast_to(rows, counts.shape))
     numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()
     marked = tuple(
         f"{text}: {_percent(rate)} of {of:,.0f}, published {_percent(lower)} to {_percent(upper)}"
         for text, (rate, lower, upper, of) in zip(_names(domain, outside), numbers, strict=True)
     )
     groups = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
-    has_rows, reach = rows.ravel() > 0, found.reach(number).ravel()
+    has_rows, reach = rows.ravel() > 0, rates.reach(number).ravel()
     unknown = np.flatnonzero(has_rows & (reach > KNOWN_TO))
     unknown = unknown[np.argsort(-reach[unknown], kind="stable")]
-    told = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
-    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in told)
+    reaches = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
+    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in reaches)
     return RatesOf(name, domain.axes[number].name, int(has_rows.sum()), unknown.size, texts, outside.size, marked)
 
 
@@ -313,7 +318,7 @@ def _names(domain: Domain, cells: NDArray[np.int64]) -> list[str]:
     """Cells as told to people, such as `age [0, 25), sex m`."""
     labels = [(axis.name, ReaderAxis(axis).labels) for axis in domain.axes]
     places = np.stack(np.unravel_index(cells, domain.shape), axis=1).tolist()
-    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, one, strict=True)) for one in places]
+    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, part, strict=True)) for part in places]
 
 
 def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
@@ -327,19 +332,19 @@ def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
     return counts.reshape(shape)
 
 
-def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
+def _sums(whole: WholeRelease, file_counts: NDArray[np.int64]) -> Iterator[SumsBy]:
     every = range(len(whole.domain.axes))
     for axes in [*((axis,) for axis in every), *combinations(every, 2)]:
         over = tuple(axis for axis in every if axis not in axes)
-        sums = drawn.sum(axis=over) * (whole.total / drawn.sum())
+        sums = file_counts.sum(axis=over) * (whole.total / file_counts.sum())
         away = np.abs(sums - whole.targets.sum(axis=over))
         apart = np.abs(sums - whole.counts.sum(axis=over)).sum() / 2 / whole.total
         name = "*".join(whole.domain.axes[axis].name for axis in axes)
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
 
-def _tested(whole: WholeRelease, drawn: NDArray[np.int64], test: PublicTest) -> Tested:
-    examples = examples_of(replace(whole, counts=drawn), test.target, test.features)
+def _tested(whole: WholeRelease, file_counts: NDArray[np.int64], test: PublicTest) -> Tested:
+    examples = examples_of(replace(whole, counts=file_counts), test.target, test.features)
     (truth,) = places_of([test.target], test.table)
     is_inside = truth != NOWHERE
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()

@@ -74,15 +74,15 @@ def fault(check: str, seen: str, mend: str) -> Finding:
     return Finding(check, "fault", seen, mend)
 
 
-def told(check: str, error: DphistError) -> Finding:
+def finding_of(check: str, error: DphistError) -> Finding:
     """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
     first, _, rest = " ".join(str(error).split()).partition(". ")
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
 
 
-def not_looked_at(check: str, because: str) -> Finding:
-    """A check that needs something that another check found wrong: `because`, without a full stop."""
-    return warning(check, f"not looked at: {because}", "Mend the other findings first.")
+def not_looked_at(check: str, reason: str) -> Finding:
+    """A check that needs something that another check found wrong: `reason`, without a full stop."""
+    return warning(check, f"not looked at: {reason}", "Mend the other findings first.")
 
 
 def worst(findings: Iterable[Finding]) -> State:

@@ -93,9 +93,9 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
         self.url, port = url, url.port or PORT
-        there = f":{port}" if port != PORT else ""
-        socket = f"postgresql://{there}/{url.database}?host={host}"
-        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{there}/{url.database}"
+        port_part = f":{port}" if port != PORT else ""
+        socket = f"postgresql://{port_part}/{url.database}?host={host}"
+        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{port_part}/{url.database}"
         # An empty address of the host: none from the environment, which could lead elsewhere than the host's name.
         self._given = {"dbname": str(url.database), "host": host, "port": port, "hostaddr": "", **tls}
         if url.username is not None:
@@ -149,7 +149,7 @@ class PostgresDatabase(Database):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
             raise self.refused("the database is not encoded in UTF-8")
-        for index in [index for kept in self.tables.tables.values() for index in kept.indexes]:
+        for index in [index for table in self.tables.tables.values() for index in table.indexes]:
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
@@ -171,9 +171,9 @@ class PostgresDatabase(Database):
             for table, name, _, body in self._rules():
                 self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
 
-    def _make_rule(self, connection: sa.Connection, how: str, table: str, name: str, body: str) -> None:
+    def _make_rule(self, connection: sa.Connection, verb: str, table: str, name: str, body: str) -> None:
         connection.exec_driver_sql(
-            f"{how} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
+            f"{verb} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
             f"AS $rule${body}$rule$"
         )
 
@@ -183,9 +183,9 @@ class PostgresDatabase(Database):
             raise self.missing()
         columns = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
-        expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
+        index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if columns not in expected_rules or not indexes >= expected:
+        if columns not in expected_rules or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -221,10 +221,10 @@ class PostgresDatabase(Database):
 
         lock = int(database.BUSY_SECONDS * 1000)
         options = " ".join(f"-c {name}={value.format(lock=lock)}" for name, value in _SETTINGS.items())
-        given: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
+        parameters: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
         # Never a server that only follows another one; and a network that is cut is noticed within a minute.
-        given |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
-        return psycopg.connect(**given, prepare_threshold=None)
+        parameters |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
+        return psycopg.connect(**parameters, prepare_threshold=None)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
@@ -275,9 +275,9 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     """How the connection is encrypted; between machines always, and the server must prove its name."""
     if is_local(host):
         return {"sslmode": "prefer", **options}
-    given = {"sslmode": "verify-full", "gssencmode": "disable", **options}
-    named = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
-    return given if named or "sslrootcert" in given else {**given, "sslrootcert": "system"}
+    parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}
+    has_certificate = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
+    return parameters if has_certificate or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
 def _said(error: Exception) -> str:

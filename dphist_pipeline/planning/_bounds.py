@@ -31,9 +31,9 @@ MOST_BOUNDS = 12
 Reals = NDArray[np.float64]
 
 
-def units_refused(named: str, problem: str) -> Refused:
+def units_refused(source: str, problem: str) -> Refused:
     """A file that does not say how many units hold how many rows."""
-    return Refused(f"units by rows, {named}: {problem}", code="units_refused")
+    return Refused(f"units by rows, {source}: {problem}", code="units_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,24 +148,24 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
 
 def _counted_by_itself(cut: Cut, bound: int) -> str:
     """Why a quality table tells another number for its own bound than the table of bounds."""
-    about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+    estimate, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
     return (
-        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {about} rows (95 %: "
-        f"{lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers of units "
-        "instead, whose noise is other noise."
+        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {estimate} rows "
+        f"(95 %: {lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers "
+        "of units instead, whose noise is other noise."
     )
 
 
-def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
+def compare_bounds(spec: ReleaseSpec, table: UnitsByRows) -> list[Bound]:
     """Bias and noise of bounds up to the rows seen, and of the spec's own; empty where units by rows tell nothing."""
-    if not known.tells:
+    if not table.tells:
         return []
-    most, cells, rows = known.units.size, spec.domain.cells, known.rows
+    most, cells, rows = table.units.size, spec.domain.cells, table.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
     bounds = []
     for bound in sorted(tried):
-        cut, deviation = known.cut(bound)
+        cut, deviation = table.cut(bound)
         noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
@@ -187,10 +187,10 @@ def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
         )
     return sentence + _doubt(
         [
-            one.rows
-            for one in bounds
-            if (one is not cell and _at_least(one).cell_error < cell.cell_error)
-            or (one is not total and _at_least(one).total_error < total.total_error)
+            bound.rows
+            for bound in bounds
+            if (bound is not cell and _at_least(bound).cell_error < cell.cell_error)
+            or (bound is not total and _at_least(bound).total_error < total.total_error)
         ]
     )
 
@@ -202,11 +202,11 @@ def _at_least(one: Bound) -> Bound:
     return replace(one, cut=least, cell_bias=part * one.cell_bias, total_bias=part * one.total_bias)
 
 
-def _doubt(others: Sequence[int]) -> str:
+def _doubt(bounds: Sequence[int]) -> str:
     """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
-    if not others:
+    if not bounds:
         return ""
-    names = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    names = " and ".join(filter(None, [", ".join(map(str, bounds[:-1])), str(bounds[-1])]))
     return f" That is uncertain: within the intervals of what is cut, {names} may have less."
 
 
@@ -215,12 +215,12 @@ def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table
     header = ["rows a unit", "cut", "cell: bias", "noise", "error", "all cells: bias", "noise", "error"]
     rows = [
         (
-            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
-            f"{100 * one.cut:.1f} % ± {100 * 2 * one.sure:.1f}",
-            *(short(value) for value in (one.cell_bias, one.cell_noise, one.cell_error)),
-            *(short(value) for value in (one.total_bias, one.total_noise, one.total_error)),
+            f"{bound.rows}{' (the spec)' if bound.rows == own else ''}",
+            f"{100 * bound.cut:.1f} % ± {100 * 2 * bound.sure:.1f}",
+            *(short(value) for value in (bound.cell_bias, bound.cell_noise, bound.cell_error)),
+            *(short(value) for value in (bound.total_bias, bound.total_noise, bound.total_error)),
         )
-        for one in bounds
+        for bound in bounds
     ]
     return f"what a bound cuts against its noise, from {basis}", header, rows
 
@@ -229,10 +229,10 @@ def table_of_shares(bounds: Sequence[Bound], own: int) -> Table:
     """What the bounds do to shares, in points, as a table for readers; the bound of the spec is marked."""
     rows = [
         (
-            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
-            *(f"{100 * value:.2g}" for value in (one.share_bias, one.share_noise, one.share_error)),
+            f"{bound.rows}{' (the spec)' if bound.rows == own else ''}",
+            *(f"{100 * value:.2g}" for value in (bound.share_bias, bound.share_noise, bound.share_error)),
         )
-        for one in bounds
+        for bound in bounds
     ]
     return "a share of one half, in points", ["rows a unit", "moved by up to", "noise", "error"], rows
 
@@ -243,5 +243,7 @@ def advice_on_shares(bounds: Sequence[Bound]) -> str:
     return (
         f"A bound of {best.rows} has the least error in a share of one half, if the rows cut all lie on one side of "
         "it: where an outcome makes people have many rows, they do."
-        + _doubt([one.rows for one in bounds if one is not best and _at_least(one).share_error < best.share_error])
+        + _doubt(
+            [bound.rows for bound in bounds if bound is not best and _at_least(bound).share_error < best.share_error]
+        )
     )

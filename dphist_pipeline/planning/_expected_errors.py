@@ -74,15 +74,15 @@ def questions(shape: tuple[int, ...]) -> list[Question]:
     return list(by_cells.values())
 
 
-def questions_of(written: str, shape: tuple[int, ...]) -> Question:
+def questions_of(text: str, shape: tuple[int, ...]) -> Question:
     """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps."""
-    (workload,) = parse_workloads([written], shape)
+    (workload,) = parse_workloads([text], shape)
     low, high = [], []
     for _, boxes in workload.parts:
         step = max(1, len(boxes.low) * len(workload.parts) // (8 * PLACES))
         low.append(boxes.low[::step])
         high.append(boxes.high[::step])
-    return Question(written, Boxes(np.concatenate(low), np.concatenate(high)))
+    return Question(text, Boxes(np.concatenate(low), np.concatenate(high)))
 
 
 @dataclass(frozen=True)
@@ -183,17 +183,15 @@ class Forecaster:
         Mechanisms that tell next to nothing of cells come last: they have small errors where there is little to tell.
         """
         variance = noise_law(self.sensitivity / (epsilon * self.counted)).variance
-        sizes_of_questions = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {
-            CELL: 1.0
-        }
+        cells_asked = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {CELL: 1.0}
         ranks = []
-        for one in expected:
+        for candidate in expected:
             logs = [
-                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(sizes_of_questions[size] * variance)))
-                for by_size in one.errors.values()
+                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(cells_asked[size] * variance)))
+                for by_size in candidate.errors.values()
                 for size in sizes
             ]
-            ranks.append((self.says_little(one), sum(logs) / len(logs)))
+            ranks.append((self.says_little(candidate), sum(logs) / len(logs)))
         return ranks
 
     def says_little(self, one: Expected) -> bool:
@@ -239,28 +237,28 @@ class Forecaster:
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}
         for question in self.asked:
-            variances = [unbiased.variance_of_sum(chosen) for chosen in _distinct_boxes(unbiased, question)]
+            variances = [unbiased.variance_of_sum(box) for box in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
 
     def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         return {
-            question.cells: max(unbiased.half_width_of_box(chosen) for chosen in _distinct_boxes(unbiased, question))
+            question.cells: max(unbiased.half_width_of_box(box) for box in _distinct_boxes(unbiased, question))
             for question in self.asked
         }
 
     def _simulated(
-        self, contender: Contender, epsilon: Fraction, exact: Numbers, asked: Sequence[Question]
+        self, contender: Contender, epsilon: Fraction, exact: Numbers, measured: Sequence[Question]
     ) -> dict[int | str, float]:
-        truths = [question.boxes.sums(exact) for question in asked]
+        truths = [question.boxes.sums(exact) for question in measured]
         squares = np.zeros(1 + len(truths))
         for _ in range(self.repeat):
             values = self._release(exact, contender, epsilon).values
             squares[0] += np.mean((values - exact) ** 2)
-            for number, (question, truth) in enumerate(zip(asked, truths, strict=True), 1):
+            for number, (question, truth) in enumerate(zip(measured, truths, strict=True), 1):
                 squares[number] += np.mean((question.boxes.sums(values) - truth) ** 2)
         roots = np.sqrt(squares / self.repeat).tolist()
-        return dict(zip([CELL, *(question.cells for question in asked)], roots, strict=True))
+        return dict(zip([CELL, *(question.cells for question in measured)], roots, strict=True))
 
 
 def _unbiased_cells(estimate: Estimate) -> NoisyCells | NestedCells | None:

@@ -63,12 +63,12 @@ def mark_superseded(public: Path, scratch: Path) -> None:
             cards = [card for card in period.glob(f"revision=*/{CARD}") if re.fullmatch(r"[0-9]+", _number(card))]
             newest = latest.get(period.name.removeprefix("period="), 0)
             for card in cards if len(cards) > 1 else []:
-                text, here = card.read_text(encoding="utf-8"), card.parent
+                text, folder = card.read_text(encoding="utf-8"), card.parent
                 older = int(_number(card)) < newest
                 with in_language(_language_of(text)):
-                    wanted = _marked_superseded(text, newest, here) if older else _unmarked_superseded(text, here)
-                if wanted != text:
-                    replace_public(card, wanted, scratch)
+                    marked = _marked_superseded(text, newest, folder) if older else _unmarked_superseded(text, folder)
+                if marked != text:
+                    replace_public(card, marked, scratch)
 
 
 def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
@@ -85,16 +85,15 @@ def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
 
 
 def _withdrawal(audit: Mapping[str, Any]) -> str:
-    """The mark of a withdrawal."""
     withdrawn = audit["withdrawn"]
     heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
-    told = gettext(
+    notice = gettext(
         "This publication was taken back on %(day)s: <bdi>%(reason)s</bdi>.",
         **{"day": escape(days_text(withdrawn["at"][:10])), "reason": escape(withdrawn["reason"])},
     )
     return (
         f'{_WITHDRAWN} role="alert"><h2 id="withdrawn">{heading}</h2>'
-        f"<p><strong>{told}</strong> {catalogue}</p></section>"
+        f"<p><strong>{notice}</strong> {catalogue}</p></section>"
     )
 
 
@@ -120,7 +119,7 @@ def _unmarked_superseded(card: str, folder: Path) -> str:
     revision = int(mark[1])
     reason = _reason(folder, revision)
     words = _ANY_REASON if reason is None else re.escape(escape(reason))
-    with_words, without = (re.escape(_TOP + _supersession(revision, known)) for known in ("WORDS", ""))
+    with_words, without = (re.escape(_TOP + _supersession(revision, words)) for words in ("WORDS", ""))
     return re.sub(f"{with_words.replace('WORDS', words)}|{without}", _TOP, card, count=1)
 
 
@@ -135,14 +134,14 @@ def _reason(folder: Path, revision: int) -> str | None:
 
 def _supersession(revision: int, escaped: str) -> str:
     """The mark of a later revision; `escaped` is its reason, empty where none was told."""
-    told = gettext(
+    notice = gettext(
         'A later revision of this period is published: use <a href="../revision=%(number)s/card.html">revision '
         "%(number)s</a>.",
         number=revision,
     )
-    why = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
+    reason = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
     stay = gettext("The numbers below stay as they were.")
-    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{told}{why} {stay}</p></section>"
+    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{notice}{reason} {stay}</p></section>"
 
 
 def _superseded_by(revision: str) -> str:
@@ -181,22 +180,25 @@ def renderings(published: Path) -> tuple[Rendering, ...]:
         return ()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         content = json.loads(path.read_bytes())
-        read = tuple(Rendering(**one) for one in content["renderings"])
+        read = tuple(Rendering(**rendering) for rendering in content["renderings"])
         if content["form"] == _FORM and read and all(map(_is_ours, read)):
             return read
     raise ValueError("not a list of pages")
 
 
-def content_of(made: tuple[Rendering, ...]) -> bytes:
+def content_of(history: tuple[Rendering, ...]) -> bytes:
     """The bytes of the file."""
-    return json.dumps({"form": _FORM, "renderings": [asdict(one) for one in made]}, indent=1).encode() + b"\n"
-
-
-def _is_ours(made: Rendering) -> bool:
-    pages: dict[Any, Any] = made.pages
-    date.fromisoformat(made.day)
     return (
-        isinstance(made.version, str)
-        and len(made.version) <= 50
+        json.dumps({"form": _FORM, "renderings": [asdict(rendering) for rendering in history]}, indent=1).encode()
+        + b"\n"
+    )
+
+
+def _is_ours(rendering: Rendering) -> bool:
+    pages: dict[Any, Any] = rendering.pages
+    date.fromisoformat(rendering.day)
+    return (
+        isinstance(rendering.version, str)
+        and len(rendering.version) <= 50
         and all(_PAGE.fullmatch(path) and _SHA256.fullmatch(digest) for path, digest in pages.items())
     )

@@ -55,8 +55,8 @@ class ReaderAxis:
         Numeric axes alone have ends of numbers.
         """
         axis = self.axis
-        named = f"`{self.other}` for other"
-        columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
+        note = f"`{self.other}` for other"
+        columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {note}")}
         if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
             columns |= {
                 f"{axis.name}_from": ("from", f"{axis.name}: lower end of the bin; -infinity if open, null for other"),
@@ -71,14 +71,14 @@ class ReaderAxis:
 
         The axis itself may be among `axes`, or have other forms there under its name.
         """
-        taken = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
-        return {name: column for name, column in self.columns.items() if name not in taken}
+        others = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
+        return {name: column for name, column in self.columns.items() if name not in others}
 
     @property
     def other(self) -> str:
         """What the cell for everything else is called: `other`, unless a declared category has that name."""
-        taken = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
-        return OTHER_BESIDE_ONE if OTHER in taken else OTHER
+        texts = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
+        return OTHER_BESIDE_ONE if OTHER in texts else OTHER
 
     @property
     def labels(self) -> list[str]:
@@ -88,10 +88,10 @@ class ReaderAxis:
             ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
             return [range_in_words(axis, lower, upper, self.closed)[0] for lower, upper in ends]
         labels = axis.labels or axis.values
-        named = [label or value for label, value in zip(labels, axis.values, strict=True)]
+        texts = [label or value for label, value in zip(labels, axis.values, strict=True)]
         if not _tells_apart(axis):
-            named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
-        return named + [self.other] * axis.other
+            texts = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
+        return texts + [self.other] * axis.other
 
     def range_in_words(self, lower: float, upper: float, separated: bool = False) -> str:
         """A range of numbers or days in words; no two neighbours seem to share an end.
@@ -132,13 +132,15 @@ class ReaderAxis:
         if isinstance(axis, CalendarAxis):
             return f"CASE WHEN {lower} IS NULL THEN {other} ELSE {_days_sql(lower, upper)} END"
         low, high = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in (lower, upper))
-        left = axis.closed == "left"
+        left_closed = axis.closed == "left"
         below, above = (
-            (f"'below ' || {high}", f"{low} || ' or more'") if left else (f"{high} || ' or less'", f"'above ' || {low}")
+            (f"'below ' || {high}", f"{low} || ' or more'")
+            if left_closed
+            else (f"{high} || ' or less'", f"'above ' || {low}")
         )
-        inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
+        inside = f"{low} || ' to under ' || {high}" if left_closed else f"'over ' || {low} || ' to ' || {high}"
         if axis.whole:
-            inside = _whole_sql(lower, upper, left)
+            inside = _whole_sql(lower, upper, left_closed)
         last = (
             f" WHEN {high} = {literal(axis.written(axis.edges[-1]))} THEN {low} || ' to ' || {high}"
             if self.closed
@@ -152,13 +154,13 @@ class ReaderAxis:
 
 def _tells_apart(axis: CategoricalAxis) -> bool:
     """Whether no two categories have the same label, the category itself where it has none."""
-    told = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
-    return len(told) == len(axis.values)
+    texts = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
+    return len(texts) == len(axis.values)
 
 
-def _whole_sql(lower: str, upper: str, left: bool) -> str:
+def _whole_sql(lower: str, upper: str, left_closed: bool) -> str:
     """SQL for the first and the last whole number of a bin, as `range_in_words` says them."""
-    ends = (lower, f"{upper} - 1") if left else (f"{lower} + 1", upper)
+    ends = (lower, f"{upper} - 1") if left_closed else (f"{lower} + 1", upper)
     first, last = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in ends)
     return f"CASE WHEN {first} = {last} THEN {first} ELSE {first} || ' to ' || {last} END"
 

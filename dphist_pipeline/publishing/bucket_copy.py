@@ -60,7 +60,7 @@ PROBE, NO_VERSION = f"{VERSIONS}/0/asked-by-doctor", f'"{"0" * 32}"'  # no objec
 AT_ONCE = 8  # uploads
 LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -182,11 +182,7 @@ class Fetched:
 
 
 class BucketCopy:
-    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it.
-
-    Raises:
-        Halted, ObjectStoreFailed: it is no address, or cannot be reached.
-    """
+    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it."""
 
     def __init__(self, address: str) -> None:
         self.objects = ObjectStore(address)
@@ -253,28 +249,28 @@ class BucketCopy:
         sent: set[str] = set()
         dropped: set[str] = set()
         for number in range(TRIES):
-            found = self.found(origin.ledger, origin.publisher)
-            lost = _lacking(origin.public, found.manifest)
+            bucket = self.found(origin.ledger, origin.publisher)
+            lost = _lacking(origin.public, bucket.manifest)
             if lost and not drop:
                 raise not_in_public_folder(objects.address, lost)
-            altered = damaged(objects, found.manifest) if check else set()
-            whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
-            there = replace(found.manifest, files=whole)
-            was_finished = not altered and _is_finished(objects, found.manifest)
+            altered = damaged(objects, bucket.manifest) if check else set()
+            whole = {path: entry for path, entry in bucket.manifest.files.items() if path not in altered}
+            intact = replace(bucket.manifest, files=whole)
+            was_finished = not altered and _is_finished(objects, bucket.manifest)
             links = scratch / f"links_{number}"
             links.mkdir()
             with origin.locked():
-                planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
-            is_changed = bool(planned.sources) or planned.files != found.manifest.files
+                planned = plan(origin.public, links, intact, origin.catalogued(), origin.read)
+            is_changed = bool(planned.sources) or planned.files != bucket.manifest.files
             if not is_changed and was_finished:
                 return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
             if not number:
                 progress(f"copying to {objects.address}")
-            now: Found | None = found
+            now: Found | None = bucket
             if is_changed:
-                files = send(objects, planned, there)
+                files = send(objects, planned, intact)
                 sent |= planned.sources.keys()
-                now = commit(objects, found, files, datetime.now(UTC))
+                now = commit(objects, bucket, files, datetime.now(UTC))
             if now is None:  # somebody else wrote there meanwhile
                 continue
             dropped |= set(lost)
@@ -289,11 +285,11 @@ class BucketCopy:
     def behind(self, manifest: Manifest, public: Path) -> Behind:
         """Compares the bucket's manifest with a public folder, by audits, cards and the files made from them."""
         finished = _is_finished(self.objects, manifest)
-        late = [place for place, folder in PublishedFolder.all_in(public) if not _is_there(public, folder, manifest)]
+        places = [place for place, folder in PublishedFolder.all_in(public) if not _is_there(public, folder, manifest)]
         for path, source in DerivedFiles(public).there():
-            named = manifest.files.get(path)
-            late += [path] if named is None or named.sha256 != digest_of(source) else []
-        return Behind(late, _lacking(public, manifest), finished)
+            entry = manifest.files.get(path)
+            places += [path] if entry is None or entry.sha256 != digest_of(source) else []
+        return Behind(places, _lacking(public, manifest), finished)
 
     def fetch(self, folder: Path) -> Fetched:
         """Brings a folder to the state of the bucket: the files of its manifest, by their paths, the manifest last.
@@ -382,8 +378,8 @@ def _waits(folder: Path, catalogued: frozenset[str]) -> bool:
 def _is_there(public: Path, folder: Path, manifest: Manifest) -> bool:
     """Whether a manifest names every file of a publication as it is now."""
     for path, sha256 in expected_digests(public, folder).items():
-        named = manifest.files.get(path)
-        if named is None or (named.sha256, named.size) != (sha256, (public / path).stat().st_size):
+        entry = manifest.files.get(path)
+        if entry is None or (entry.sha256, entry.size) != (sha256, (public / path).stat().st_size):
             return False
     return True
 
@@ -411,19 +407,19 @@ def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, 
     return {**planned.files, **dict(_at_once(send_one, planned.sources))}
 
 
-def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: datetime) -> Found | None:
-    """Writes the next manifest, unless the bucket has another one than `found` by now; objects of all files are there.
+def commit(objects: ObjectStore, bucket: Found, files: Mapping[str, Entry], now: datetime) -> Found | None:
+    """Writes the next manifest, unless another one than that of `bucket` is there by now; all objects are sent.
 
     What was retired long ago is deleted. Gives what the bucket has now; None if somebody else was first.
 
     Raises:
         ObjectStoreFailed: among others if the server ignores conditions, so that two could write at once.
     """
-    before = found.manifest
-    named, times = {entry.object for entry in files.values()}, before.retired
-    gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - named
+    before = bucket.manifest
+    object_names, times = {entry.object for entry in files.values()}, before.retired
+    gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - object_names
     # A time that somebody else wrote may be a lie: what is named is not deleted.
-    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT} - named
+    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT} - object_names
     deleted = {name for name in sorted(old) if objects.delete(name)}
     retired = {name: at for name, at in times.items() if name not in deleted}
     retired |= {name: now.astimezone(UTC).isoformat(timespec="seconds") for name in gone}
@@ -433,12 +429,12 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
     except ValueError:  # a number that somebody else wrote, after which none can come
         raise ManifestDamaged(objects.address) from None
     digest = hashlib.sha256(content).hexdigest()
-    etag = objects.replace(NAME, content, digest, found.etag)
+    etag = objects.replace(NAME, content, digest, bucket.etag)
     if etag is None:
         # Either somebody was first, or the server wrote this and its answer was lost.
         stored = objects.read(NAME)
         return Found(after, stored.etag) if stored is not None and stored.content == content else None
-    if found.etag is None and objects.replace(NAME, content, digest, f'"{"0" * 32}"') is not None:
+    if bucket.etag is None and objects.replace(NAME, content, digest, f'"{"0" * 32}"') is not None:
         raise ObjectStoreFailed(
             objects.address,
             "cannot be used: its server ignores the conditions of writes (If-Match), so two publishers could undo "
@@ -470,12 +466,12 @@ def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> No
             copy(path)
 
 
-def _at_once(call: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Result]:
+def _at_once(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The results of several calls; after a failure none begins."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        running = [pool.submit(call, thing) for thing in things]
+        running = [pool.submit(call, item) for item in items]
         try:
-            return [one.result() for one in running]
+            return [future.result() for future in running]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -569,9 +565,9 @@ def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
         audit = audits[source.parent]
         is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
         is_changed |= source.name == CARD and (several or "withdrawn" in audit)
-        named = audit.get("files")
-        known = named.get(source.name) if isinstance(named, dict) else None
-        digests[path] = digest_of(source) if is_changed else known
+        digests_by_name = audit.get("files")
+        digest = digests_by_name.get(source.name) if isinstance(digests_by_name, dict) else None
+        digests[path] = digest_of(source) if is_changed else digest
     return digests
 
 

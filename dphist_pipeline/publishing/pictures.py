@@ -113,11 +113,11 @@ class Picture:
         `rows`: the answers of all periods, in order of time. `reported`: they are estimates from reports of
         contributors.
         """
-        known, rows = len(rows), rows[-MOST_BARS:]
+        periods, rows = len(rows), rows[-MOST_BARS:]
         several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
         names = tuple(days_text(str(row["period"])) for row in rows)
         # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
-        told = "unbiased" if several and has_bars else "estimate"
+        column = "unbiased" if several and has_bars else "estimate"
         sums = Marginal(
             (
                 Groups(
@@ -128,7 +128,7 @@ class Picture:
                     ordered=True,
                 ),
             ),
-            np.array([row[told] for row in rows], dtype=np.float64),
+            np.array([row[column] for row in rows], dtype=np.float64),
             reported=reported,
             summed="everywhere" if several and has_bars else None,
             **_intervals(rows) if has_bars else {},
@@ -141,16 +141,16 @@ class Picture:
                     "Between them %(number)s days are in no published period, and have no bar.", number=whole(missing)
                 )
             )
-        if known > len(rows):
-            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
+        if periods > len(rows):
+            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(periods)))
         return cls(gettext("Counts by period"), " ".join(notes), sums)
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
         """The picture in the words of its audit: what is counted, and words in place of figures below its limit."""
-        counted, limit = str(audit.get("counted") or ""), limit_of(audit)
+        unit, limit = str(audit.get("counted") or ""), limit_of(audit)
         picture = self
-        if counted:
-            picture = replace(picture, sums=replace(picture.sums, counted=counted))
+        if unit:
+            picture = replace(picture, sums=replace(picture.sums, counted=unit))
         if limit is None:
             return picture
         note = f"{picture.note} {not_drawn(limit)}"
@@ -161,13 +161,13 @@ class Picture:
 
         A heading is for a file of its own, which then carries the note as well; none within a page.
         """
-        drawn = draw_chart(chart(self, heading))
+        picture = draw_chart(chart(self, heading))
         if not heading:
-            return drawn
+            return picture
         # What a program that reads aloud says of the file.
         desc = f"{escape(described(self))} {escape(self.note)}"
-        told = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
-        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + told, drawn, count=1)
+        head = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
+        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + head, picture, count=1)
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -199,11 +199,11 @@ def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
     return sorted(pair, key=lambda number: _is_categorical(grid, number))
 
 
-def _picture(grid: Grid, shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:
-    sums = marginal(grid, shown, most)
+def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:
+    sums = marginal(grid, axes_shown, most)
     remarks = [f"{axis.name}: {axis.note}" for axis in sums.axes if axis.note]
     chosen = zip(grid.domain.axes, grid.chosen, strict=True)
-    others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
+    others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in axes_shown and cells.size > 1]
     if others:
         remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
     note = _how_to_read(sums, is_fitted) + _layout(sums)
@@ -293,11 +293,11 @@ def described(picture: Picture) -> str:
 def chart(picture: Picture, heading: str = "") -> Chart:
     """The Vega-Lite chart of a picture."""
     sums = picture.sums
-    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
+    vega = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
     if heading:
         lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
-        drawn["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
-    return {**drawn, "config": {**CONFIG, **_signs()}}
+        vega["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
+    return {**vega, "config": {**CONFIG, **_signs()}}
 
 
 def _signs() -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _heat_map(sums: Marginal) -> Chart:
 
 def _small_heat_maps(sums: Marginal) -> Chart:
     """One heat map for each group of the third axis, all with the same colours."""
-    drawn = []
+    maps = []
     for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
         part = _squares(sums, (slice(None), slice(None), place), PANEL, PANEL_STEP)
         for layer in part["layer"]:
@@ -366,11 +366,11 @@ def _small_heat_maps(sums: Marginal) -> Chart:
             if place % 2:
                 down["axis"] = down["title"] = None
         title = {"text": name, "fontSize": 11, "offset": 4}
-        drawn.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
-    return {"concat": drawn, "columns": 2, "spacing": 8}
+        maps.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
+    return {"concat": maps, "columns": 2, "spacing": 8}
 
 
-def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -> Chart:
+def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) -> Chart:
     """Squares of colour, with their numbers where there is room; grey where the interval holds 0.
 
     `room`: for labels beside each other, in pixels.
@@ -378,7 +378,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
     hidden = sums.hidden
-    grey, values = _holds_zero(sums) & ~hidden, sums.values[shown]
+    grey, values = _holds_zero(sums) & ~hidden, sums.values[window]
     bounds = colour_bounds(sums.values[~grey & ~hidden])
     classes, hidden_class = (
         _classes(bounds),
@@ -387,15 +387,15 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
     colours = [
         hidden_class if is_hidden else translated(GREY_CLASS) if is_grey else classes[shade]
-        for is_hidden, is_grey, shade in zip(hidden[shown].flat, grey[shown].flat, shades, strict=True)
+        for is_hidden, is_grey, shade in zip(hidden[window].flat, grey[window].flat, shades, strict=True)
     ]
     texts = _texts(sums)
     columns = {
         "across": np.repeat(across, len(down)).tolist(),
         "down": down * len(across),
         "class": colours,
-        "number": texts[shown].ravel().tolist(),
-        "dark": ((shades >= FIRST_DARK) & ~grey[shown].ravel() & ~hidden[shown].ravel()).tolist(),
+        "number": texts[window].ravel().tolist(),
+        "dark": ((shades >= FIRST_DARK) & ~grey[window].ravel() & ~hidden[window].ravel()).tolist(),
     }
 
     def places() -> Chart:
@@ -426,9 +426,8 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
 
 
 def _texts(sums: Marginal) -> NDArray[np.object_]:
-    """Each number as its square has it."""
-    shown = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
-    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(shown, dtype=object))
+    texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
+    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
 
 def colour_bounds(values: Reals) -> list[float]:
@@ -446,7 +445,6 @@ def colour_bounds(values: Reals) -> list[float]:
 
 
 def _classes(bounds: Sequence[float]) -> list[str]:
-    """What each colour stands for, in words."""
     ends = [_bound_in_words(bound) for bound in bounds[1:-1]]
     inner = [gettext("%(low)s to under %(high)s", low=low, high=high) for low, high in pairwise(ends)]
     return [gettext("below %(end)s", end=ends[0]), *inner, gettext("%(end)s or more", end=ends[-1])]

@@ -24,7 +24,7 @@ from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import ManifestDamaged
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
-from dphist_pipeline.releasing._approvals import finish_withdrawals, note_if_out
+from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.store import Key, Store
@@ -74,11 +74,7 @@ class PublicFolder:
 
     @staticmethod
     def checked_bucket(address: str) -> str:
-        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one.
-
-        Raises:
-            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
-        """
+        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one."""
         from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
         copy = BucketCopy(address)
@@ -118,9 +114,6 @@ class PublicFolder:
         """The folder with another bucket (`s3://bucket/prefix`), which its store remembers; nothing is sent yet.
 
         What was sent to an earlier bucket stays there.
-
-        Raises:
-            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
         """
         from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
@@ -204,7 +197,6 @@ class PublicFolder:
         """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time.
 
         Raises:
-            NotCopied: with the reason.
             PublishedFilesDamaged: a file in the folder is missing, altered, a link, or not what the ledger recorded.
         """
         from dphist_pipeline.publishing.bucket_copy import BucketCopy, Origin
@@ -242,8 +234,8 @@ def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scra
         return False
     if audit.get("model") != "local":
         ledger = store.ledger()
-        charge = next(made for made in ledger.charges(key.release, key.period) if made.revision == key.revision)
-        if not charge.lost and note_if_out(store, ledger, charge):
+        charge = next(charge for charge in ledger.charges(key.release, key.period) if charge.revision == key.revision)
+        if not charge.lost and record_if_published(store, ledger, charge):
             ledger.record_rendered(charge, rendered.digest)
     rendered.write(scratch)
     return True

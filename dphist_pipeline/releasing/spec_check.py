@@ -64,10 +64,10 @@ class SpecCheck:
             refuse_taken_view(store, self.spec.release, tables)
             refuse_other_length(store, self.spec)
 
-    def columns(self, now: datetime, named: str | None = None) -> Compared:
+    def columns(self, now: datetime, key: str | None = None) -> Compared:
         """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
 
-        That of the period `named` is opened, or of the latest finished one.
+        That of the period `key` is opened, or of the latest finished one.
 
         Raises:
             ColumnRefused: a column is missing, or of a type that cannot serve.
@@ -79,11 +79,11 @@ class SpecCheck:
         spec = self.spec
         try:
             store = Store.named(self.store)
-            period = spec.latest_period(now) if named is None else spec.period_named(named)
+            period = spec.latest_period(now) if key is None else spec.period_named(key)
             ledger = store.ledger()
             if spec.account not in [account.name for account in ledger.accounts()]:
-                how = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
-                return Compared(f"account {spec.account} is not open yet: {how}")
+                command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
+                return Compared(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions[0].reading)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
@@ -97,11 +97,11 @@ class SpecCheck:
         changes = changes_since_signed(store, spec)
         if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
             return ""
-        told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
-        told += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
+        differences = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
+        differences += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
         return (
-            f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a "
-            "change costs nothing, and after it a revision. First show an operator the spec "
+            f"The spec of '{spec.release}' changed since an operator signed for it: {differences}. Before a first "
+            "charge a change costs nothing, and after it a revision. First show an operator the spec "
             "as it is: dphist check --explain SPEC. What of it is not allowed yet is shown and signed by: dphist "
             "ledger allow --for SPEC."
         )
@@ -139,7 +139,7 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
     def decided() -> CodeListFolders:
         open_store = Store.named(store() if callable(store) else store)
         ledger = open_store.ledger()
-        folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+        folders = [Path(decision.folder) for decision in ledger.decisions(EVERYWHERE) if decision.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(open_store, ledger.sources()))
 
     def declared() -> CodeListFolders:

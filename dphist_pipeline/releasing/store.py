@@ -134,16 +134,16 @@ class Store:
         """
         witness = Witness.at()
         root = make_folders(root, witness)
-        store_id, made = uuid.uuid4().hex, None
+        store_id, created = uuid.uuid4().hex, None
         try:
-            made = ledger = Ledger.create(_ledger_address(root), Operator.load_or_make())
+            created = ledger = Ledger.create(_ledger_address(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.place)
             witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
             for part in ("public", "confidential", "specs"):
                 shutil.rmtree(root / part)
-            if made is not None:
-                made.discard()
+            if created is not None:
+                created.discard()
             with suppress(OSError):
                 root.rmdir()
             raise
@@ -180,8 +180,8 @@ class Store:
         """
         if (named := named or named_store.get()) is not None:
             return named
-        asked = os.environ.get("DPHIST_STORE")
-        return Path(asked) if asked else project_folder(Path.cwd()) / "store"
+        address = os.environ.get("DPHIST_STORE")
+        return Path(address) if address else project_folder(Path.cwd()) / "store"
 
     @staticmethod
     def cannot_open(root: Path, error: OSError) -> Halted:
@@ -190,11 +190,7 @@ class Store:
 
     @classmethod
     def named(cls, named: Store | Path | None = None) -> Store:
-        """Opens the store to use; see `folder`. One that is open is given as it is.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
-        """
+        """Opens the store to use; see `folder`. One that is open is given as it is."""
         return named if isinstance(named, Store) else cls.open(cls.folder(named))
 
     @classmethod
@@ -203,9 +199,6 @@ class Store:
 
         It may be a store's, one that `dphist store fetch` filled, or a copy, which stays as it is; by default as
         `folder` says.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
         """
         root = cls.folder(None if named is None else Path(named))
         if not (root / DESCRIBED).exists() and (
@@ -216,11 +209,7 @@ class Store:
 
     @classmethod
     def open(cls, root: Path | str, ledger: str | None = None, witness: str | Path | None = None) -> Store:
-        """Opens the store in a folder, with its ledger and witness by address, or else as the environment says.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
-        """
+        """Opens the store in a folder, with its ledger and witness by address, or else as the environment says."""
         _refuse_address(Path(root))
         root = Path(root).absolute()
         described = root / DESCRIBED
@@ -291,17 +280,17 @@ class Store:
         own = {self.own_folder().id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in (made for made in Statement.of(ledger, account.name).charges if not made.lost):
+            for charge in (entry for entry in Statement.of(ledger, account.name).charges if not entry.lost):
                 key = Key.of(charge)
-                there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
-                if recorded is None and there:
+                is_published, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
+                if recorded is None and is_published:
                     raise PublishedFilesDamaged(
                         self.published(key),
                         "is there, and the ledger has no entry that it was published; release it again, at no cost",
                     )
-                if recorded is not None and not there:
-                    here = not own or charge.folder is None or charge.folder.id in own
-                    missing += [str(key.public_place)] if here else []
+                if recorded is not None and not is_published:
+                    is_here = not own or charge.folder is None or charge.folder.id in own
+                    missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
                     self.vouched_audit(ledger, charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
@@ -339,16 +328,15 @@ class Store:
         """Charges whose files are published though the ledger does not say so: its end was cut off."""
         charges = [charge for account in ledger.accounts() for charge in Statement.of(ledger, account.name).charges]
         # The files first, the ledger second: a run enters its publication before anybody sees a file.
-        there = [charge for charge in charges if not charge.lost and self.published(Key.of(charge)).exists()]
-        return [charge for charge in there if ledger.published_digest(charge) is None]
+        published_charges = [
+            charge for charge in charges if not charge.lost and self.published(Key.of(charge)).exists()
+        ]
+        return [charge for charge in published_charges if ledger.published_digest(charge) is None]
 
     def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
         `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
-
-        Raises:
-            PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
         """
         from dphist_pipeline.releasing._vouching import vouched_audit
 
@@ -421,8 +409,8 @@ class Store:
 
     def forget_kept_runs(self, key: Key) -> None:
         """Deletes what attempts by version 0.2 or older left of a key's period under Dagster, at any revision."""
-        for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
-            _forget(kept.with_suffix(""))
+        for marker in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
+            _forget(marker.with_suffix(""))
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -439,10 +427,10 @@ class Store:
                 if handle is not None:
                     _forget(lock.with_suffix(""))
                     os.close(handle)
-            for kept in [Path(place, name) for name in names if name.endswith(KEPT)]:
+            for marker in [Path(place, name) for name in names if name.endswith(KEPT)]:
                 with suppress(FileNotFoundError):
-                    if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
-                        _forget(kept.with_suffix(""))
+                    if time.time() - marker.stat().st_mtime > KEPT_SECONDS:
+                        _forget(marker.with_suffix(""))
 
     def left_runs(self) -> list[str]:
         """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
@@ -458,11 +446,11 @@ class Store:
 
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
-        known = {entry.hash for entry in ledger.entries()}
+        hashes = {entry.hash for entry in ledger.entries()}
         return {
-            self.root / where
-            for where, _, of in self.named_entries()
-            if (self.root / where).is_relative_to(self.confidential) and of not in known
+            self.root / place
+            for place, _, of in self.named_entries()
+            if (self.root / place).is_relative_to(self.confidential) and of not in hashes
         }
 
     def named_entries(self) -> Iterator[tuple[str, int, str]]:

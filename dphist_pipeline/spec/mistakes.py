@@ -67,8 +67,8 @@ class MistakesError(ValueError):
     The renderer of messages takes it apart.
     """
 
-    def __init__(self, found: Iterable[tuple[Location, str]]) -> None:
-        self.found = tuple(found)
+    def __init__(self, mistakes: Iterable[tuple[Location, str]]) -> None:
+        self.found = tuple(mistakes)
         super().__init__("; ".join(what for _, what in self.found))
 
 
@@ -196,7 +196,7 @@ def checker(kind: Any) -> Callable[[object], Any]:
     return check
 
 
-def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location, str]]:
+def _explained(detail: Any, at: Location, model_fields: Fields) -> list[tuple[Location, str]]:
     facts = detail.get("ctx", {})
     if isinstance(facts.get("error"), MistakesError):
         return [((*at, *below), what) for below, what in facts["error"].found]
@@ -204,21 +204,21 @@ def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location,
         return [(at, str(facts["error"]))]
     name = str(at[-1]) if at else ""
     if detail["type"] == "extra_forbidden":
-        return [(at, NO_FIELDS.get(name) or f"unknown field. {did_you_mean(name[:LONGEST_ECHO], known)}")]
+        return [(at, NO_FIELDS.get(name) or f"unknown field. {did_you_mean(name[:LONGEST_ECHO], model_fields)}")]
     if detail["type"] == "literal_error":
         return [(at, _one_of(facts["expected"], detail["input"]))]
-    field = next((known[step] for step in at if isinstance(step, str) and step in known), None)
+    field = next((model_fields[step] for step in at if isinstance(step, str) and step in model_fields), None)
     such_as = f", such as {field.examples[0]}" if field is not None and field.examples else ""
     filled = {**facts, "description": field.description if field else "", "such_as": such_as}
     return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]
 
 
-def _one_of(expected: str, given: object) -> str:
+def _one_of(expected: str, value: object) -> str:
     """What to say where a value is not one of a few words, which Pydantic writes as `'a', 'b' or 'c'`."""
     choices = expected.replace(" or ", ", ").replace("'", "").split(", ")
-    hint = did_you_mean(given[:LONGEST_ECHO], choices) if isinstance(given, str) else ""
+    hint = did_you_mean(value[:LONGEST_ECHO], choices) if isinstance(value, str) else ""
     hint = f". {hint}" if hint.startswith("Did") else ""
-    return f"must be one of {', '.join(choices)}, not {shown(given)}{hint}"
+    return f"must be one of {', '.join(choices)}, not {shown(value)}{hint}"
 
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:

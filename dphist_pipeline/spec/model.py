@@ -395,9 +395,6 @@ class DeclaredRelease(EngineField):
         """A spec from the mapping under `attributes`, with its templates resolved.
 
         Relative paths start from `base`; messages call the mapping `where`; without `code_lists`, no code list is read.
-
-        Raises:
-            SpecError: with every mistake that was found.
         """
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
@@ -418,7 +415,9 @@ class DeclaredRelease(EngineField):
             SpecError: with every mistake that was found, its place in the file and its mend.
             WhichSpec: the file makes several releases, and the path names none of them.
         """
-        file, wanted = _file_and_release(path)
+        file, mark, wanted = str(path).rpartition("#")
+        if not mark or Path(path).exists():
+            file, wanted = str(path), ""
         specs = cls.load_all(file, code_lists)
         names = [spec.release for spec in specs]
         if wanted in names:
@@ -443,11 +442,8 @@ class DeclaredRelease(EngineField):
         """The one release spec in a mapping whose templates are not resolved yet.
 
         `problems` were found before, and are named in the same message.
-
-        Raises:
-            SpecError: with every mistake that was found.
         """
-        build = cls._build(lambda given: code_lists)
+        build = cls._build(lambda fields: code_lists)
         (spec,) = from_templates(build, attributes, base, problems, addresses=ADDRESSES)
         return spec
 
@@ -528,8 +524,8 @@ class DeclaredRelease(EngineField):
 
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
-        seen = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
-        return self.model_copy(update={"quality": QualitySpec(share=DEFAULT_SHARE, rows=seen)})
+        rows = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
+        return self.model_copy(update={"quality": QualitySpec(share=DEFAULT_SHARE, rows=rows)})
 
     @property
     def text_format(self) -> str | None:
@@ -611,11 +607,6 @@ class DeclaredRelease(EngineField):
         )
 
 
-def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
-    file, mark, release = str(path).rpartition("#")
-    return (file, release) if mark and not Path(path).exists() else (path, "")
-
-
 class CubeSpec(BaseModel):
     """The arguments of a count, checked as the fields of a spec are; `domain` is None where a grid is given."""
 
@@ -650,16 +641,16 @@ class CubeSpec(BaseModel):
         """
         mistakes: list[tuple[Location, str]] = []
         try:
-            asked = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
+            spec = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
             mistakes = located(error, cls.model_fields, KINDS)
         else:
-            asked._given = domain if isinstance(domain, Domain) else None
-            if asked.grid.cells > MOST_CELLS:
-                problem = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+            spec._given = domain if isinstance(domain, Domain) else None
+            if spec.grid.cells > MOST_CELLS:
+                problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
-            elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
+            elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:
-                return asked
+                return spec
         raise SpecError([(place("", at).removeprefix("."), what) for at, what in mistakes], file=asker)

@@ -18,7 +18,7 @@ import by_hand
 import numpy as np
 import pytest
 from answering_scenario import attached, rows_of
-from browser import chromium, listened_page
+from browser import OnePage, one_page
 from by_hand import AGE, WARD
 from derived_files import made_anew
 from picker_scenario import WEEKS, Question, days_of, every_kind, questions
@@ -75,15 +75,11 @@ def with_another_picker(public: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Open]:
-    """Opens the page of a release, by its folder or address; `complaints` beside it is what the browser said."""
-    with chromium() as browser:
+    """Opens the page of a release, by its folder or address."""
+    with one_page() as page:
 
-        def open_page(release: Path | str, width: int = 1400) -> Any:
-            page = listened_page(browser, width)
-            page.loaded = []
-            page.on("request", lambda asked: page.loaded.append(asked.url))
-            page.goto(f"{release.as_uri() if isinstance(release, Path) else release}/index.html")
-            return page
+        def open_page(release: Path | str, width: int = 1400) -> OnePage:
+            return page.opened(f"{release.as_uri() if isinstance(release, Path) else release}/index.html", width)
 
         yield open_page
 
@@ -155,7 +151,6 @@ def assert_tells_as_macros(opened: Open, public: Path, release: str) -> None:
         told += 1
     assert told > len(asked) / 2
     assert page.complaints == []
-    page.close()
 
 
 @pytest.mark.parametrize("release", ["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days"])
@@ -178,7 +173,6 @@ def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, publi
         assert_with_chance(found["sum"], with_chance)
         told += 1
     assert told > len(asked) / 2
-    page.close()
 
 
 CHOICES = [("public", one) for one in ("hostile", "levels", "crossed", "reports", "ahp")]
@@ -210,7 +204,6 @@ def test_the_difference_of_two_choices_is_that_of_the_macro(
             assert_told(found["choices"][0], None, one)
         told += 1
     assert told > len(asked) / 2
-    page.close()
 
 
 class Macros:
@@ -275,7 +268,6 @@ def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, three_week
     page.keyboard.press("Enter")
     assert "dph_over('r.weekly', '2026-03-02', '2026-03-23'" in page.locator("#picked pre").first.inner_text()
     assert page.complaints == []
-    page.close()
 
 
 @pytest.mark.parametrize("limit", ["MOST_LOADED", "MOST_FILES", "MOST_CELLS", "MOST_WORDS"])
@@ -295,7 +287,6 @@ def test_what_is_too_large_shows_the_call_to_copy(
         assert rows_of(connection, call.removesuffix(";"))[0]["periods"] == 3
     assert ('["surgery"]' in call) == (limit != "MOST_WORDS")
     assert not [address for address in page.loaded if "cells.js" in address]
-    page.close()
 
 
 def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, three_weeks: Path, tmp_path: Path) -> None:
@@ -306,7 +297,6 @@ def test_numbers_that_changed_under_an_open_page_are_not_shown(opened: Open, thr
     page.locator("#picker button[type=submit]").click()
     page.get_by_text("Load the page again").wait_for()
     assert page.locator("#picked .answer").count() == 0
-    page.close()
 
 
 def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: Open, tmp_path: Path) -> None:
@@ -336,7 +326,6 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     assert page.locator("#picked .answer").inner_text() == words
     facts = page.locator("#picked dl").inner_text()
     assert "95" not in facts and page.locator("#picked tbody td.n").all_inner_texts()[1] == words
-    page.close()
 
 
 def test_periods_of_a_hundred_thousand_fractional_cells_are_answered(opened: Open, tmp_path: Path) -> None:
@@ -359,7 +348,6 @@ def test_periods_of_a_hundred_thousand_fractional_cells_are_answered(opened: Ope
                 loaded = {one.partition("?")[0].removeprefix("file://") for one in page.loaded[before:]}
                 assert sum(Path(one).stat().st_size for one in loaded) < picker_files.MOST_LOADED / 5
     assert page.complaints == []
-    page.close()
 
 
 def test_a_reader_compares_two_periods_by_keyboard(opened: Open, three_weeks: Path) -> None:
@@ -389,7 +377,6 @@ def test_a_reader_compares_two_periods_by_keyboard(opened: Open, three_weeks: Pa
     page.locator("#picker button[type=submit]").click()
     page.locator("#picked:not(.stale) .answer").wait_for()
     assert page.locator("#picked .changed").count() == 0
-    page.close()
 
 
 def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_path: Path) -> None:
@@ -412,7 +399,6 @@ def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_pa
     assert page.locator("#picked .verdict").inner_text() == "No: chance alone can explain a difference of this size."
     told = page.locator("#picked dl").inner_text()
     assert "at most 3 rows of each patient are counted in a period" in told and "each with up to 3 rows" in told
-    page.close()
 
 
 def test_no_choice_moves_another_and_start_over_resets_all(opened: Open, three_weeks: Path) -> None:
@@ -440,14 +426,12 @@ def test_no_choice_moves_another_and_start_over_resets_all(opened: Open, three_w
     top = "document.querySelector('#picked .answer').getBoundingClientRect().top"
     page.wait_for_function(f"{top} >= 0 && {top} < innerHeight")
     assert "Do not add up the intervals of two answers" in page.locator("#picked").inner_text()
-    page.close()
 
 
 def test_no_cell_that_has_all_is_said(opened: Open, public: Path) -> None:
     page = opened(public / "weekly")
     asked = [["weekly", [["county", ["01"]], ["state", ["C"]]], "2026-03-02", "2026-03-02"]]
     assert page.evaluate(ASK, asked) == [{"refused": "No cell has all that you chose."}]
-    page.close()
 
 
 def test_the_page_works_from_a_web_server_and_runs_no_script_but_its_own(opened: Open, three_weeks: Path) -> None:
@@ -469,5 +453,4 @@ def test_the_page_works_from_a_web_server_and_runs_no_script_but_its_own(opened:
         )
         assert page.evaluate("window.ran") is None
         assert "Content Security Policy" in " ".join(page.complaints)
-        page.close()
         server.shutdown()

@@ -13,8 +13,8 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return earlier\n            books.refuse_wrong_clock(writing.now, request.days)\n",
-                "return earlier\n",
+                "return earlier_charge\n            books.refuse_wrong_clock(writing.now, request.days)\n",
+                "return earlier_charge\n",
                 "a wrong clock renews an account",
             ),
             Mutation("if expected_id not in (None, books.ledger_id):", "if False:", "another store's ledger is used"),
@@ -28,7 +28,7 @@ LEDGER = (
             ),
             Mutation("if not is_public_key(key):", "if False:", "a text that is no key decides"),
             Mutation(
-                "writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)\n",
+                "writing.books.permissions.judge_allowed(account.name, allowance, waiting=True)\n",
                 "pass\n",
                 "a source of two accounts",
             ),
@@ -44,7 +44,9 @@ LEDGER = (
             "system/test_wrong_clocks.py",
         ),
         (
-            Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
+            Mutation(
+                "if request.epsilon > remaining:", "if request.epsilon >= rest:", "the last of a total is refused"
+            ),
             Mutation("        limits.refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
             Mutation("        if due > 1:\n", "        if due > 2:\n", "a second draw without a reason"),
             Mutation("year if account.renews else None", "year", "every account renews"),
@@ -62,15 +64,15 @@ LEDGER = (
             ),
             Mutation("self.adoptions[before:]", "self.adoptions", "a charge after an adoption counts before it"),
             Mutation(
-                '        ("epsilon", there.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
+                '        ("epsilon", charge.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
             ),
             Mutation(
-                '        ("the spec\'s digest", there.digest, request.digest),\n', "", "another spec joins a charge"
+                '        ("the spec\'s digest", charge.digest, request.digest),\n', "", "another spec joins a charge"
             ),
-            Mutation("    if there.lost:\n", "    if False:\n", "a charge of a lost ledger is drawn again"),
+            Mutation("    if charge.lost:\n", "    if False:\n", "a charge of a lost ledger is drawn again"),
             Mutation(
-                "        self._refuse_rejected(charge)\n        there = self.published",
-                "        there = self.published",
+                "        self._refuse_rejected(charge)\n        recorded_digest = self.published",
+                "        recorded_digest = self.published",
                 "what was rejected is published",
             ),
             Mutation(
@@ -81,7 +83,9 @@ LEDGER = (
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
             Mutation(
-                " and of.number > self.adopted_at]", "]", "a wrong clock that was confirmed counts after an adoption"
+                "and decision.number > self.adopted_at\n        ]",
+                "]",
+                "a wrong clock that was confirmed counts after an adoption",
             ),
             Mutation('in ("created", "charged", "adopted"):', '!= "published":', "a decision attests a wrong clock"),
         ),
@@ -93,8 +97,8 @@ LEDGER = (
             Mutation("if int(now[:4]) < BUILT:", "if int(now[:4]) < BUILT - 1:", "a clock from before this version"),
             Mutation("(_moment(now) + timedelta(days=1)).year:", "_moment(now).year + 1:", "a clock one year behind"),
             Mutation("timedelta(days=1)).year:", "timedelta(days=0)).year:", "no charge on 31 December"),
-            Mutation("max(attested, of_machine), IDLE", "of_machine, IDLE", "the ledger attests no time"),
-            Mutation("max(attested, of_machine), IDLE", "attested, IDLE", "the machine attests no time"),
+            Mutation("max(attested, machine_clock), IDLE", "machine_clock, IDLE", "the ledger attests no time"),
+            Mutation("max(attested, machine_clock), IDLE", "attested, IDLE", "the machine attests no time"),
             Mutation("days or LONGEST_PERIOD", "LONGEST_PERIOD", "a weekly release a year ahead"),
             Mutation("if distance > most:", "if distance >= most:", "a release that is late by the distance alone"),
             Mutation(
@@ -108,19 +112,23 @@ LEDGER = (
         (
             Mutation("hashes.get(number) != of and", "number not in hashes and", "a restored ledger is used"),
             Mutation(
-                "if there is None or there.hash != last.hash:",
-                "if there is None:",
+                "if first_entry is None or first_entry.hash != last.hash:",
+                "if first_entry is None:",
                 "a ledger that was exchanged is charged",
             ),
-            Mutation("        if there != charge:\n", "        if there is None:\n", "a charge of another history"),
             Mutation(
-                "if known and (operator is None or operator.public not in known):",
-                "if known and operator is None:",
+                "        if ledger_charge != charge:\n",
+                "        if ledger_charge is None:\n",
+                "a charge of another history",
+            ),
+            Mutation(
+                "if operators and (operator is None or operator.public not in operators):",
+                "if operators and operator is None:",
                 "anybody",
             ),
             Mutation(
-                "made is books.revisions(made.release",
-                "made or books.revisions(made.release",
+                "charge is books.revisions(charge.release",
+                "charge or books.revisions(charge.release",
                 "the witness gets both copies' charges",
             ),
             Mutation("        if books.ledger_id != self.id:\n", "        if False:\n", "another ledger is verified"),
@@ -174,8 +182,8 @@ LEDGER = (
                 "became another's",
             ),
             Mutation(
-                "if there is None or account not in (None, there.account):",
-                "if there is None:",
+                "if decision is None or account not in (None, decision.account):",
+                "if decision is None:",
                 "one account takes back what another was allowed",
             ),
             Mutation(
@@ -188,7 +196,7 @@ LEDGER = (
                 "        return (False and",
                 "one operator decides which engine reads the records of an account of two",
             ),
-            Mutation(") or named or same", ") or same", "records that overlap are read by one operator's word"),
+            Mutation(") or is_shared or same", ") or same", "records that overlap are read by one operator's word"),
             Mutation(
                 "self.owners(draft.reading, waiting)",
                 "self.owners(draft.reading)",
@@ -292,7 +300,7 @@ LEDGER = (
             ),
             Mutation("            sync_folder(self.path.parent)\n", "", "a new ledger may vanish in a crash"),
             Mutation('_once("charged_once", "charged", *_KEY)\n', "", "the table takes a charge twice"),
-            Mutation('if named["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
+            Mutation('if sql_by_kind["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
             Mutation("?mode=rw", "?mode=rwc", "a missing ledger is made anew, empty"),
             Mutation(
                 '                if intent == "write":\n                    connection.commit()\n',
@@ -306,7 +314,7 @@ LEDGER = (
         "dphist_pipeline/ledger/witness.py",
         ("unit/test_witness.py", "unit/test_witness_file.py", "attacks/test_copies_that_draw_again.py"),
         (
-            Mutation("            if held < current[0]:\n", "            if False:\n", "a superseded copy draws"),
+            Mutation("            if generation < current[0]:\n", "            if False:\n", "a superseded copy draws"),
             Mutation(
                 "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
             ),
@@ -314,7 +322,7 @@ LEDGER = (
             Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
             Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
             Mutation("number > head[0]:", "number >= head[0]:", "a head is noted twice"),
-            Mutation("and _same(own, ledger)):", "and own == ledger):", "the ledger by a link"),
+            Mutation("and _is_same_place(own, ledger)):", "and own == ledger):", "the ledger by a link"),
             Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
             Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),
         ),
@@ -324,7 +332,7 @@ LEDGER = (
         ("unit/test_witness_file.py", "unit/test_witness.py"),
         (
             Mutation('    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),\n', "", "twice"),
-            Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",\n', "", "rows are replaced"),
+            Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {exists}",\n', "", "rows are replaced"),
             Mutation(
                 "            if version != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"
             ),

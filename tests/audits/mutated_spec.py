@@ -155,7 +155,7 @@ SPEC = (
             Mutation("row[coarser]) != row[coarser]:", "row[coarser]) is None:", "a group in two larger groups"),
             Mutation("if len(above) != len(names)]", "if len(above) < len(names)]", "codes at unlike depths"),
             Mutation("if row[parent] and row[parent] not in lines", "if False", "a parent that is no code"),
-            Mutation("sorted(found)[:MOST_MISTAKES]]", "sorted(found)]", "mistakes are counted for whoever asks"),
+            Mutation("sorted(mistakes)[:MOST_MISTAKES]]", "sorted(mistakes)]", "mistakes are counted for whoever asks"),
         ),
     ),
     Part(
@@ -197,7 +197,7 @@ SPEC = (
         "dphist_pipeline/spec/_binned_axes.py",
         AXES,
         (
-            Mutation("        if here <= before:\n", "        if here < before:\n", "a bin without a width"),
+            Mutation("        if edge <= before:\n", "        if edge < before:\n", "a bin without a width"),
             Mutation(
                 "tuple((first + number * step) / unit for",
                 "tuple(float(start) + number * float(width) for",

@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from docs.warm_program import warm_program
 from office import ran
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -75,10 +77,8 @@ class Reader:
         self.here = home / ".here"
         programs = home / "bin"
         programs.mkdir()
-        for name, code in {
-            "dphist": "from dphist_pipeline.cli.app import main; main()",
-            "dg": "from dagster_dg_cli.cli import main; main()",
-        }.items():
+        for name, module in {"dphist": "dphist_pipeline.cli.app", "dg": "dagster_dg_cli.cli"}.items():
+            code = f"from {module} import main; main()"
             (programs / name).write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{code}' \"$@\"\n")
             (programs / name).chmod(0o755)
         (programs / "python").symlink_to(sys.executable)
@@ -93,6 +93,12 @@ class Reader:
             "PYTHONPATH": str(PROJECT),
             "DAGSTER_DISABLE_TELEMETRY": "1",
         }
+
+    @contextmanager
+    def warm(self) -> Iterator[None]:
+        """Meanwhile, `dphist` starts warm where a shell calls it."""
+        with warm_program(self.home / "bin" / "dphist"):
+            yield
 
     def follow(self, text: str, name: str) -> None:
         """Runs a page.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import chromium, listened_page
+from browser import one_page
 from docs.pages import FENCE, PROJECT, PageIsWrong, Reader, blocks_of
 from office import Office
 
@@ -25,7 +25,7 @@ GUIDES = sorted(path.name for path in (PAGES / "how-to").glob("*.md"))
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """Somebody who has done the tutorial."""
     reader = Reader(tmp_path_factory.mktemp("home"))
-    with pytest.MonkeyPatch.context() as changed:
+    with pytest.MonkeyPatch.context() as changed, reader.warm():
         for name in [name for name in os.environ if name.startswith("DPHIST_")]:
             changed.delenv(name)
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -102,15 +102,13 @@ def test_the_site_of_the_archive_is_searched_from_a_disk_and_fetches_nothing(tmp
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    with chromium() as browser:
-        page, fetched = listened_page(browser, 1400), list[str]()
-        page.on("request", lambda request: fetched.append(request.url))
-        page.goto((tmp_path / "site" / "how-to" / "deploy.html").as_uri())
+    with one_page() as page:
+        page.opened((tmp_path / "site" / "how-to" / "deploy.html").as_uri())
         page.click("input[name=query]")
         page.keyboard.type("witness")
         page.wait_for_selector(".md-search-result__item a")
         assert "witness" in page.get_attribute(".md-search-result__item a", "href")
-        assert not page.complaints and all(address.startswith(("file:", "data:")) for address in fetched)
+        assert not page.complaints and all(address.startswith(("file:", "data:")) for address in page.loaded)
 
 
 @pytest.mark.soak  # `make docs` builds it as strictly, and a hook of it stops where a page fetches anything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -25,3 +26,10 @@ def test_a_folder_that_cannot_be_written_to_keeps_nothing(tmp_path: Path, monkey
 def test_who_keeps_no_compiled_modules_keeps_no_templates(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert pages._compiled(tmp_path) is None
+
+
+def test_no_template_joins_two_sentences() -> None:
+    """The environment drops the end of a line after a tag: what follows an `endtrans` there has no space before it."""
+    joins = re.compile(r"\{% endtrans %\}\n(?=\{% trans|\{\{ |[A-Za-z(])")
+    templates = list(Path(pages.__file__).parent.rglob("*.html.j2"))
+    assert templates and not [file.name for file in templates if joins.search(file.read_text(encoding="utf-8"))]

@@ -16,7 +16,7 @@ import by_hand
 import families_by_hand
 import numpy as np
 import pytest
-from browser import chromium, listened_page
+from browser import OnePage, one_page
 from by_hand import AGE, WARD
 from derived_files import made_anew
 from requiring import missing
@@ -88,16 +88,11 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def opened(public: Path) -> Iterator[Open]:
-    """Opens a page as a file, `complaints` beside it: what the browser said and what it wanted to load."""
-    with chromium() as browser:
+    """Opens a page as a file."""
+    with one_page() as page:
 
-        def open_page(path: str, width: int = 1400, **more: Any) -> Any:
-            page = listened_page(browser, width, **more)
-            address = (public / path).as_uri()
-            own = (address, (public / path).parent.as_uri() + "/picker/")
-            page.on("request", lambda asked: None if asked.url.startswith(own) else page.complaints.append(asked.url))
-            page.goto(address)
-            return page
+        def open_page(path: str, width: int = 1400, color_scheme: str = "light") -> OnePage:
+            return page.opened((public / path).as_uri(), width, color_scheme)
 
         yield open_page
 
@@ -115,7 +110,6 @@ def test_axe_core_finds_no_violation(opened: Open, axe: str, path: str, scheme: 
         page.locator("#picked .answer").wait_for()
         page.locator("#picked summary").click()
         assert page.evaluate(AUDIT) == []
-    page.close()
 
 
 def test_axe_core_would_find_a_picture_without_words_and_faint_letters(opened: Open, axe: str) -> None:
@@ -124,12 +118,11 @@ def test_axe_core_would_find_a_picture_without_words_and_faint_letters(opened: O
     page.evaluate("document.querySelector('.note').style.color = '#ccc'")
     page.evaluate(axe)
     assert {name for name, _ in page.evaluate(AUDIT)} == {"svg-img-alt", "color-contrast"}
-    page.close()
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_its_window_and_the_browser_says_nothing(opened: Open, path: str, width: int) -> None:
+def test_a_page_fits_its_window_and_the_browser_says_nothing(opened: Open, public: Path, path: str, width: int) -> None:
     page = opened(path, width)
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
@@ -138,8 +131,8 @@ def test_a_page_fits_its_window_and_the_browser_says_nothing(opened: Open, path:
     )
     beyond = f"{outside}.filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML)"
     assert page.evaluate(beyond) == []
-    assert page.complaints == []
-    page.close()
+    own = tuple((public / where).as_uri() for where in (path, f"{Path(path).parent}/picker/"))
+    assert page.complaints == [] and [one for one in page.loaded if not one.startswith(own)] == []
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -156,7 +149,6 @@ def test_every_link_is_reached_by_tab_in_order_and_is_seen(opened: Open, path: s
         seen.append(named)
     assert [named.partition(" ")[2] for named in seen if named.startswith("A#")] == links
     assert links[0] == "#main"
-    page.close()
 
 
 def test_a_reader_goes_from_all_releases_to_one_and_back_by_keyboard(opened: Open) -> None:
@@ -171,4 +163,3 @@ def test_a_reader_goes_from_all_releases_to_one_and_back_by_keyboard(opened: Ope
     page.locator("nav a").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/public/index.html")
-    page.close()

@@ -30,18 +30,18 @@ NEW_TYPER = ["dagster-dg-core==1.13.29", "typer>=0.29"]  # it needs typer<0.26
 def resolved(*requirements: str) -> str:
     """What pip says against installing some packages together, without installing any; empty where nothing is.
 
-    Skips where no package index can be asked.
+    Of what is installed here and fits, pip asks no index. Skips where no index can be asked.
     """
-    words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-input", "--quiet"]
+    words = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-input", "--quiet"]
     words += ["--disable-pip-version-check", "--only-binary", ":all:"]
-    asked = [
-        [*words, "--no-deps", *(one for one in requirements if "==" in one or one in OURS)],
-        [*words, *requirements],
-    ]
-    known, done = (subprocess.run(one, capture_output=True, text=True, check=False) for one in asked)
+    done = subprocess.run([*words, *requirements], capture_output=True, text=True, check=False)
+    if not done.returncode:
+        return ""
+    named = [one for one in requirements if "==" in one or one in OURS]
+    known = subprocess.run([*words, "--ignore-installed", "--no-deps", *named], capture_output=True, check=False)
     if known.returncode:
-        missing("package_index", f"no package index gave {', '.join(requirements[-len(OURS) :])}")
-    return done.stderr[-4000:] if done.returncode else ""
+        missing("package_index", f"no package index gave {', '.join(named)}")
+    return done.stderr[-4000:]
 
 
 @pytest.mark.parametrize(

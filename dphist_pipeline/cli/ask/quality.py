@@ -69,44 +69,38 @@ def quality(
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in cuts_by_axis.items():
-        if axis is not None:
-            _print_cuts(axis, cuts, words.get(axis, {}), texts)
+        lines = [texts.of_cut(cut, words.get(str(axis), {})) for cut in cuts if cut.stands_out]
+        if axis is not None and lines:
+            print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
     if left_out:
-        why = "their intervals are wider than the count that they speak of"
-        out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
+        reason = "their intervals are wider than the count that they speak of"
+        out.print(f"Not shown, for {reason}: {escape('; '.join(left_out))}. --json shows all")
     if texts.limit:
         out.print(commands_hide(texts.limit))
 
 
 def _print_failures(
-    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], told: _Told
+    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _Told
 ) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
-    failed, others = standing
+    failed, sentence = standing
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
-        print_table(header, [(row["axis"], means[row["statistic"]], *told.of(row)) for row in failed])
+        print_table(header, [(row["axis"], means[row["statistic"]], *numbers.of(row)) for row in failed])
         if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
-def _print_cuts(axis: str, cuts: Sequence[Cut], words: Mapping[str, str], told: _Told) -> None:
-    """Prints the rows cut that stand out, by value of an axis."""
-    if lines := [told.of_cut(cut, words) for cut in cuts if cut.stands_out]:
-        print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
-
-
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, told: _Told) -> None:
-    """Prints the numbers that stand out, and the sentence on the others."""
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str, numbers: _Told) -> None:
     if rows:
-        lines = [(row["category"], *told.of(row)) for row in rows[:MOST_ROWS]]
+        lines = [(row["category"], *numbers.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
     if more := len(rows[MOST_ROWS:]):
         out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
 @dataclass(frozen=True)
@@ -125,18 +119,18 @@ class _Told:
 
     def of_cut(self, cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
         """A category with its rows counted and cut, the interval and the share of the latter."""
-        counted, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
+        rows, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
         category = "other" if cut.category is None else words.get(cut.category, cut.category)
         if min(cut.counted, cut.about) < self.limit:
             few = words_for(self.limit)
             return (
                 category,
-                few if cut.counted < self.limit else counted,
+                few if cut.counted < self.limit else rows,
                 few if cut.about < self.limit else about,
                 "",
                 "",
             )
-        return category, counted, about, f"{lower} to {upper}", cut.share_in_words
+        return category, rows, about, f"{lower} to {upper}", cut.share_in_words
 
     def _texts(self, numbers: Sequence[float], interval: Mapping[str, Any]) -> list[str]:
         from dphist_pipeline.publishing.formatting import in_decimals

@@ -35,10 +35,10 @@ def report(
     from dphist_pipeline.publishing.ledger_report import LedgerReport
 
     opened_store = Store.named(store)
-    report_of_ledger = LedgerReport(opened_store.ledger(), year)
-    facts = report_of_ledger.facts()
+    ledger_report = LedgerReport(opened_store.ledger(), year)
+    facts = ledger_report.facts()
     if page is not None:
-        page.write_text(report_of_ledger.page(opened_store.public), encoding="utf-8")
+        page.write_text(ledger_report.page(opened_store.public), encoding="utf-8")
     if as_json:
         print_json(facts)
         return
@@ -73,9 +73,9 @@ def _print_account(account: dict[str, Any]) -> None:
     out.print()
 
 
-def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
-    if found:
-        rows = [tuple(row[name] for name in columns) for row in found]
+def _print_rows(columns: dict[str, str], records: list[dict[str, Any]]) -> None:
+    if records:
+        rows = [tuple(row[name] for name in columns) for row in records]
         lines = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
         print_table(list(columns.values()), lines)
 
@@ -113,8 +113,8 @@ def adopt(
         out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
 
 
-def _elsewhere(written: str) -> tuple[str, Fraction]:
-    account, equals, amount = written.partition("=")
+def _elsewhere(option: str) -> tuple[str, Fraction]:
+    account, equals, amount = option.partition("=")
     if not equals:
         raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
     return account, exact_option(amount, "--spent-elsewhere")
@@ -145,7 +145,7 @@ def publish(
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
     public = PublicFolder(Store.named(store))
-    before = public.store.public_address
+    address_before = public.store.public_address
     if to is not None:
         public = public.copying_to(to)
     with progress(as_json) as step:
@@ -156,8 +156,8 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, public.store.public_address):
-        out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
+    if address_before not in (None, public.store.public_address):
+        out.print(f"  {escape(str(address_before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
 
@@ -188,7 +188,7 @@ def pages(
             f"[green]✓[/] pages of {f'{anew:,}' if anew else 'no'} publication{'s' if anew > 1 else ''} rendered anew"
             f"{were}. The catalogue is built anew"
         )
-        print_lines([f"  left as they are: {place}: {why}" for place, why in done.left.items()])
+        print_lines([f"  left as they are: {place}: {reason}" for place, reason in done.left.items()])
     if done.left:
         raise typer.Exit(1)
 

@@ -10,9 +10,11 @@ Macros read a box as text by the patterns below, without DuckDB's extension `jso
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dphist_pipeline.answering._catalogue_places import Places
+from dphist_pipeline.answering._query_parts import folded
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
@@ -81,11 +83,15 @@ _NAMES = {
 }
 
 
-@cache
 def macro(name: str, schema: str | None = None) -> str:
     """The CREATE statement of one of `MACROS` or `INNER`."""
+    return _statement(name, schema)
+
+
+@cache
+def _statement(name: str, schema: str | None) -> str:
     file = f"internals/{name}.sql" if name in INNER else f"{name}.sql"
-    return macro_files(schema).get_template(file).render(name=name)
+    return folded(macro_files(schema).get_template(file).render(name=name))
 
 
 @cache
@@ -112,9 +118,12 @@ def macro_files(schema: str | None) -> Environment:
     # Loaded here: a question to a catalogue that has its macros needs none of it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from dphist_pipeline.compiled_templates import compiled_templates
+
     places = Places(schema)
-    loader = FileSystemLoader(_FILES)
-    files = Environment(loader=loader, undefined=StrictUndefined, autoescape=False)  # SQL, no page
+    loader, compiled = FileSystemLoader(_FILES), compiled_templates(Path(__file__).parent)
+    # SQL, no page
+    files = Environment(loader=loader, bytecode_cache=compiled, undefined=StrictUndefined, autoescape=False)
     files.filters["literal"] = literal
     files.globals |= {**_NAMES, "schema": places.users, "internals": places.internals, "beside": places.beside_release}
     expressions = files.get_template("pieces/expressions.sql").module

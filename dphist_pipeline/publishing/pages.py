@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import cache
-from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import yaml
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, pass_eval_context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dphist_pipeline.compiled_templates import compiled_templates
 from dphist_pipeline.languages.texts import (
     ENGLISH,
     days_text,
@@ -42,7 +38,7 @@ def _environment() -> Environment:
     folder = Path(__file__).with_name("templates")
     environment = Environment(
         loader=FileSystemLoader(folder),
-        bytecode_cache=_compiled(folder),
+        bytecode_cache=compiled_templates(folder),
         autoescape=lambda name: name is not None and ".html" in name,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -90,16 +86,6 @@ def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any
 @pass_eval_context
 def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
     return _filled(context, translated(one, "", several, number), values)
-
-
-def _compiled(folder: Path) -> FileSystemBytecodeCache | None:
-    """Compiled templates lie where Python's own compiled files do: whoever may write there could change the program."""
-    modules = Path(cache_from_source(str(folder / "templates.py")))
-    with suppress(OSError):
-        modules.parent.mkdir(exist_ok=True)
-    if sys.dont_write_bytecode or not os.access(modules.parent, os.W_OK):
-        return None
-    return FileSystemBytecodeCache(str(modules.parent), f"{modules.suffixes[0]}-jinja2-{jinja2.__version__}-%s.bin")
 
 
 def _isolated(text: object) -> Markup:

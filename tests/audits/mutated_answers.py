@@ -24,6 +24,21 @@ REPORTED = ("answering/test_reported_answers.py",)
 
 ANSWERS = (
     Part(
+        "dphist_pipeline/answering/_query_parts.py",
+        ("answering/test_query_parts.py",),
+        (
+            Mutation('if "MATERIALIZED" in opening}', "if not opening}", "what is computed once is written in place"),
+            Mutation('re.findall(r"\\w+", texts)', "[]", "what a text asks for is left out"),
+            Mutation("if times[name] > 1}", "if times[name] > 2}", "a part that is read twice is written twice"),
+            Mutation("if times[name] or name in stay:", "if True:", "what nobody reads counts as a reader"),
+            Mutation('lists_tables or before != "DISTINCT"', "True", "a column is taken for a table"),
+            Mutation(
+                "            lists_tables = lists_tables and before in _BEFORE_TABLES\n", "", "an argument is a table"
+            ),
+            Mutation('not in (".", "(")', 'not in (".",)', "a function is taken for a table"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/answering/catalogue_tables.py",
         ("unit/test_published_columns.py",),
         (

@@ -162,7 +162,8 @@ reaching AS (
             AND kinds.linear_variance
                 IS NOT DISTINCT FROM coalesce(r.linear_variance, v.linear_variance, l.linear_variance)
 ),
-barred AS (
+-- As a subquery, DuckDB would compute the half widths again for each column that reads them.
+barred AS MATERIALIZED (
     {% include 'pieces/ends.sql' %}
 ),
 {% include 'pieces/cut_of_rows.sql' %}

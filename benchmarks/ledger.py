@@ -47,7 +47,7 @@ def filled(url: str | sa.URL, size: int) -> Ledger:
     made = Ledger.create(url)
     made.open_account(ACCOUNT)
     with made._file.transaction("write") as connection:
-        writing = Writing(connection, made._followed(connection), utc_now())
+        writing = Writing(connection, made._current_books(connection), utc_now())
         number = 0
         while writing.books.last is not None and writing.books.last.number < size:
             number += 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
+import tables
 from tables import DATA
 from whole_families import Marginal
 
@@ -38,6 +39,12 @@ def adult() -> list[np.ndarray]:
     kinds = ["workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "income"]
     gains = {"capital_gain": (1, 3_000, 8_000), "capital_loss": (1, 1_800)}
     return _read("adult", kinds, {"age": AGES, "hours_per_week": range(10, 90, 10), **gains})
+
+
+def adult_six() -> list[np.ndarray]:
+    """The same persons along six axes, as in `tables`."""
+    counts = tables.adult()
+    return list(np.unravel_index(np.repeat(np.arange(counts.size), counts.ravel()), counts.shape))
 
 
 def acs() -> list[np.ndarray]:
@@ -77,6 +84,7 @@ def brazil() -> list[np.ndarray]:
 
 SETS: dict[str, Callable[[], list[np.ndarray]]] = {
     "adult": adult,
+    "adult_six": adult_six,
     "acs": acs,
     "labour": labour,
     "idaho": idaho,

@@ -2,10 +2,11 @@
 
 On public counts: all pairs, and all one-, two- and three-way tables, of brazil (age × sex × urban × adults × children)
 and of adult (age, education, marital status, race, sex, hours), and families in which one table has all axes. Mean
-squared error of a cell by the number of axes of a table, of `estimate` and of `whole`, over releases. On invented
-records of many axes: the same at 10^5 and 10^8 rows, with seconds of CPU. Prints tables, and writes JSON.
+squared error of a cell by the number of axes of a table, of `estimate` and of `whole`, over releases, with its standard
+error. On invented records of many axes: the same at 10^5 and 10^8 rows, with seconds of CPU. Prints tables, and writes
+JSON.
 
-    python benchmarks/whole_families.py [--releases 5] [--output benchmarks/results/whole_families.json]
+    python benchmarks/whole_families.py [--releases 10] [--output benchmarks/results/whole_families.json]
 
 Data: $DPHIST_DATA, else ../shared/data beside the checkout; without it only the invented records.
 """
@@ -33,6 +34,7 @@ from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.whole_families import fit_population
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
 
+WHO = ("estimate", "whole")
 Marginal = Callable[[tuple[int, ...]], np.ndarray]
 
 
@@ -58,12 +60,14 @@ def compared(family: Family, exact: Marginal, epsilon: str, releases: int) -> di
             truth, table = exact(axes), made[name]
             whole = population.table(table.domain)
             errors[len(axes)].append((((table.values - truth) ** 2).mean(), ((whole - truth) ** 2).mean()))
-    means = {f"{many}-way": np.mean(pairs, axis=0) for many, pairs in sorted(errors.items())}
+    # Of each release, shape (releases, 2).
+    of = {f"{many}-way": np.reshape(pairs, (releases, -1, 2)).mean(axis=1) for many, pairs in sorted(errors.items())}
+    spread = {name: np.std(means, axis=0, ddof=1) / releases**0.5 for name, means in of.items() if releases > 1}
     return {
         "tables": len(family.tables),
         "epsilon": epsilon,
-        **{f"estimate, {name}": float(mean[0]) for name, mean in means.items()},
-        **{f"whole, {name}": float(mean[1]) for name, mean in means.items()},
+        **{f"{who}, {name}": float(of[name].mean(axis=0)[place]) for place, who in enumerate(WHO) for name in of},
+        **{f"{who}, {name}, error": float(spread[name][place]) for place, who in enumerate(WHO) for name in spread},
         "distinct_records": records,
         "cpu_seconds_of_a_fit": seconds / releases,
     }
@@ -123,14 +127,14 @@ def _shown(rows: list[dict[str, Any]], title: str) -> None:
 def main() -> None:
     """Runs everything, prints it, and writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--releases", type=int, default=5)
+    parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "whole_families.json")
     asked = parser.parse_args()
     asked.output.parent.mkdir(exist_ok=True)
     found: dict[str, Any] = {"releases": asked.releases, "public_sets": [], "pairs_of_many_axes": []}
     if not DATA.is_dir():
         print("public sets: not measured, there is no data at $DPHIST_DATA or ../shared/data")
-    measured = {"pairs_of_many_axes": many_axes(), "public_sets": public(asked.releases) if DATA.is_dir() else []}
+    measured = {"public_sets": public(asked.releases) if DATA.is_dir() else [], "pairs_of_many_axes": many_axes()}
     for name, rows in measured.items():
         for row in rows:
             found[name].append(row)

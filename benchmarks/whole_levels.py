@@ -4,9 +4,9 @@ Families of one axis at three levels, on public counts: lines of 4,096 cells in 
 64 x 64 in squares, blocks of a census, departments, and zones and ages crossed with another axis. For each level: mean
 squared errors of `estimate` and `whole` with the standard error of their difference, over releases, and mean errors by
 the size of the true count, in standard deviations of an estimate. A row says whether the set chose a constant. Prints
-a table, and writes JSON.
+a table, and writes JSON, in which rows of sets that were not asked stay.
 
-    python benchmarks/whole_levels.py [--releases 10] [--output benchmarks/results/whole_levels.json]
+    python benchmarks/whole_levels.py [SET ...] [--releases 10] [--output benchmarks/results/whole_levels.json]
 
 Data: $DPHIST_DATA, else ../shared/data beside the checkout.
 """
@@ -194,6 +194,7 @@ def measured(name: str, epsilon: str, releases: int) -> Iterator[dict[str, Any]]
             "epsilon": epsilon,
             "level": table,
             "cells": estimate.shape[1],
+            "releases": releases,
             "estimate": float(squares[0].mean()),
             "whole": float(squares[1].mean()),
             "difference": float(apart.mean()),
@@ -205,18 +206,20 @@ def measured(name: str, epsilon: str, releases: int) -> Iterator[dict[str, Any]]
 def main() -> None:
     """Measures, prints and writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="SET", default=[*SETS])
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "results" / "whole_levels.json")
     asked = parser.parse_args()
     if not DATA.is_dir():
         parser.error("there is no data at $DPHIST_DATA or ../shared/data")
     asked.output.parent.mkdir(exist_ok=True)
-    found: list[dict[str, Any]] = []
-    for name in SETS:
+    found = json.loads(asked.output.read_text("utf-8"))["levels"] if asked.output.exists() else []
+    for name in asked.sets:
         for epsilon in EPSILONS:
-            found += measured(name, epsilon, asked.releases)
+            made = list(measured(name, epsilon, asked.releases))
+            found = [row for row in found if (row["set"], row["epsilon"]) != (name, epsilon)] + made
             # Whatever was measured stays, however long the rest takes.
-            asked.output.write_text(json.dumps({"releases": asked.releases, "levels": found}, indent=1) + "\n", "utf-8")
+            asked.output.write_text(json.dumps({"levels": found}, indent=1) + "\n", "utf-8")
     rows = [
         {
             **{key: row[key] for key in row if key != "by_size"},

@@ -322,12 +322,12 @@ def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
 def finest(domains: Iterable[Domain]) -> Domain:
     """All axes of some tables but those that are levels of others."""
     every = {axis.name: axis for domain in domains for axis in domain.axes}
-    found: dict[str, Axis] = {}
+    match: dict[str, Axis] = {}
     # The finest first: a level with the groups of another one is as fine, and one of them is enough.
     for axis in sorted(every.values(), key=lambda axis: -axis.size):
-        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in found.values()):
-            found[axis.name] = axis
-    return Domain(tuple(axis for name, axis in every.items() if name in found))
+        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in match.values()):
+            match[axis.name] = axis
+    return Domain(tuple(axis for name, axis in every.items() if name in match))
 
 
 @dataclass(frozen=True, eq=False)

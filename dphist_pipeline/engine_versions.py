@@ -16,10 +16,10 @@ SUITE = {"duckdb": "2.0", "polars": "2.1", "pyarrow": "26.0"}
 def installed_minor(name: str) -> str:
     """The major and minor version of an installed package, such as `2.0`; empty where there is none."""
     try:
-        found = re.match(r"\d+\.\d+", metadata.version(name))
+        match = re.match(r"\d+\.\d+", metadata.version(name))
     except metadata.PackageNotFoundError:
         return ""
-    return found[0] if found else metadata.version(name)
+    return match[0] if match else metadata.version(name)
 
 
 def untested() -> str | None:

@@ -45,12 +45,12 @@ class DphistError(Exception):
     @property
     def told(self) -> str:
         """The message, then whether anything was charged, and whether the same call may be tried again."""
-        said = str(self)
-        if self.charged is False and not _NOTHING.search(said):
-            said = f"{_ended(said)} Nothing was charged."
+        text = str(self)
+        if self.charged is False and not _NOTHING.search(text):
+            text = f"{_ended(text)} Nothing was charged."
         if self.charged:
-            said = f"{_ended(said)} The period is charged, and this call never charges it again."
-        return f"{_ended(said)} The same call may be tried again." if self.try_again else said
+            text = f"{_ended(text)} The period is charged, and this call never charges it again."
+        return f"{_ended(text)} The same call may be tried again." if self.try_again else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.args, vars(self))
@@ -114,7 +114,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         Empty if there are no known words.
     """
     choices = sorted(known)
-    near = [one for one in choices if one.casefold() == str(word).casefold()][:2]
+    near = [choice for choice in choices if choice.casefold() == str(word).casefold()][:2]
     near = near or get_close_matches(str(word), choices, n=2, cutoff=0.6)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"

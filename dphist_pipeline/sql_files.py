@@ -22,7 +22,7 @@ def statement(name: str, **parts: str) -> str:
     Names from users must be quoted by `identifier` or `literal`.
     """
     # One pass, so that a part whose text contains braces is not searched again.
-    return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], _text(name))
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _text(name))
 
 
 def identifier(name: str) -> str:

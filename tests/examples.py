@@ -1,4 +1,4 @@
-"""Which examples and cases a test tries: some, the same in every run, in `make test`; all that it asks for in `make soak`.
+"""Which examples a test tries: some, the same in every run, in `make test`; all that it asks for in `make soak`.
 
 `make soak` draws its examples anew: what it finds becomes an `@example` of the test.
 """
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MOST = 30
+MOST = 20
 SOAKING = os.environ.get("DPHIST_SOAK") == "1"
 # For tests that say nothing of it: neither how busy a machine is nor chance fails one. conftest.py has `make soak` try
 # all of these.

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -126,9 +126,14 @@ class Office:
         self.write_spec()
         return self
 
-    def with_release(self) -> Office:
-        """As `opened` and `released`; the release is a copy of one that the tests of this module share."""
-        return released_once(Operator.load_or_make().public, Picture.svg, building.build_apart).copied_to(self.folder)
+    def with_release(self, records: Mapping[str, list[Any]] = RECORDS, **changes: Any) -> Office:
+        """As `opened`, then a release of these records by a spec with these changes; see `prepared`."""
+        return self.prepared(_Releasing(json.dumps(records), json.dumps(changes)))
+
+    def prepared(self, prepare: Callable[[Office], object]) -> Office:
+        """As `opened` and then `prepare`, which is done once in this process: the office is a copy of that one."""
+        operator, made_by = Operator.load_or_make().public, (Picture.svg, building.build_apart)
+        return _prepared_once(prepare, operator, *made_by).copied_to(self.folder)
 
     def undecided(self) -> Office:
         """The office with a store in which nothing is decided: no account, no source; a copy, as in `opened`."""
@@ -224,13 +229,29 @@ class Office:
         return copy
 
 
+@dataclass(frozen=True)
+class _Releasing:
+    """Writes records and a spec, and releases; both as JSON, so that equal ones are known."""
+
+    records: str
+    changes: str
+
+    def __call__(self, office: Office) -> None:
+        office.write_records(json.loads(self.records))
+        office.write_spec(**json.loads(self.changes))
+        office.released()
+
+
 @cache
-def released_once(operator: str, *stand_ins: object) -> Office:
-    """An office of this operator with a release, to be copied; another one where a module draws or builds otherwise."""
+def _prepared_once(prepare: Callable[[Office], object], operator: str, *stand_ins: object) -> Office:
+    """An office of this operator, to be copied; another one where a module draws charts or builds otherwise."""
+    from recorded_draws import drawn_from  # pytest rewrites it, after it imported this
+
     folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = Office(folder / "office").opened()
-    made.released("--store", str(made.store))
+    with drawn_from("prepared once"), contextlib.chdir(made.folder):  # whichever test asks first
+        prepare(made)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Fits noisy tables by mbi, as whole_families asks: a graphical model with the same total, by mirror descent.
+"""Fits noisy tables by mbi, as leaning_families asks: a graphical model with the same total, by mirror descent.
 
     python peer_mbi.py INPUT.npz OUTPUT.npz
 

@@ -105,19 +105,19 @@ def add_publications(
     there, answered = releases_in(connection, places), answering_tables(connection, places)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     _describe(connection, places, publications)
+    shown: dict[str, Described] = {}
     for release, made in of.items():
         if release not in there:
-            shown = Described.of(
-                release, _create_cells(connection, places.cells(release), made), [audit for _, audit in made]
-            )
-            _run(connection, view_statements(places, shown, there | set(of)), described)
+            columns = _create_cells(connection, places.cells(release), made)
+            shown[release] = Described.of(release, columns, [audit for _, audit in made])
+            _run(connection, view_statements(places, shown[release], there | set(of)), described)
         for folder, audit in made:
             _insert_cells(connection, places, release, folder, audit)
         title = _title(connection, places, release)
         _run(connection, title_comments(places, release, title, there | set(of)), described)
     answering = answering_tables(connection, places)
     changed = [name for name in of if name not in there or answered.get(name) != answering.get(name)]
-    make_asked_views(connection, places, changed, answering, described)
+    make_asked_views(connection, places, changed, answering, shown, described)
     for family, table in _families_in(connection, places):
         _run(connection, family_statements(places, family, table), described)
 
@@ -233,6 +233,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     tried = connection.execute(f"SELECT noise_scale FROM {places.table('dph_moments')}").fetchall()
     scales = {str(audit["unbiased_noise_scale"]) for audit in audits if audit["unbiased_noise_scale"] is not None}
     scales -= {scale for (scale,) in tried}
+    better = better_rows(audits)
     for name, added in [
         ("dph_releases", release_rows(audits)),
         ("dph_covariance", covariance_rows(audits)),
@@ -241,16 +242,17 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", _quality(folder, audit)) for folder, audit in publications),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
-        ("dph_better", better_rows(audits)),
+        ("dph_better", better),
     ]:
         _insert(connection, places.table(name), added)
-    number_better_tables(connection, places)
+    if better.num_rows:  # no release's numbers depend on those of others
+        _number_better_tables(connection, places)
     _add_widths(connection, places, audits, grouped)
     releases = places.table("dph_releases")
-    latest = f"SELECT max(l.revision) FROM {releases} AS l WHERE (l.release, l.period) = (r.release, r.period)"
+    latest = f"SELECT release, period, max(revision) AS revision FROM {releases} GROUP BY ALL"
     connection.execute(
-        f"UPDATE {releases} AS r SET is_latest = r.revision = ({latest}) "
-        f"WHERE is_latest IS DISTINCT FROM (r.revision = ({latest}))"
+        f"UPDATE {releases} AS r SET is_latest = r.revision = l.revision FROM ({latest}) AS l "
+        "WHERE l.release = r.release AND l.period = r.period AND is_latest IS DISTINCT FROM (r.revision = l.revision)"
     )
 
 
@@ -292,8 +294,9 @@ def _title(connection: duckdb.DuckDBPyConnection, places: Places, release: str) 
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    with _registered(connection, rows):
-        connection.execute(f"INSERT INTO {table} BY NAME FROM {ROWS}")
+    if rows.num_rows:
+        with _registered(connection, rows):
+            connection.execute(f"INSERT INTO {table} BY NAME FROM {ROWS}")
 
 
 @contextmanager
@@ -332,7 +335,7 @@ def better_rows(audits: Sequence[Audit]) -> Any:
     return pa.Table.from_pylist(rows, BETTER)
 
 
-def number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> None:
+def _number_better_tables(connection: duckdb.DuckDBPyConnection, places: Places) -> None:
     """Fills in `first_number`; the numbers do not depend on the order in which publications were added.
 
     Each is a multiple of the cells of its table, so that the position of a cell along an axis follows from its number
@@ -371,12 +374,15 @@ def make_asked_views(
     places: Places,
     releases: Sequence[str],
     others: Answering,
+    new: Mapping[str, Described],
     described: bool,
 ) -> None:
     """Makes the views that macros read; the cells are there, and those of tables that answer for them."""
-    if not releases:
-        return
-    columns = _columns_of_cells(connection, places)
+    # DuckDB is slow to list columns; of a release for which no other table answers, their types are not needed.
+    alone = [release for release in releases if release in new and not others.get(release)]
+    columns = {name: [Column(one, "", new[name].comments[one]) for one in new[name].columns] for name in alone}
+    if len(columns) < len(releases):
+        columns = _columns_of_cells(connection, places)
     for release in releases:
         tables = [(table, first, columns[table]) for table, first in others.get(release, [])]
         _run(connection, asked_statements(places, release, columns[release], tables), described)

@@ -284,11 +284,11 @@ def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cu
         if best is None or best[0] >= -minus_pairs:
             leaves.append((box, place))
             continue
-        left, axis, at = best
+        pairs_left, axis, at = best
         low = box[axis].start
         _point(cuts, place, len(cuts))
         cuts.append(Cut(axis, low + at, 0, 0))
-        expected += minus_pairs + left
+        expected += minus_pairs + pairs_left
         for half, ends in (("lower", slice(low, low + at)), ("upper", slice(low + at, box[axis].stop))):
             part = (*box[:axis], ends, *box[axis + 1 :])
             ticket += 1
@@ -313,11 +313,11 @@ def _best_cut(ones: Wholes, others: Wholes, least: int) -> tuple[float, int, int
     for axis in range(ones.ndim):
         over = tuple(number for number in range(ones.ndim) if number != axis)
         n, m = (np.cumsum(table.sum(axis=over), dtype=np.float64)[:-1] for table in (ones, others))
-        left = n * m + (total - n) * (other_total - m)
+        pairs_left = n * m + (total - n) * (other_total - m)
         allowed = (n + m >= least) & (total + other_total - n - m >= least)
-        left = np.where(allowed, left, np.inf)
-        if left.size and left.min() < (best[0] if best else np.inf):
-            best = (float(left.min()), axis, int(left.argmin()) + 1)
+        pairs_left = np.where(allowed, pairs_left, np.inf)
+        if pairs_left.size and pairs_left.min() < (best[0] if best else np.inf):
+            best = (float(pairs_left.min()), axis, int(pairs_left.argmin()) + 1)
     return best
 
 

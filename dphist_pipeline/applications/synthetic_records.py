@@ -165,7 +165,7 @@ class SyntheticRecords:
             "seed": self.seed,
             "within_bins": "interpolated" if self.spread.interpolate else "uniform",
             "bands_not_reached": [
-                {"sums_by": one.table, "sums": one.sums, "outside": one.outside} for one in self.whole.missed
+                {"sums_by": band.table, "sums": band.sums, "outside": band.outside} for band in self.whole.missed
             ],
         }
 

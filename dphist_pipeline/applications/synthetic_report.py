@@ -140,7 +140,7 @@ class FamilyReport:
 
     def facts(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return {"tables": [asdict(one) for one in self.counts], "rates": [asdict(one) for one in self.rates]}
+        return {"tables": [asdict(count) for count in self.counts], "rates": [asdict(rate) for rate in self.rates]}
 
     def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
         """Titles, headers and rows, for a terminal."""
@@ -153,7 +153,7 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        if marked := [row for one in self.counts for row in _named((one.table,), one.marked, MOST_MARKED)]:
+        if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
             known = f"not known to ± {100 * KNOWN_TO:.0f} points"
@@ -163,7 +163,9 @@ class FamilyReport:
                 [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
             )
         if unknown := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.unknown_groups, MOST_OF_RATES)
+            row
+            for rate in self.rates
+            for row in _named((rate.table, rate.rates_of), rate.unknown_groups, MOST_OF_RATES)
         ]:
             yield (
                 "Groups whose rates the noise hides: join them, or leave them out",
@@ -171,7 +173,7 @@ class FamilyReport:
                 unknown,
             )
         if marked := [
-            row for one in self.rates for row in _named((one.table, one.rates_of), one.marked, MOST_OF_RATES)
+            row for rate in self.rates for row in _named((rate.table, rate.rates_of), rate.marked, MOST_OF_RATES)
         ]:
             yield "Rates in these records that are not those of the family", ["table", "rates of", "rate"], marked
 
@@ -287,25 +289,25 @@ def _rates_of_table(
 
 
 def _rates_of(
-    domain: Domain, name: str, number: int, counts: NDArray[np.float64], found: GroupRates, sampled: bool
+    domain: Domain, name: str, number: int, counts: NDArray[np.float64], rates: GroupRates, sampled: bool
 ) -> RatesOf:
     rows = counts.sum(axis=number, keepdims=True)
-    away = np.maximum(np.maximum(found.lower - found.rates, found.rates - found.upper), 0.0)
-    nearest = np.where(found.rates < found.lower, found.lower, found.upper)
+    away = np.maximum(np.maximum(rates.lower - rates.rates, rates.rates - rates.upper), 0.0)
+    nearest = np.where(rates.rates < rates.lower, rates.lower, rates.upper)
     outside = np.flatnonzero((away * rows > _missed(rows, nearest, sampled)).ravel())
-    outside = outside[np.argsort(-(away / np.maximum(found.upper - found.lower, 1e-3)).ravel()[outside], kind="stable")]
-    parts = (found.rates, found.lower, found.upper, np.broadcast_to(rows, counts.shape))
+    outside = outside[np.argsort(-(away / np.maximum(rates.upper - rates.lower, 1e-3)).ravel()[outside], kind="stable")]
+    parts = (rates.rates, rates.lower, rates.upper, np.broadcast_to(rows, counts.shape))
     numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()
     marked = tuple(
         f"{text}: {_percent(rate)} of {of:,.0f}, published {_percent(lower)} to {_percent(upper)}"
         for text, (rate, lower, upper, of) in zip(_names(domain, outside), numbers, strict=True)
     )
     groups = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
-    has_rows, reach = rows.ravel() > 0, found.reach(number).ravel()
+    has_rows, reach = rows.ravel() > 0, rates.reach(number).ravel()
     unknown = np.flatnonzero(has_rows & (reach > KNOWN_TO))
     unknown = unknown[np.argsort(-reach[unknown], kind="stable")]
-    told = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
-    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in told)
+    reaches = zip(_names(groups, unknown), reach[unknown].tolist(), strict=True)
+    texts = tuple(f"{text}: ± {100 * of:.0f} points" for text, of in reaches)
     return RatesOf(name, domain.axes[number].name, int(has_rows.sum()), unknown.size, texts, outside.size, marked)
 
 
@@ -313,7 +315,7 @@ def _names(domain: Domain, cells: NDArray[np.int64]) -> list[str]:
     """Cells as told to people, such as `age [0, 25), sex m`."""
     labels = [(axis.name, ReaderAxis(axis).labels) for axis in domain.axes]
     places = np.stack(np.unravel_index(cells, domain.shape), axis=1).tolist()
-    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, one, strict=True)) for one in places]
+    return [", ".join(f"{name} {of[place]}" for (name, of), place in zip(labels, part, strict=True)) for part in places]
 
 
 def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:

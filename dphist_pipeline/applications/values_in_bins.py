@@ -152,8 +152,8 @@ def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:
 
 def _whole_numbers_between(axis: BinnedAxis, lower: Reals, upper: Reals) -> tuple[Reals, Reals]:
     """The first whole number in each bin, and the one after the last."""
-    left = axis.closed == "left"
-    first, after = (np.ceil(lower), np.ceil(upper)) if left else (np.floor(lower) + 1, np.floor(upper) + 1)
+    left_closed = axis.closed == "left"
+    first, after = (np.ceil(lower), np.ceil(upper)) if left_closed else (np.floor(lower) + 1, np.floor(upper) + 1)
     if not (first < after).all():
         bin_ = int(np.argmin(first < after))
         ends = f"{axis.written(float(lower[bin_]))} to {axis.written(float(upper[bin_]))}"

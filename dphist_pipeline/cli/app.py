@@ -26,7 +26,7 @@ INTERRUPTED = 130
 PACKAGE = "dphist-pipeline"
 # The base of typer's errors of usage: its own in new versions, click's in those that Dagster's tools ask for.
 WRONG_USAGE: type[Exception] = next(
-    one for one in typer.BadParameter.__mro__ if one.__name__ in ("TyperException", "ClickException")
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ in ("TyperException", "ClickException")
 )
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 STOPPED = "stopped at a question. Nothing was written, decided or spent."
@@ -45,8 +45,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(version_asked: bool) -> None:
+    if version_asked:
         out.print(f"dphist {version(PACKAGE)}")
         raise typer.Exit
 

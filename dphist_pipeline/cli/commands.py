@@ -106,8 +106,8 @@ def heading(home: Home) -> str:
 class LazyCommands(TyperGroup):
     """Knows the commands by name and imports one when it is asked for."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.commands.update(
             {name: TyperCommand(name, help=home.told, rich_help_panel=heading(home)) for name, home in HOMES.items()}
         )

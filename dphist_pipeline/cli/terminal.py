@@ -53,7 +53,7 @@ def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
     return [f"dphist look {named}{day}", f"dphist release {named}{day}"]
 
 
-def told_before_release(spec: ReleaseSpec) -> str:
+def advice_before_release(spec: ReleaseSpec) -> str:
     """Why to look before a first release, and which period the commands of `next_of_period` name."""
     other = "" if spec.period == "none" else " The period is the latest finished one; name another by its first day."
     return (
@@ -217,7 +217,9 @@ def _read_by(statement: Statement) -> dict[str, str]:
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
         decisions = [
-            f"{statement.called(made)} (entry {made.number})" for made in statement.decisions if made.kind == kind
+            f"{statement.called(decision)} (entry {decision.number})"
+            for decision in statement.decisions
+            if decision.kind == kind
         ]
         if decisions or kind == "source":
             facts[called] = ", ".join(decisions) or "nothing yet: dphist ledger allow"
@@ -420,15 +422,15 @@ def _has_digit(word: str) -> bool:
 def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]:
     """The columns of each part, by their places; every part has one that is no key, if there is one."""
     keys_places = list(range(min(keys, len(columns))))
-    width_of_keys = sum(columns[place].least + len(GAP) for place in keys_places)
-    parts, left = [list(keys_places)], width - width_of_keys + len(GAP)
+    keys_width = sum(columns[place].least + len(GAP) for place in keys_places)
+    parts, rest = [list(keys_places)], width - keys_width + len(GAP)
     for place in range(len(keys_places), len(columns)):
         needed = columns[place].least + len(GAP)
-        if needed > left and len(parts[-1]) > len(keys_places):
+        if needed > rest and len(parts[-1]) > len(keys_places):
             parts.append(list(keys_places))
-            left = width - width_of_keys + len(GAP)
+            rest = width - keys_width + len(GAP)
         parts[-1].append(place)
-        left -= needed
+        rest -= needed
     return parts
 
 
@@ -449,12 +451,12 @@ def _drawn(columns: Sequence[_Column], width: int) -> tuple[list[str], list[str]
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """The least width of each column, and of what is left as much as it can use, an equal part for each."""
     widths = [column.least for column in columns]
-    left = max(0, room - sum(widths))
+    rest = max(0, room - sum(widths))
     wishes = sorted(range(len(columns)), key=lambda place: columns[place].natural - widths[place])
     for number, place in enumerate(wishes):
-        more = min(columns[place].natural - widths[place], left // (len(wishes) - number))
+        more = min(columns[place].natural - widths[place], rest // (len(wishes) - number))
         widths[place] += more
-        left -= more
+        rest -= more
     return widths
 
 

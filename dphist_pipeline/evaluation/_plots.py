@@ -116,20 +116,15 @@ def _panel(rows: list[dict[str, Any]], x: alt.X, title: str, names: list[str]) -
     base = alt.Chart(alt.InlineData(values=rows), title=title, width=WIDTH, height=HEIGHT)
     colours, shapes = ([kinds[place % len(kinds)] for place in range(len(names))] for kinds in (COLOURS, SHAPES))
     colour = alt.Color("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=colours), title=None)
-    ticks = alt.Axis(values=_ticks(rows), format=",~g")
-    y = alt.Y("mean:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=ticks)
+    low, high = (round(math.log10(end(row["mean"] for row in rows))) for end in (min, max))
+    steps = (1, 2, 5) if high - low < 3 else (1,)  # powers of ten alone would be few
+    ticks = [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
+    y = alt.Y("mean:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=alt.Axis(values=ticks, format=",~g"))
     bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title=None), y2="high:Q", color=colour)
     shape = alt.Shape("mechanism:N", sort=names, scale=alt.Scale(domain=names, range=shapes), title=None)
     lines = base.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=colour)
     points = base.mark_point(filled=True, size=40, opacity=0.9).encode(x=x, y=y, color=colour, shape=shape)
     return bars + lines + points
-
-
-def _ticks(rows: list[dict[str, Any]]) -> list[float]:
-    """Powers of ten, with their double and half if the values span less than three of them."""
-    low, high = (round(math.log10(end(row["mean"] for row in rows))) for end in (min, max))
-    steps = (1, 2, 5) if high - low < 3 else (1,)
-    return [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
 
 
 def _whole(chart: Any, title: str, beside: int) -> Any:

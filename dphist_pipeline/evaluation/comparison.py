@@ -95,13 +95,13 @@ class Comparison:
             "sensitivity": plan.sensitivity,
             "repeats": plan.repeat,
             "mechanisms": [
-                {"name": one.written, "mechanism": one.mechanism, "settings": dict(one.settings)}
-                for one in plan.contenders
+                {"name": contender.written, "mechanism": contender.mechanism, "settings": dict(contender.settings)}
+                for contender in plan.contenders
             ],
             "left_out": plan.left_out,
             "workloads": [workload.about for workload in plan.workloads],
             "scores": [score.facts() for score in self.scores],
-            "recommended": [one.facts() for one in self.recommended()],
+            "recommended": [recommendation.facts() for recommendation in self.recommended()],
         }
 
     def recommended(self) -> list[Recommendation]:
@@ -130,7 +130,11 @@ class Comparison:
         for epsilon in self.plan.epsilons if len(self.plan.contenders) > 1 else ():
             here = [score for score in self.scores if score.epsilon == epsilon]
             lines += ["", f"Recommended at epsilon {format_epsilon(epsilon)}"]
-            lines += [_wrapped(f"  {one.sentence()}") for one in self.recommended() if one.epsilon == epsilon]
+            lines += [
+                _wrapped(f"  {recommendation.sentence()}")
+                for recommendation in self.recommended()
+                if recommendation.epsilon == epsilon
+            ]
             if same := ", ".join(sorted(same_as_geometric(here))):
                 lines.append(_wrapped(f"  Here {same} publishes the noisy cells themselves, as {SIMPLEST} does."))
         return lines

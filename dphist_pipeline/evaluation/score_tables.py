@@ -89,14 +89,14 @@ def wrap_name(name: str) -> str:
 
 def _cell(score: Score, decimals: int | None, *, is_best: bool) -> str:
     star = BEST if is_best else ""
-    mean = _short(score.mean * (1000 if score.measure == "seconds" else 1), decimals)
+    mean = _number_text(score.mean * (1000 if score.measure == "seconds" else 1), decimals)
     if score.standard_error is None or score.mean == 0 or score.measure == "sse":
         return f"{star}{mean}"
     per_cent = 100 * score.standard_error / score.mean
     return f"{star}{mean}±{per_cent:.0f}%" if per_cent >= 1 else f"{star}{mean}±{per_cent:.1f}%"
 
 
-def _short(number: float, decimals: int | None) -> str:
+def _number_text(number: float, decimals: int | None) -> str:
     """So many decimals, else three digits: 0.0123, 1.23, 1,230, 1.23e7."""
     if decimals is not None:
         return f"{number:,.{decimals}f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, told, warning
+from dphist_pipeline.health.finding import Examined, Finding, fault, finding_of, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
 PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
@@ -39,10 +39,10 @@ def bucket(seen: Examined) -> Finding:
             )
         state = copy.behind(there, seen.store.public)
     except DphistError as error:
-        return told(check, error)
+        return finding_of(check, error)
     if state.lost:
         return fault(check, f"{address} names what the public folder does not have: {listed(state.lost)}", LOST)
     if state.late or not state.finished:
-        said = f": {listed(state.late)}" if state.late else "; a copy was cut short"
-        return warning(check, f"{address} is not as the public folder is{said}", PUBLISH)
+        details = f": {listed(state.late)}" if state.late else "; a copy was cut short"
+        return warning(check, f"{address} is not as the public folder is{details}", PUBLISH)
     return ok(check, f"{address} has all {len(there.publications())} publications, in generation {there.generation}")

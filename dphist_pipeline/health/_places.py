@@ -14,11 +14,11 @@ from dphist_pipeline.health.finding import (
     Examined,
     Finding,
     fault,
+    finding_of,
     name_of,
     not_looked_at,
     ok,
     quoted,
-    told,
     warning,
 )
 from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
@@ -37,7 +37,7 @@ def store(seen: Examined) -> Finding:
     """The store's folder: there, of this version, and nobody else can put other folders into it."""
     check = "store"
     if seen.store is None:
-        return told(check, seen.refused[check])
+        return finding_of(check, seen.refused[check])
     for folder in (seen.root, seen.store.public):
         if not folder.is_dir():
             return fault(check, f"{folder} is not there", f"Put the store back from a backup, {folder} with it.")
@@ -124,7 +124,7 @@ def operator_key(seen: Examined) -> Finding:
     except OperatorKeyOpen as error:
         return fault(check, f"the key at {path} signs nothing: {error.problem}", error.mend)
     except OperatorKeyUnusable as error:
-        return told(check, error)
+        return finding_of(check, error)
     if path.resolve().is_relative_to(seen.root.resolve()):
         return fault(
             check, f"the key at {path} lies in the store", "Move it out of the store, and set DPHIST_OPERATOR_KEY."

@@ -18,12 +18,12 @@ from dphist_pipeline.health.finding import (
     Examined,
     Finding,
     fault,
+    finding_of,
     listed,
     name_of,
     not_looked_at,
     ok,
     quoted,
-    told,
     warning,
 )
 from dphist_pipeline.ledger.clock import refuse_before_build
@@ -56,7 +56,7 @@ def ledger(seen: Examined) -> Finding:
     """The ledger: there, intact (it was verified as it was opened), and not older than what was published."""
     if seen.ledger is None:
         error = seen.refused.get("ledger")
-        return told("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
+        return finding_of("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
     forgotten = seen.store.unrecorded(seen.ledger) if seen.store is not None else []
     if forgotten:
         return fault(
@@ -88,7 +88,7 @@ def witness(seen: Examined) -> Finding:
         witness_beside = _agreeing(seen.store, seen.ledger)
         database = witness_database(seen.store.witness_file)
     except DphistError as error:
-        return told(check, error)
+        return finding_of(check, error)
     place, beside = database.place, seen.ledger.place
     if isinstance(place, Path) and isinstance(beside, Path) and place.stat().st_dev == beside.stat().st_dev:
         return warning(
@@ -113,7 +113,7 @@ def witness_access(seen: Examined) -> Finding:
     try:
         place = witness_database(seen.store.witness_file)
     except DphistError as error:
-        return told(check, error)
+        return finding_of(check, error)
     if isinstance(place.place, str):
         return _access(check, place.url, decisive=False)
     if not place.place.exists():
@@ -137,8 +137,8 @@ def clock(seen: Examined) -> Finding:
     seen.ledger.books().refuse_wrong_clock(now, None)
     if last - seen.now > TOLERATED:
         late = last - seen.now > timedelta(days=1)
-        said = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
-        return (fault if late else warning)(check, said, f"{mend} Was it the entry that was wrong? Wait until then.")
+        problem = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
+        return (fault if late else warning)(check, problem, f"{mend} Was it the entry that was wrong? Wait until then.")
     for before, after in pairwise(entries):
         if _moment(before.made_at) - _moment(after.made_at) > TOLERATED:
             seen_back = f"the clock was set back between entries {before.number} and {after.number} of the ledger"
@@ -152,11 +152,11 @@ def runs(seen: Examined) -> Finding:
     check = "runs"
     if seen.store is None or seen.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    left = seen.store.left_runs()
-    if left:
+    killed = seen.store.left_runs()
+    if killed:
         return warning(
             check,
-            f"exact files of {len(left)} killed run{'s' * (len(left) > 1)} are still there: {listed(left)}",
+            f"exact files of {len(killed)} killed run{'s' * (len(killed) > 1)} are still there: {listed(killed)}",
             "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
     withdrawn = [Key(*key) for key, _ in Statement.noted(seen.ledger, "withdrawn")]
@@ -210,8 +210,8 @@ def approvals(seen: Examined) -> Finding:
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
     titles = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
-    said = f"{len(waiting)} releases wait for approval{titles}, {len(unsigned)} decisions for a second signature"
-    return ok(check, said)
+    summary = f"{len(waiting)} releases wait for approval{titles}, {len(unsigned)} decisions for a second signature"
+    return ok(check, summary)
 
 
 def _agreeing(store: Store, ledger: Ledger) -> Witness:
@@ -246,7 +246,9 @@ def _group(gid: int) -> str:
 
 def _charges(ledger: Ledger, *states: str) -> list[Charge]:
     statements = [Statement.of(ledger, account.name) for account in ledger.accounts()]
-    return [charge for one in statements for charge in one.charges if one.states[charge.number] in states]
+    return [
+        charge for statement in statements for charge in statement.charges if statement.states[charge.number] in states
+    ]
 
 
 def _says_nothing(store: Store, key: Key) -> bool:
@@ -279,7 +281,7 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
             name, above, owns, enters = connection.exec_driver_sql(_USER).one()
         former = decisive and database.has_former_rules()
     except DphistError as error:
-        return told(check, error)
+        return finding_of(check, error)
     if not encrypted and not is_local(_host(url)):
         return fault(check, f"the connection to {database.where} is not encrypted", "Take sslmode out of the address.")
     if former:

@@ -38,15 +38,15 @@ def versions(seen: Examined) -> Finding:
 
 def _untested(seen: Examined) -> Finding | None:
     """Engines of other minor versions than the suite's: DuckDB reads nothing by itself, the other two go on."""
-    said = {
+    sentences = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
     }
     version = untested()
     if version is not None and (seen.ledger is None or seen.ledger.books().permissions.version(version) is None):
         allow = f"dphist ledger allow --engine {version} --reason TEXT"
-        return fault("versions", said["duckdb"], f"{MEND} Or an operator allows it: {allow}")
+        return fault("versions", sentences["duckdb"], f"{MEND} Or an operator allows it: {allow}")
     others = [name for name in ("polars", "pyarrow") if installed_minor(name) != SUITE[name]]
-    return warning("versions", "; ".join(said[name] for name in others), MEND) if others else None
+    return warning("versions", "; ".join(sentences[name] for name in others), MEND) if others else None
 
 
 def _written(seen: Examined) -> str:

@@ -15,7 +15,7 @@ from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health.due import due
-from dphist_pipeline.health.finding import Examined, Finding, name_of, not_looked_at, told, worst
+from dphist_pipeline.health.finding import Examined, Finding, finding_of, name_of, not_looked_at, worst
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 
@@ -67,7 +67,7 @@ def _checked(check: Callable[[Examined], Finding], seen: Examined) -> Finding:
     try:
         return check(seen)
     except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago
-        return told(check.__name__, error)
+        return finding_of(check.__name__, error)
     except OSError as error:
         return not_looked_at(check.__name__, f"{error.strerror}: {error.filename}")
 

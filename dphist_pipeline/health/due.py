@@ -81,9 +81,9 @@ def due(seen: Examined) -> Finding:
     return ok(check, " ".join(["nothing is due", *_remarks(late)]))
 
 
-def _remarks(found: Overdue) -> Iterator[str]:
-    if found.left_out:
-        periods = listed([f"{release} {period}" for release, period in found.left_out])
+def _remarks(late: Overdue) -> Iterator[str]:
+    if late.left_out:
+        periods = listed([f"{release} {period}" for release, period in late.left_out])
         yield f"(left out before an upgrade, and run by command only: {periods})"
-    if found.unknown:
-        yield f"(not known before their next release: {listed(found.unknown)})"
+    if late.unknown:
+        yield f"(not known before their next release: {listed(late.unknown)})"

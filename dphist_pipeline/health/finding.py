@@ -74,7 +74,7 @@ def fault(check: str, seen: str, mend: str) -> Finding:
     return Finding(check, "fault", seen, mend)
 
 
-def told(check: str, error: DphistError) -> Finding:
+def finding_of(check: str, error: DphistError) -> Finding:
     """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
     first, _, rest = " ".join(str(error).split()).partition(". ")
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")

@@ -42,21 +42,21 @@ class Language:
     plural: Callable[[float], int]
 
 
-def _but_one(number: float) -> int:
+def _plural_unless_one(number: float) -> int:
     return 0 if number == 1 else 1
 
 
-def _from_two(number: float) -> int:
+def _plural_from_two(number: float) -> int:
     return 0 if abs(number) < 2 else 1
 
 
-ENGLISH = Language("en", ".", ",", ", ", "{:%Y-%m-%d}", "{:%Y-%m}", _but_one)
+ENGLISH = Language("en", ".", ",", ", ", "{:%Y-%m-%d}", "{:%Y-%m}", _plural_unless_one)
 LANGUAGES = {
     made.code: made
     for made in (
         ENGLISH,
-        Language("de", ",", ".", "; ", "{:%d.%m.%Y}", "{:%m.%Y}", _but_one),
-        Language("fr", ",", "\u202f", "\u202f; ", "{:%d/%m/%Y}", "{:%m/%Y}", _from_two),
+        Language("de", ",", ".", "; ", "{:%d.%m.%Y}", "{:%m.%Y}", _plural_unless_one),
+        Language("fr", ",", "\u202f", "\u202f; ", "{:%d/%m/%Y}", "{:%m/%Y}", _plural_from_two),
     )
 }
 _SPOKEN: ContextVar[Language] = ContextVar("language", default=ENGLISH)
@@ -155,13 +155,13 @@ def read_texts(path: Path) -> Texts:
     Raises:
         ValueError: a line is none of such a file.
     """
-    found: Texts = {}
+    texts: Texts = {}
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         entry = _entry(block)
         forms = tuple(text for name, text in entry.items() if name.startswith("msgstr"))
         if entry.get("msgid") and all(forms):
-            found[entry.get("msgctxt", ""), on_one_line(entry["msgid"])] = forms
-    return found
+            texts[entry.get("msgctxt", ""), on_one_line(entry["msgid"])] = forms
+    return texts
 
 
 def _entry(block: str) -> dict[str, str]:

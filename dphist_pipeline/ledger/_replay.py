@@ -184,7 +184,9 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
     )
     if books.judge_charge(request, facts["year"], recorded=True) is not None:
         raise _BrokenRule(f"{charge.title} is charged a second time")
-    own, general = ({of.number for of in books.permissions.of(name)} for name in (charge.account, EVERYWHERE))
+    own, general = (
+        {decision.number for decision in books.permissions.of(name)} for name in (charge.account, EVERYWHERE)
+    )
     allowed = {*charge.allowed}
     if books.permissions.keyed and not (allowed & own and allowed <= own | general):
         raise _BrokenRule(f"{charge.title} is charged without a decision that allows it")

@@ -95,8 +95,14 @@ class Books:
         `now` is UTC, to the second; `days` the length of the period that is released, None without periods.
         """
         clock.refuse_behind(self.where, now, self.year)
-        said = [of.name for of in self.permissions.of(EVERYWHERE) if of.kind == "clock" and of.number > self.adopted_at]
-        clock.refuse_far_ahead(self.where, now, max([self.charged_last, *(f"{day}T00:00:00Z" for day in said)]), days)
+        days_allowed = [
+            decision.name
+            for decision in self.permissions.of(EVERYWHERE)
+            if decision.kind == "clock" and decision.number > self.adopted_at
+        ]
+        clock.refuse_far_ahead(
+            self.where, now, max([self.charged_last, *(f"{day}T00:00:00Z" for day in days_allowed)]), days
+        )
 
     def refuse_moved(self, engine: str) -> None:
         """Refuses a ledger that was moved to a database of another kind than this one."""
@@ -221,13 +227,13 @@ class Books:
                 refuse_other_folder(charge, request.folder)
 
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
-        left = account.total - self.spent(account.name, year if account.renews else None)
-        if request.epsilon > left:
+        remaining = account.total - self.spent(account.name, year if account.renews else None)
+        if request.epsilon > remaining:
             self.every_charge()
             own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
             counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
-            raise errors.overspend(request, account, left, counted, year)
+            raise errors.overspend(request, account, remaining, counted, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
         """Refuses a look at records of no account; and one without a reason, once the account was charged."""

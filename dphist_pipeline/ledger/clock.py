@@ -58,11 +58,11 @@ def refuse_far_ahead(where: str, now: str, attested: str, days: int | None) -> N
 
     `days`: length of the period that is released; None without periods.
     """
-    of_machine = machine_time()
-    newest, most = max(attested, of_machine), IDLE + timedelta(days=days or LONGEST_PERIOD)
+    machine_clock = machine_time()
+    newest, most = max(attested, machine_clock), IDLE + timedelta(days=days or LONGEST_PERIOD)
     distance = _moment(now) - _moment(newest)
     if distance > most:
-        by = "a file of this machine's system" if newest == of_machine else "the ledger"
+        by = "a file of this machine's system" if newest == machine_clock else "the ledger"
         raise errors.LedgerError(
             "clock_ahead", where=where, now=now, newest=newest, by=by, days=distance.days, most=most.days
         )

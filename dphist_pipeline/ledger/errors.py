@@ -222,7 +222,9 @@ class AlreadyCharged(LedgerError):
 
     def __init__(self, there: Charge, differences: Sequence[tuple[str, str | Fraction, str | Fraction]]) -> None:
         self.there, self.differences = there, differences
-        words = [[as_text(of) if isinstance(of, Fraction) else of for of in told] for told in differences]
+        words = [
+            [as_text(side) if isinstance(side, Fraction) else side for side in difference] for difference in differences
+        ]
         changes = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {changes}. Undo "
@@ -254,7 +256,7 @@ def not_recordable(what: str, value: object, rule: str) -> LedgerError:
     return LedgerError("not_recordable", problem=problem)
 
 
-def account_exists(there: Account, asked: Account) -> LedgerError:
+def account_exists(there: Account, account: Account) -> LedgerError:
     """An account was to be opened a second time."""
     renews = f", renewed {there.renews}" if there.renews else ""
     terms = (
@@ -263,7 +265,7 @@ def account_exists(there: Account, asked: Account) -> LedgerError:
     )
     problem = (
         f"Account '{there.name}' is open already, "
-        f"{'with the same terms: nothing to do' if there == asked else terms}. Terms are fixed once; for a larger "
+        f"{'with the same terms: nothing to do' if there == account else terms}. Terms are fixed once; for a larger "
         f"total: `dphist ledger raise {there.name} --total ... --reason ...`; for other terms: another account."
     )
     return LedgerError("account_exists", problem=problem)
@@ -281,17 +283,17 @@ def account_disagrees(name: str, differences: Sequence[tuple[str, str, str]]) ->
 
 
 def overspend(
-    request: ChargeRequest, account: Account, left: Fraction, spenders: Sequence[Charge], year: int
+    request: ChargeRequest, account: Account, remaining: Fraction, spenders: Sequence[Charge], year: int
 ) -> LedgerError:
     """An account does not hold what a release asks for."""
-    needed = as_text(account.total + request.epsilon - left)
+    needed = as_text(account.total + request.epsilon - remaining)
     when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
     problem = (
         f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
-        f"{as_text(left)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
+        f"{as_text(remaining)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
         f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`."
     )
-    return LedgerError("overspend", problem=problem, request=request, left=left, spenders=tuple(spenders))
+    return LedgerError("overspend", problem=problem, request=request, left=remaining, spenders=tuple(spenders))
 
 
 def _spent_by(charges: Sequence[Charge]) -> str:
@@ -326,13 +328,13 @@ def source_of_another(address: str, account: str, others: Sequence[str]) -> Ledg
 
 
 def source_not_allowed(
-    account: str, asked: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
+    account: str, reading: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
 ) -> LedgerError:
     """For a source; `fields`: in which it is not as `near`, a reading that is allowed for the same address."""
     allowed = ", ".join(sorted(set(known)))
     if near is None:
-        said = f"allowed are {allowed}" if allowed else "nothing is allowed yet"
-        problem = f"is not allowed for account '{account}'; {said}"
+        listing = f"allowed are {allowed}" if allowed else "nothing is allowed yet"
+        problem = f"is not allowed for account '{account}'; {listing}"
     elif [*fields] == ["folder"]:
         # The folder itself is not shown: the environment may have given it.
         problem = (
@@ -341,10 +343,10 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        reasons = "; ".join(said_of(field, near, asked) for field in fields)
+        reasons = "; ".join(said_of(field, near, reading) for field in fields)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
-    command = f"dphist ledger allow {account} {options_of(asked)}"
-    return LedgerError("not_allowed", what=f"Source {asked.address}", problem=problem, command=command)
+    command = f"dphist ledger allow {account} {options_of(reading)}"
+    return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)
 
 
 def version_not_allowed(name: str) -> LedgerError:

@@ -62,7 +62,7 @@ class OpenedLedger:
     def books(self) -> Books:
         """What all entries add up to, as they are now; whoever gets them reads them, and changes nothing in them."""
         with self._file.transaction("read") as connection:
-            return self._followed(connection)
+            return self._current_books(connection)
 
     def decisions(self, account: str) -> list[Decision]:
         """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
@@ -98,11 +98,13 @@ class OpenedLedger:
         books = self.books()
         # Two copies of the store may have charged one period; the witness holds the charge that stands.
         charges = [
-            made for made in books.every_charge() if made is books.revisions(made.release, made.period)[made.revision]
+            charge
+            for charge in books.every_charge()
+            if charge is books.revisions(charge.release, charge.period)[charge.revision]
         ]
         fields_of = attrgetter(*WitnessedCharge.__dataclass_fields__)
         return Standing(
-            books.generation, books.started_by, tuple(WitnessedCharge(*fields_of(made)) for made in charges)
+            books.generation, books.started_by, tuple(WitnessedCharge(*fields_of(charge)) for charge in charges)
         )
 
     def head(self) -> tuple[int, int, str]:
@@ -160,7 +162,7 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
             hashes = {row.number: row.hash for row in rows}
-            known = self._followed(connection).carried.union(carried)
+            known = self._current_books(connection).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in known:
                 raise self._outdated(seen_in, number)
@@ -175,7 +177,7 @@ class OpenedLedger:
     def _writing(self, intent: Intent = "write") -> Iterator[Writing]:
         """A transaction that may add entries, judged by the books of the whole ledger."""
         with self._file.transaction(intent) as connection:
-            books = self._followed(connection)
+            books = self._current_books(connection)
             books.refuse_moved(self._file.engine)
             last = books.last
             try:
@@ -184,7 +186,7 @@ class OpenedLedger:
                 if books.last is not last:  # an entry was posted to them that may never be committed
                     self._known = None
 
-    def _followed(self, connection: sa.Connection) -> Books:
+    def _current_books(self, connection: sa.Connection) -> Books:
         """The books of the whole ledger: those that are known, and the entries made since."""
         known = self._known
         last = (known.last if known else None) or self._seen

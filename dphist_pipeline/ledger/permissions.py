@@ -83,19 +83,21 @@ class Permissions:
         if not self.strict or account in two:
             return account in two
         drafts = [decision_of(account, entry.facts)] if entry.kind == "allowed" else []
-        theirs = [of for of in self.sources() if of.account in two]
-        mine = [of for of in [*self.sources(), *drafts] if of.account == account]
-        named = any(account in of.also_of for of in theirs) or any(two & {*of.also_of} for of in mine)
-        read = [of.reading for of in mine if of.reading]
-        same = any(of.reading and of.reading.same_records(own) for of in theirs for own in read)
+        theirs = [source for source in self.sources() if source.account in two]
+        mine = [source for source in [*self.sources(), *drafts] if source.account == account]
+        named = any(account in decision.also_of for decision in theirs) or any(
+            two & {*decision.also_of} for decision in mine
+        )
+        read = [decision.reading for decision in mine if decision.reading]
+        same = any(decision.reading and decision.reading.same_records(own) for decision in theirs for own in read)
         # A waiver touches no records: it says that nothing is due.
         return (account == EVERYWHERE and "waiver" not in entry.facts) or named or same
 
     def sources(self, waiting: bool = True) -> list[Decision]:
         """Every source that any account may read, and those that `waiting` for a signature reserves."""
-        held = [of for of in self.waiting.values() if of.kind == "allowed"] if waiting else []
-        decisions = [*self.allowed.values(), *(decision_of(str(of.account), of.facts) for of in held)]
-        return [of for of in decisions if of.reading is not None]
+        held = [decision for decision in self.waiting.values() if decision.kind == "allowed"] if waiting else []
+        decisions = [*self.allowed.values(), *(decision_of(str(decision.account), decision.facts) for decision in held)]
+        return [decision for decision in decisions if decision.reading is not None]
 
     def waiting_of(self, account: str) -> list[int]:
         """Decisions about an account that wait for a second signature; for `EVERYWHERE`, keys of further operators."""
@@ -186,11 +188,17 @@ class Permissions:
 
     def owners(self, reading: SourceReading, waiting: bool = False) -> set[str]:
         """The accounts for which the same records are allowed, or reserved."""
-        return {of.account for of in self.sources(waiting) if of.reading and of.reading.same_records(reading)}
+        return {
+            source.account
+            for source in self.sources(waiting)
+            if source.reading and source.reading.same_records(reading)
+        }
 
     def sharing(self, account: str) -> list[str]:
         """Other accounts for which a source of this account is allowed as well."""
-        readings = [of.reading for of in self.allowed.values() if of.account == account and of.reading]
+        readings = [
+            decision.reading for decision in self.allowed.values() if decision.account == account and decision.reading
+        ]
         return sorted(set().union(*map(self.owners, readings)) - {account})
 
     def of(self, account: str) -> list[Decision]:
@@ -214,15 +222,19 @@ class Permissions:
         decisions += [self._check(request.account, name) for name in request.checks]
         return tuple(decisions)
 
-    def _source(self, account: str, asked: SourceReading) -> Decision:
-        decisions = [of for of in self.of(account) if of.reading is not None]
+    def _source(self, account: str, reading: SourceReading) -> Decision:
+        decisions = [decision for decision in self.of(account) if decision.reading is not None]
         for decision in reversed(decisions):
-            if decision.reading is not None and not asked.differences(decision.reading):
+            if decision.reading is not None and not reading.differences(decision.reading):
                 return decision
-        near = [of.reading for of in decisions if of.reading is not None and of.reading.address == asked.address]
+        near = [
+            decision.reading
+            for decision in decisions
+            if decision.reading is not None and decision.reading.address == reading.address
+        ]
         last = near[-1] if near else None
-        fields = asked.differences(last) if last else []
-        raise errors.source_not_allowed(account, asked, last, fields, [of.name for of in decisions])
+        fields = reading.differences(last) if last else []
+        raise errors.source_not_allowed(account, reading, last, fields, [decision.name for decision in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
         for decision in self.of(request.account):
@@ -240,7 +252,9 @@ class Permissions:
 
     def version(self, name: str) -> Decision | None:
         """The decision that allows a version of an engine, `duckdb=2.1`; None without one."""
-        return next((of for of in self.of(EVERYWHERE) if (of.kind, of.name) == ("version", name)), None)
+        return next(
+            (decision for decision in self.of(EVERYWHERE) if (decision.kind, decision.name) == ("version", name)), None
+        )
 
     def _version(self, name: str) -> Decision:
         decision = self.version(name)

@@ -149,7 +149,7 @@ class PostgresDatabase(Database):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
             raise self.refused("the database is not encoded in UTF-8")
-        for index in [index for kept in self.tables.tables.values() for index in kept.indexes]:
+        for index in [index for table in self.tables.tables.values() for index in table.indexes]:
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
@@ -221,10 +221,10 @@ class PostgresDatabase(Database):
 
         lock = int(database.BUSY_SECONDS * 1000)
         options = " ".join(f"-c {name}={value.format(lock=lock)}" for name, value in _SETTINGS.items())
-        given: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
+        parameters: dict[str, Any] = {**self._given, "options": options, "application_name": "dphist"}
         # Never a server that only follows another one; and a network that is cut is noticed within a minute.
-        given |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
-        return psycopg.connect(**given, prepare_threshold=None)
+        parameters |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
+        return psycopg.connect(**parameters, prepare_threshold=None)
 
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
@@ -275,9 +275,9 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     """How the connection is encrypted; between machines always, and the server must prove its name."""
     if is_local(host):
         return {"sslmode": "prefer", **options}
-    given = {"sslmode": "verify-full", "gssencmode": "disable", **options}
+    parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}
     named = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
-    return given if named or "sslrootcert" in given else {**given, "sslrootcert": "system"}
+    return parameters if named or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
 def _said(error: Exception) -> str:

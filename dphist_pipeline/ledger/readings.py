@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 def options_of(reading: SourceReading) -> str:
     """The options of `dphist ledger open` and `allow` that say how a source is read, quoted for a shell."""
-    given = [f"--source {quote(reading.address)}"]
+    options = [f"--source {quote(reading.address)}"]
     if reading.table is not None:
-        given.append(f"--source-table {quote(reading.table)}")
+        options.append(f"--source-table {quote(reading.table)}")
     if reading.format == "csv":
-        given += [f"--csv-delimiter {quote(reading.csv_delimiter)}"] * (reading.csv_delimiter != ",")
-        given += [f"--csv-quote {quote(reading.csv_quote)}"] * (reading.csv_quote != "")
-        given += [f"--csv-encoding {reading.csv_encoding}"] * (reading.csv_encoding != "utf-8")
-    given += ["--hive"] * reading.hive + ["--decimal-comma"] * reading.decimal_comma
-    given += [f"--unit-normalise {quote(','.join(reading.unit_normalise))}"] * bool(reading.unit_normalise)
-    return " ".join(given)
+        options += [f"--csv-delimiter {quote(reading.csv_delimiter)}"] * (reading.csv_delimiter != ",")
+        options += [f"--csv-quote {quote(reading.csv_quote)}"] * (reading.csv_quote != "")
+        options += [f"--csv-encoding {reading.csv_encoding}"] * (reading.csv_encoding != "utf-8")
+    options += ["--hive"] * reading.hive + ["--decimal-comma"] * reading.decimal_comma
+    options += [f"--unit-normalise {quote(','.join(reading.unit_normalise))}"] * bool(reading.unit_normalise)
+    return " ".join(options)
 
 
 def read_as(reading: SourceReading) -> str:
@@ -28,11 +28,11 @@ def read_as(reading: SourceReading) -> str:
     return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
 
 
-def said_of(field: str, allowed: SourceReading, asked: SourceReading) -> str:
+def said_of(field: str, allowed: SourceReading, reading: SourceReading) -> str:
     """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it."""
     if field == "folder":
         return "folder has moved: a link or a variable leads elsewhere than when it was allowed"
-    return f"{field} is {_shown(getattr(allowed, field))} there, {_shown(getattr(asked, field))} here"
+    return f"{field} is {_shown(getattr(allowed, field))} there, {_shown(getattr(reading, field))} here"
 
 
 def _shown(value: object) -> str:

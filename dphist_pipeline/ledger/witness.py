@@ -89,7 +89,7 @@ class Witness:
         A database under another name is known by the ledger's table in it, whenever the witness is used.
         """
         own = self._file.place
-        if own == ledger or (isinstance(own, Path) and isinstance(ledger, Path) and _same(own, ledger)):
+        if own == ledger or (isinstance(own, Path) and isinstance(ledger, Path) and _is_same_place(own, ledger)):
             raise self._file.refused(f"{self.where} is the ledger")
 
     def refuse_inside(self, store_root: Path) -> None:
@@ -97,7 +97,7 @@ class Witness:
         own = self._file.place
         if isinstance(own, str):
             return
-        if any(_same(folder, store_root) for folder in Path(os.path.realpath(own)).parents):
+        if any(_is_same_place(folder, store_root) for folder in Path(os.path.realpath(own)).parents):
             raise self._file.refused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
     def enrol(self, store_id: str, started_by: str) -> None:
@@ -294,7 +294,7 @@ def _append(connection: sa.Connection, store_id: str, ledger: Standing, seen: in
         connection.execute(sa.insert(CHARGES), rows)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _is_same_place(one: Path, other: Path) -> bool:
     """Whether two paths are one file or folder, by links, hard links and mounts."""
     with suppress(OSError):
         if one.samefile(other):

@@ -204,8 +204,8 @@ def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     Raises:
         LedgerError: `address_refused`, it names no file or database, or there is no home folder.
     """
-    given, folder = address or os.environ.get(WITNESS), state_folder()
-    if not given and folder is None:
+    named, folder = address or os.environ.get(WITNESS), state_folder()
+    if not named and folder is None:
         raise WitnessFile.refused("this user has no home folder to keep it in")
-    text = str(given or f"{folder}/witness.sqlite")
+    text = str(named or f"{folder}/witness.sqlite")
     return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)

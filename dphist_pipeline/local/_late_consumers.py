@@ -58,10 +58,10 @@ def _in_words(
     by = f"`encoding: {encoding or question_of(before).parts[0].encoding}`"
     if not late:
         return f"The reports are to this question by {by}: declare that, and they count."
-    who = f"consumer{'s' if len(late) > 1 else ''} {first_of([f'{one.name!r}' for one in late], MOST_NAMED)}"
+    who = f"consumer{'s' if len(late) > 1 else ''} {first_of([f'{consumer.name!r}' for consumer in late], MOST_NAMED)}"
     boundaries = merged(reader.edges for reader in before.consumers)
-    added = sorted({edge for one in late for edge in one.edges} - set(boundaries))
-    lower = [one for one in late if one.epsilon < before.report_epsilon]
+    added = sorted({edge for consumer in late for edge in consumer.edges} - set(boundaries))
+    lower = [consumer for consumer in late if consumer.epsilon < before.report_epsilon]
     if spec.protocol == "split_budget":
         why = (
             "under split_budget every consumer has a vector of its own, so no later one is served by reports that exist"

@@ -122,7 +122,7 @@ class RecordFolder:
         with self._held():
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
             if not _anybody_answered(self.folder) or _ids_of(self.folder) == _FORM:
-                names, values = _in_form(names, values)
+                names, values = _normalised_names(names, values)
             contributors, rows = _by_contributor(names, values, question.values)
             file = self.folder / f"{question.digest}.parquet"
             answers = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
@@ -271,7 +271,7 @@ def _by_contributor(
     return names_of, rows
 
 
-def _in_form(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
+def _normalised_names(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
     """Names in one form, so that `1`, `001` and ` 1 ` are one contributor; without those of which nothing is left."""
     formed = [name if name.startswith("row ") else _whole(name) for name in names]
     has_name = np.array([name != "" for name in formed], dtype=bool)

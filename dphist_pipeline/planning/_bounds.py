@@ -187,10 +187,10 @@ def advice(bounds: Sequence[Bound], basis: str = "the numbers of units") -> str:
         )
     return sentence + _doubt(
         [
-            one.rows
-            for one in bounds
-            if (one is not cell and _at_least(one).cell_error < cell.cell_error)
-            or (one is not total and _at_least(one).total_error < total.total_error)
+            bound.rows
+            for bound in bounds
+            if (bound is not cell and _at_least(bound).cell_error < cell.cell_error)
+            or (bound is not total and _at_least(bound).total_error < total.total_error)
         ]
     )
 
@@ -215,12 +215,12 @@ def table_of(bounds: Sequence[Bound], own: int, basis: str, short: Any) -> Table
     header = ["rows a unit", "cut", "cell: bias", "noise", "error", "all cells: bias", "noise", "error"]
     rows = [
         (
-            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
-            f"{100 * one.cut:.1f} % ± {100 * 2 * one.sure:.1f}",
-            *(short(value) for value in (one.cell_bias, one.cell_noise, one.cell_error)),
-            *(short(value) for value in (one.total_bias, one.total_noise, one.total_error)),
+            f"{bound.rows}{' (the spec)' if bound.rows == own else ''}",
+            f"{100 * bound.cut:.1f} % ± {100 * 2 * bound.sure:.1f}",
+            *(short(value) for value in (bound.cell_bias, bound.cell_noise, bound.cell_error)),
+            *(short(value) for value in (bound.total_bias, bound.total_noise, bound.total_error)),
         )
-        for one in bounds
+        for bound in bounds
     ]
     return f"what a bound cuts against its noise, from {basis}", header, rows
 
@@ -229,10 +229,10 @@ def table_of_shares(bounds: Sequence[Bound], own: int) -> Table:
     """What the bounds do to shares, in points, as a table for readers; the bound of the spec is marked."""
     rows = [
         (
-            f"{one.rows}{' (the spec)' if one.rows == own else ''}",
-            *(f"{100 * value:.2g}" for value in (one.share_bias, one.share_noise, one.share_error)),
+            f"{bound.rows}{' (the spec)' if bound.rows == own else ''}",
+            *(f"{100 * value:.2g}" for value in (bound.share_bias, bound.share_noise, bound.share_error)),
         )
-        for one in bounds
+        for bound in bounds
     ]
     return "a share of one half, in points", ["rows a unit", "moved by up to", "noise", "error"], rows
 
@@ -243,5 +243,7 @@ def advice_on_shares(bounds: Sequence[Bound]) -> str:
     return (
         f"A bound of {best.rows} has the least error in a share of one half, if the rows cut all lie on one side of "
         "it: where an outcome makes people have many rows, they do."
-        + _doubt([one.rows for one in bounds if one is not best and _at_least(one).share_error < best.share_error])
+        + _doubt(
+            [bound.rows for bound in bounds if bound is not best and _at_least(bound).share_error < best.share_error]
+        )
     )

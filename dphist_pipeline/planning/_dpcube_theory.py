@@ -35,11 +35,13 @@ def _lines(written: str, mechanism: DPCube, spec: ReleaseSpec) -> list[str]:
     of = [f"({size:,} cells)" for size in sizes]
     about = f"{written}, theory at epsilon {spec.epsilon}:"
     if mechanism.estimation == "uniform":
-        alike = ", ".join(f"{break_even_smoothness(one):.3g} {cells}" for one, cells in zip(settings, of, strict=True))
+        alike = ", ".join(
+            f"{break_even_smoothness(setting):.3g} {cells}" for setting, cells in zip(settings, of, strict=True)
+        )
         return [
             f"{about} a cell has a smaller error than plain noise while the cells",
             f"of its box differ by fewer records than {alike}.",
         ]
-    ratios = (least_squares_error(one) / cells_error(one) for one in settings)
+    ratios = (least_squares_error(setting) / cells_error(setting) for setting in settings)
     times = ", ".join(f"{ratio:.2f} {cells}" for ratio, cells in zip(ratios, of, strict=True))
     return [f"{about} whatever the counts, a cell has the error of plain", f"noise times {times}."]

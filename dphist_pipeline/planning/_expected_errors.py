@@ -183,17 +183,15 @@ class Forecaster:
         Mechanisms that tell next to nothing of cells come last: they have small errors where there is little to tell.
         """
         variance = noise_law(self.sensitivity / (epsilon * self.counted)).variance
-        sizes_of_questions = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {
-            CELL: 1.0
-        }
+        cells_asked = {question.cells: float(question.boxes.cells.mean()) for question in self.asked} | {CELL: 1.0}
         ranks = []
-        for one in expected:
+        for candidate in expected:
             logs = [
-                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(sizes_of_questions[size] * variance)))
-                for by_size in one.errors.values()
+                math.log(max(by_size[size], LEAST_GAIN * math.sqrt(cells_asked[size] * variance)))
+                for by_size in candidate.errors.values()
                 for size in sizes
             ]
-            ranks.append((self.says_little(one), sum(logs) / len(logs)))
+            ranks.append((self.says_little(candidate), sum(logs) / len(logs)))
         return ranks
 
     def says_little(self, one: Expected) -> bool:
@@ -250,17 +248,17 @@ class Forecaster:
         }
 
     def _simulated(
-        self, contender: Contender, epsilon: Fraction, exact: Numbers, asked: Sequence[Question]
+        self, contender: Contender, epsilon: Fraction, exact: Numbers, measured: Sequence[Question]
     ) -> dict[int | str, float]:
-        truths = [question.boxes.sums(exact) for question in asked]
+        truths = [question.boxes.sums(exact) for question in measured]
         squares = np.zeros(1 + len(truths))
         for _ in range(self.repeat):
             values = self._release(exact, contender, epsilon).values
             squares[0] += np.mean((values - exact) ** 2)
-            for number, (question, truth) in enumerate(zip(asked, truths, strict=True), 1):
+            for number, (question, truth) in enumerate(zip(measured, truths, strict=True), 1):
                 squares[number] += np.mean((question.boxes.sums(values) - truth) ** 2)
         roots = np.sqrt(squares / self.repeat).tolist()
-        return dict(zip([CELL, *(question.cells for question in asked)], roots, strict=True))
+        return dict(zip([CELL, *(question.cells for question in measured)], roots, strict=True))
 
 
 def _unbiased_cells(estimate: Estimate) -> NoisyCells | NestedCells | None:

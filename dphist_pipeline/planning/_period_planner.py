@@ -67,7 +67,7 @@ class PeriodPlans:
 
     def facts(self) -> dict[str, Any]:
         """The plans as JSON values."""
-        compared = [asdict(one) for one in self.plans]
+        compared = [asdict(plan) for plan in self.plans]
         return {"total_a_year": str(self.total), "because": self.because, "compared": compared}
 
     def tables(self) -> Iterable[Table]:
@@ -85,7 +85,7 @@ class PeriodPlans:
             "epsilon a year for a fair average cell",
         ]
         title = f"lengths of period, for epsilon {float(self.total):g} a year ({self.because})"
-        return [(title, head, [_row(one) for one in self.plans])]
+        return [(title, head, [_row(plan) for plan in self.plans])]
 
     def notes(self) -> list[str]:
         """What the table takes for granted."""
@@ -95,7 +95,7 @@ class PeriodPlans:
             "Lengths of period: by plain noise, if the year's total is shared equally. Records grow with the days of "
             f"a period ({self.records:,.0f} in the spec's own). `max_rows_per_unit` holds for each period, so a longer "
             "one cuts more rows of the same people. Whether the account pays for it is said below.",
-            *(["-: no release has so much or so little epsilon."] * any(one.epsilon is None for one in self.plans)),
+            *(["-: no release has so much or so little epsilon."] * any(plan.epsilon is None for plan in self.plans)),
         ]
 
 

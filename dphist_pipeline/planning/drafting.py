@@ -44,7 +44,9 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
     """
     if named is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    path = _source_path(named, output)
+    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
+    whole = os.path.normpath(Path.cwd() / named)
+    path = os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
     try:
         sources.source(path)
         if TEMPLATE.search(path):
@@ -66,13 +68,6 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
             lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
     raise draft_refused(named, f"cannot be a source: {problem}")
-
-
-def _source_path(named: str, output: Path) -> str:
-    """The path of the source, as a spec at `output` must write it."""
-    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
-    whole = os.path.normpath(Path.cwd() / named)
-    return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 
 
 def name_field(column: str) -> list[str]:

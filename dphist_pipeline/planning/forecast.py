@@ -96,7 +96,7 @@ class ForecastPlan:
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Forecast:
         """Computes errors of all mechanisms at one epsilon, and of the spec's own and the best ones at others."""
-        here = [self.forecaster.expected(one, self.epsilon, progress) for one in self.contenders]
+        here = [self.forecaster.expected(contender, self.epsilon, progress) for contender in self.contenders]
         best = self._best(here)
         expected: list[Expected] = []
         for epsilon in self.epsilons:
@@ -154,9 +154,9 @@ class Forecast:
             "measure": "root mean squared error in records, of (estimate - bounded count)",
             "simulated_on": plan.basis,
             "repeats": plan.forecaster.repeat,
-            "expected": [one.facts() for one in self.found],
+            "expected": [expected.facts() for expected in self.found],
             "target_error": plan.target,
-            "needed": [one.facts() for one in self.costs],
+            "needed": [cost.facts() for cost in self.costs],
             "left_out": plan.left_out,
             "recommended": self.recommended(),
             "theory": " ".join(dpcube_theory(spec, plan.contenders)),
@@ -169,7 +169,7 @@ class Forecast:
     def _bounds_as_facts(self) -> dict[str, Any]:
         assert self.plan.units is not None
         errors = ("cell_error", "total_error", "share_bias", "share_error")
-        bounds = [asdict(one) | {name: getattr(one, name) for name in errors} for one in self.bounds]
+        bounds = [asdict(bound) | {name: getattr(bound, name) for name in errors} for bound in self.bounds]
         facts = {"from": self.plan.units.basis, "tried": bounds, "advice": advice(self.bounds, self.plan.units.basis)}
         return facts | (
             {"counted_by_itself": self.plan.units.counted_by_itself}
@@ -199,10 +199,10 @@ class Forecast:
     def decision(self) -> list[str]:
         """Lines for who reads no table: the spec's own mechanism, the best one if ranges tell it, and the bound."""
         plan = self.plan
-        own = next(one for one in self.found if one.epsilon == plan.epsilon)
+        own = next(expected for expected in self.found if expected.epsilon == plan.epsilon)
         errors = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
         lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
-        lines += [_recommendation(one) for one in self.recommended()]
+        lines += [_recommendation(recommendation) for recommendation in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
         if plan.units is not None:
             lines.append(advice(self.bounds, plan.units.basis))
@@ -210,7 +210,7 @@ class Forecast:
 
     def _says_little(self) -> list[str]:
         """Where the spec's own mechanism, or every one, is hardly nearer than a table of equal cells."""
-        here = [one for one in self.found if one.epsilon == self.plan.epsilon]
+        here = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
         dull = [self.plan.forecaster.says_little(one) for one in here]
         if not dull[0]:
             return []
@@ -230,14 +230,16 @@ class Forecast:
         heads = ["all cells" if size == whole else f"{size:,}" if isinstance(size, int) else size for size in sizes]
         tables: list[Table] = []
         for epsilon in plan.epsilons:
-            here = (one for one in self.found if one.epsilon == epsilon and one.mechanism in self.shown)
+            here = (
+                expected for expected in self.found if expected.epsilon == epsilon and expected.mechanism in self.shown
+            )
             rows = [self._row(one, sizes, decimals) for one in here]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
             tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
-            tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(one) for one in self.costs]))
+            tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(cost) for cost in self.costs]))
         if self.bounds and (plan.whole or plan.bounds_asked):
             assert plan.units is not None
             number = partial(short, decimals=decimals)
@@ -248,16 +250,16 @@ class Forecast:
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
         plan = self.plan
-        results = [one for one in self.found if one.mechanism in self.shown]
-        by_law = any(one.by_law for one in results) or any(one.by_law for one in self.costs)
+        results = [expected for expected in self.found if expected.mechanism in self.shown]
+        by_law = any(result.by_law for result in results) or any(cost.by_law for cost in self.costs)
         law = "law: exact, because noise is the only error. " if by_law else ""
-        none = "; - if there is none" if any(one.half_width is None for one in results) else ""
+        none = "; - if there is none" if any(result.half_width is None for result in results) else ""
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",
             f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}.",
         ]
-        if not all(one.by_law for one in self.found):
+        if not all(expected.by_law for expected in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
         if plan.units is not None and self.bounds:
@@ -280,12 +282,12 @@ class Forecast:
     def _what_else(self) -> list[str]:
         """What `--all` shows."""
         plan = self.plan
-        left = len(plan.contenders) - len(self.shown)
-        compared = {one.mechanism for one in plan.contenders}
+        others = len(plan.contenders) - len(self.shown)
+        compared = {contender.mechanism for contender in plan.contenders}
         searching = () if plan.every else (name for name in SEARCHING if name not in compared)
         slow = [name for name in searching if _is_slow(Contender(name, name), plan.spec.domain.shape)]
         more = [
-            *([f"{left} more mechanisms that were compared"] if left else []),
+            *([f"{others} more mechanisms that were compared"] if others else []),
             *([f"{' and '.join(slow)}, whose weights take long here"] if slow else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
@@ -297,7 +299,9 @@ class Forecast:
         """At which epsilons most cells will be poor with the spec's own mechanism."""
         first = self.found[0].mechanism
         bad = [
-            one.epsilon for one in self.found if one.mechanism == first and one.poor and min(one.poor.values()) > 0.5
+            expected.epsilon
+            for expected in self.found
+            if expected.mechanism == first and expected.poor and min(expected.poor.values()) > 0.5
         ]
         if not bad:
             return []
@@ -312,7 +316,7 @@ class Forecast:
         """
         if len(self.plan.contenders) == 1:
             return []
-        here = [one for one in self.found if one.epsilon == self.plan.epsilon]
+        here = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
         recommendations = []
         for question in self.plan.decided_by:
             best = min(here, key=lambda one: one.between(question)[1])
@@ -382,7 +386,7 @@ def prepare(
     served = [epsilon * counted for epsilon in epsilons_asked]
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     if not (whole or mechanisms):
-        contenders = tuple(one for one in contenders if one == own or not _is_slow(one, shape))
+        contenders = tuple(contender for contender in contenders if contender == own or not _is_slow(contender, shape))
     public, assumed = folder_if_any(store), False
     if stand_in is not None:
         basis, only = read_stand_in(stand_in, spec, public)

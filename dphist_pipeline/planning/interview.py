@@ -174,7 +174,7 @@ class _Interview:
             raise texts.nothing_to_publish(self.named)
 
     def ask_unit(self) -> Talk:
-        columns = "   ".join(f"{number} {comment_text(one.name)}" for number, one in enumerate(self.usable, 1))
+        columns = "   ".join(f"{number} {comment_text(column.name)}" for number, column in enumerate(self.usable, 1))
         # Only a name is a public reason. Of a plain number nobody knows whether it is of a person or of an event.
         people = [column for column in self.roles.ids if names_person(column.name)]
         likely = self._number_of(people[0]) if people else ""
@@ -194,11 +194,11 @@ class _Interview:
 
     def ask_period(self) -> Talk:
         dates = [column for column in self.roles.dates if column.name not in self._units]
-        free = [one for one in self.usable if one.name not in self._units and one.kind in ("date", "text")]
+        free = [column for column in self.usable if column.name not in self._units and column.kind in ("date", "text")]
         if not free:
             self.answers["period"] = NONE
             return
-        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        columns = "   ".join(f"{self._number_of(column)} {comment_text(column.name)}" for column in free)
         default = self._number_of(dates[0]) if dates else NONE
 
         def read_column(answer: str) -> Answers:
@@ -212,7 +212,7 @@ class _Interview:
             return
         length = Question(f"How often is a table published: {', '.join(LENGTHS)}?", texts.WHY_LENGTH, "month")
         yield from self._ask(length, lambda answer: {"period": answer})
-        column = next(one for one in free if one.name == self.answers["period_column"])
+        column = next(column for column in free if column.name == self.answers["period_column"])
         if column.kind == "date":
             return
         # No default: a wrong one leaves every row out, and the period is paid for.
@@ -246,7 +246,7 @@ class _Interview:
             raise texts.nothing_to_publish(self.named)
         others = [column for column in self.roles.others if column in free]
         likely = [column for column in others if not _RUNNING.search(as_words(column))][:LIKELY_AXES]
-        columns = "   ".join(f"{self._number_of(one)} {comment_text(one.name)}" for one in free)
+        columns = "   ".join(f"{self._number_of(column)} {comment_text(column.name)}" for column in free)
         question = Question(
             texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
@@ -315,7 +315,9 @@ class _Interview:
         likely = outcome_of([column for column in self.roles.others if column.name in self._axis_columns])
         default = likely if likely in names else NONE
 
-        numbers = [self._number_of(one) for axis in self._axes for one in self.usable if one.name == axis["column"]]
+        numbers = [
+            self._number_of(column) for axis in self._axes for column in self.usable if column.name == axis["column"]
+        ]
         numbered = dict(zip(numbers, names, strict=True))
         axis_names = "   ".join(f"{number} {name}" for number, name in numbered.items())
 
@@ -333,10 +335,10 @@ class _Interview:
 
     def ask_mechanism(self, written: str) -> Talk:
         if written:
-            wrong = self._problems(found := self._mechanism(written))
+            wrong = self._problems(answered := self._mechanism(written))
             if wrong:
                 raise texts.mechanism_refused(written, wrong)
-            self.answers |= found
+            self.answers |= answered
             return
         axes = len(self._spec({}).domain.shape)
         serving: list[Serving] = []

@@ -55,7 +55,10 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
         store: whose ledger tells the account's total; None for the usual one, and general words where there is none.
     """
     texts = {name: _in_markdown(value, in_code=name in _IN_CODE) for name, value in facts(spec, store).items()}
-    return _wrapped(_environment().get_template(f"{reader}.md.j2").render(texts))
+    text = _environment().get_template(f"{reader}.md.j2").render(texts)
+    blocks = re.split(r"\n\s*\n", text.strip())
+    # Paragraphs and entries of lists get lines of a length that people read; headings and tables stay as they are.
+    return "\n\n".join(block if block[0] in "#|" else "\n".join(_lines(block)) for block in blocks) + "\n"
 
 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
@@ -122,12 +125,6 @@ def _in_markdown(value: Any, in_code: bool) -> Any:
 
 _IN_CODE = ("account", "column")
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "[]*_!"})
-
-
-def _wrapped(text: str) -> str:
-    """Paragraphs and entries of lists in lines of a length that people read; headings and tables as they are."""
-    blocks = re.split(r"\n\s*\n", text.strip())
-    return "\n\n".join(block if block[0] in "#|" else "\n".join(_lines(block)) for block in blocks) + "\n"
 
 
 def _lines(block: str) -> Iterator[str]:

@@ -118,7 +118,10 @@ def _rehearsed(
     invented = invent(spec, period, rows)
     records = write_records(invented, spec, folder)
     store = Store.create(folder / "store")
-    rehearsed = _with_source(spec, records)
+    elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
+    upstream = {"deps": (), "required_checks": (), "require": None}
+    source = Source(glob.escape(str(records)))
+    rehearsed = spec.model_copy(update={"source": source, **elsewhere, **upstream, "publish": "automatic"})
     account = Account(spec.account, str(spec.privacy_unit), spec.neighbours, spec.epsilon, None, store.id)
     ledger, version = store.ledger(), untested()
     ledger.open_account(account, Operator.load(), rehearsed.reading)
@@ -181,13 +184,6 @@ def _separate_environment(folder: Path) -> Iterator[None]:
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]
-
-
-def _with_source(spec: ReleaseSpec, records: Path) -> ReleaseSpec:
-    """The same spec with the invented records as its source, instead of files, a query or a database."""
-    elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
-    source, upstream = Source(glob.escape(str(records))), {"deps": (), "required_checks": (), "require": None}
-    return spec.model_copy(update={"source": source, **elsewhere, **upstream, "publish": "automatic"})
 
 
 def _release_time(spec: ReleaseSpec, period: Period) -> datetime:

@@ -227,8 +227,8 @@ def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:
     """Whole numbers in proportion to the weights that sum to `records`; the largest remainders are rounded up."""
     wanted = weights * (records / weights.sum())
     whole: Numbers = np.floor(wanted).astype(np.int64)
-    left = records - int(whole.sum())
-    whole[np.argsort(whole - wanted, kind="stable")[:left]] += 1
+    rest = records - int(whole.sum())
+    whole[np.argsort(whole - wanted, kind="stable")[:rest]] += 1
     return whole
 
 

@@ -165,11 +165,11 @@ def _adapter() -> TypeAdapter[Any]:
     return TypeAdapter(_Audit)
 
 
-def is_audit(told: object) -> bool:
+def is_audit(audit: object) -> bool:
     """Whether a JSON value has the facts of an audit, each of its type; whether they are true is not asked."""
     try:
-        _adapter().validate_python(told)
+        _adapter().validate_python(audit)
     except (ValidationError, ValueError, TypeError, ArithmeticError, RecursionError):
         return False
     # A family of tables has no cells of its own.
-    return isinstance(told, dict) and ("tables" in told or told.keys() >= _OF_CELLS)
+    return isinstance(audit, dict) and ("tables" in audit or audit.keys() >= _OF_CELLS)

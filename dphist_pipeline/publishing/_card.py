@@ -86,8 +86,10 @@ def release_card(
 
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
-    shown = domain.called(audit.get("axis_labels"))
-    pictures = [one.told_as(audit) for one in all_pictures(Grid.of_all(shown, estimate.values, estimate.unbiased))]
+    labelled = domain.called(audit.get("axis_labels"))
+    pictures = [
+        picture.told_as(audit) for picture in all_pictures(Grid.of_all(labelled, estimate.values, estimate.unbiased))
+    ]
     local = audit.get("model") == "local"
     return render(
         "card_local.html.j2" if local else "card_central.html.j2",
@@ -193,14 +195,14 @@ def _called(name: str, audit: Mapping[str, Any]) -> str:
 
 def example_box(domain: Domain) -> str:
     """A box about the first axes as an SQL struct, with ends and categories that the grid has."""
-    asked = []
+    boxes = []
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
             middle = axis.written(axis.edges[axis.bins // 2])
-            asked.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
+            boxes.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
         else:
-            asked.append(literal(axis.values[0]))
-    return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, asked, strict=False)) + "}"
+            boxes.append(literal(axis.values[0]))
+    return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, boxes, strict=False)) + "}"
 
 
 def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
@@ -239,21 +241,21 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
 
     `around_zero` is its interval if that holds 0. A figure below `limit` is told as words, without its interval.
     """
-    told = ToldNumber.of(vars(total))
-    if limit is not None and told.value < limit:
+    figure = ToldNumber.of(vars(total))
+    if limit is not None and figure.value < limit:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
-        ends = not_shown if told.lower <= 0 else None
+        ends = not_shown if figure.lower <= 0 else None
         return {"total": words_for(limit), "total_reach": None, "total_ends": None, "around_zero": ends}
     value, half, lower, upper = (
-        None if number is None or math.isnan(number) else shown_number(number, told.decimals)
-        for number in (told.value, told.half, told.lower, told.upper)
+        None if number is None or math.isnan(number) else shown_number(number, figure.decimals)
+        for number in (figure.value, figure.half, figure.lower, figure.upper)
     )
     ends = None if lower is None or upper is None else _range(lower, upper)
     return {
         "total": value,
         "total_reach": half,
-        "total_ends": ends if told.half is None else None,
-        "around_zero": ends if told.lower <= 0 else None,
+        "total_ends": ends if figure.half is None else None,
+        "around_zero": ends if figure.lower <= 0 else None,
     }
 
 
@@ -262,12 +264,12 @@ def _findings(estimate: Estimate) -> dict[str, Any]:
 
     `unused` is the number of findings that have next to no part, which get no line.
     """
-    used = [one for one in estimate.findings if one.weight >= LEAST_PART] or list(estimate.findings[:1])
-    shown = [
-        (one.name, one.about, f"{100 * one.weight:.0f} %", shown_number(math.sqrt(max(0.0, one.error))))
-        for one in used[:MOST_NAMED]
+    used = [finding for finding in estimate.findings if finding.weight >= LEAST_PART] or list(estimate.findings[:1])
+    findings = [
+        (finding.name, finding.about, f"{100 * finding.weight:.0f} %", shown_number(math.sqrt(max(0.0, finding.error))))
+        for finding in used[:MOST_NAMED]
     ]
-    return {"findings": shown, "unused": len(estimate.findings) - len(shown)}
+    return {"findings": findings, "unused": len(estimate.findings) - len(findings)}
 
 
 def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -276,24 +278,29 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         return None
 
     def counted(axis: str | None) -> Reals:
-        table_of_axis = next(one for one in tables if axis is None or axis in [known.name for known in one.domain.axes])
-        return table_of_axis.domain.sums_along(
-            axis, table_of_axis.values if table_of_axis.unbiased is None else table_of_axis.unbiased.values
-        )
+        table = next(table for table in tables if axis is None or axis in [known.name for known in table.domain.axes])
+        return table.domain.sums_along(axis, table.values if table.unbiased is None else table.unbiased.values)
 
     table = QualityTable(rows)
-    found = table.cuts(counted)
-    words = {axis.name: with_words(axis) or _bins_in_words(axis) for made in tables for axis in made.domain.axes}
-    told = [
+    cuts_by_axis = table.cuts(counted)
+    words = {
+        axis.name: with_words(axis) or _bins_in_words(axis) for estimate in tables for axis in estimate.domain.axes
+    }
+    sections = [
         {
             "axis": _called(axis, audit),
-            "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in shown[:MOST_NAMED]],
-            "more": max(0, len(shown) - MOST_NAMED),
+            "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in outstanding[:MOST_NAMED]],
+            "more": max(0, len(outstanding) - MOST_NAMED),
         }
-        for axis, made in found.items()
-        if axis is not None and (shown := [cut for cut in made if cut.stands_out])
+        for axis, cuts in cuts_by_axis.items()
+        if axis is not None and (outstanding := [cut for cut in cuts if cut.stands_out])
     ]
-    return {"says": table.sentences(audit, found), "tables": told, "cut": None in found, "seen": table.seen}
+    return {
+        "says": table.sentences(audit, cuts_by_axis),
+        "tables": sections,
+        "cut": None in cuts_by_axis,
+        "seen": table.seen,
+    }
 
 
 def _bins_in_words(axis: Axis) -> dict[str, str]:
@@ -392,13 +399,13 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]:
-    cells, asked = estimate.unbiased, question_facts(audit)
+    cells, question = estimate.unbiased, question_facts(audit)
     if not isinstance(cells, ReportedCells):
         raise TypeError("these cells were not estimated from reports: their card is that of the central model")
     size, law, none = cells.values.size, cells.law, np.zeros(cells.values.shape)
     one = cells.half_widths()
     empty = law.reach(cells.atoms, none)
-    reported = asked["reported"] / float(asked["participation"])
+    reported = question["reported"] / float(question["participation"])
     share = 100 * float(one.max()) / max(reported, 1)
     ranges = {gettext("1 interval"): one}
     for length in (length for length in LENGTHS if length < size):
@@ -406,12 +413,12 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
     if size > 1:
         ranges[gettext("all %(number)s intervals", number=whole(size))] = reach_of_ranges(cells, size)
     return {
-        "asked": asked,
+        "asked": question,
         "reach": pgettext("number", " to ").join(
             dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))
         ),
         "differs": shown_number(float(one.min())) != shown_number(float(one.max())),
-        "reported": rounded(reported) if asked["sampled"] else shown_number(round(reported)),
+        "reported": rounded(reported) if question["sampled"] else shown_number(round(reported)),
         "share": number_text(f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %"),
         "alike": not np.ptp(cells.atoms),
         "empty": shown_number(float(empty.min())),
@@ -448,29 +455,29 @@ def comparison_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
     says = compared_in_words(audit)
     if language() is ENGLISH or not says:
         return {"compared": says, "compared_spoken": True}
-    spoken = _spoken(says, (audit.get("compared") or {}).get("changes", ()))
+    spoken = _translated_sentence(says, (audit.get("compared") or {}).get("changes", ()))
     return {"compared": spoken or says, "compared_spoken": bool(spoken)}
 
 
-def _spoken(says: str, changes: Any) -> str:
+def _translated_sentence(says: str, changes: Any) -> str:
     """The sentence in the language of the page; empty if it is not made of the parts that are known."""
     parts = _ALSO.fullmatch(says)
     body, others = (parts[1], parts[2]) if parts else (says, None)
-    names = dict(pair for change in changes for pair in _names(change))
+    names = dict(pair for change in changes for pair in _names_of_change(change))
     # The longest first: a value may begin as another one.
     for name in sorted((name for name in names if body.startswith(f"{name} ")), key=len, reverse=True):
         went = _WENT.fullmatch(body[len(name) :])
         if went is None:
             continue
         more = gettext(" (and %(number)s more of %(axis)s)", number=went[4], axis=went[5]) if went[4] else ""
-        asked = _asked(f"{_went(names[name], went[1], went[2], went[3])}{more}", went[6], names)
+        sentence = _with_question(f"{_change_in_words(names[name], went[1], went[2], went[3])}{more}", went[6], names)
         axes = [] if others is None else re.split(r", | and of ", others)
         also = gettext("; values of %(axes)s changed, too", axes=listed(axes)) if axes else ""
-        return f"{asked}{also}" if asked else ""
+        return f"{sentence}{also}" if sentence else ""
     return ""
 
 
-def _names(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _names_of_change(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What the English sentence may call a sum, with what this language calls it."""
     axis, value = str(change.get("axis", "")), str(change.get("value", ""))
     if not axis:
@@ -482,16 +489,16 @@ def _names(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{axis} {value}", f"{axis} {value}"
 
 
-def _went(name: str, word: str, before: str | None, now: str | None) -> str:
+def _change_in_words(name: str, word: str, before: str | None, now: str | None) -> str:
     if before is None or now is None:
         return gettext("%(name)s fell", name=name) if word == "fell" else gettext("%(name)s rose", name=name)
-    told = {"name": name, "before": number_text(before), "now": number_text(now)}
+    words = {"name": name, "before": number_text(before), "now": number_text(now)}
     if word == "fell":
-        return gettext("%(name)s fell from about %(before)s to about %(now)s", **told)
-    return gettext("%(name)s rose from about %(before)s to about %(now)s", **told)
+        return gettext("%(name)s fell from about %(before)s to about %(now)s", **words)
+    return gettext("%(name)s rose from about %(before)s to about %(now)s", **words)
 
 
-def _asked(change: str, tail: str, names: Mapping[str, str]) -> str:
+def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     """What changed with the question about it, which ends the sentence; empty if it is none that is known."""
     known = {
         ": was anything delivered twice?": gettext(": was anything delivered twice?"),

@@ -136,11 +136,19 @@ def _month(day: date) -> str:
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
     """How a total stands to the one of the period before: noise and chance of both are allowed for."""
-    told = ToldNumber.of(vars(total))
-    if before is None or before.total is None or before.lower is None or before.upper is None or math.isnan(told.lower):
+    number = ToldNumber.of(vars(total))
+    if (
+        before is None
+        or before.total is None
+        or before.lower is None
+        or before.upper is None
+        or math.isnan(number.lower)
+    ):
         return ""
-    noise = ((before.upper - before.lower) / 2, (told.upper - told.lower) / 2)
-    difference = told.value - before.total
-    if abs(difference) <= CHANCE.half_width(before.total, told.value, noise, int(audit.get("max_rows_per_unit") or 1)):
+    noise = ((before.upper - before.lower) / 2, (number.upper - number.lower) / 2)
+    difference = number.value - before.total
+    if abs(difference) <= CHANCE.half_width(
+        before.total, number.value, noise, int(audit.get("max_rows_per_unit") or 1)
+    ):
         return "alike"
     return "more" if difference > 0 else "fewer"

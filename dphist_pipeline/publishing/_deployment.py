@@ -24,9 +24,9 @@ def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:
         "version": (audit.get("versions") or {}).get("dphist-pipeline", ""),
     }
     if audit.get("model") == "local":
-        asked = question_facts(audit)
-        in_words = " ".join(render("report_in_words.txt.j2", asked=asked).split())
-        return render("deployment_local.yaml.j2", **facts, asked=asked, in_words=in_words)
+        question = question_facts(audit)
+        in_words = " ".join(render("report_in_words.txt.j2", asked=question).split())
+        return render("deployment_local.yaml.j2", **facts, asked=question, in_words=in_words)
     settings = ", ".join(f"{name} {value}" for name, value in (audit.get("settings") or {}).items())
     steps = [
         f"{charge['step']}: epsilon {charge['epsilon']}"

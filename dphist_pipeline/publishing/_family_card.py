@@ -45,16 +45,17 @@ def _page(
     epsilon = Fraction(audit["epsilon"])
     drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
+    axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
     return render(
         "card_family.html.j2",
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
         days=card.days_of(audit),
-        tables=[_listed(table, made, audit) for table, made in list(family.tables.items())[:MOST_LISTED]],
+        tables=[_listed(table, estimate, audit) for table, estimate in list(family.tables.items())[:MOST_LISTED]],
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(_picture(table, made, audit).told_as(audit)) for table, made in drawn.items()],
+        pictures=[picture_facts(_picture(table, estimate, audit).told_as(audit)) for table, estimate in drawn.items()],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         left_out=0,
@@ -62,7 +63,7 @@ def _page(
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
-        reliability=RELIABILITY.sentence(made.unbiased for made in family.tables.values()),
+        reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
         **card.total_facts(total, limit_of(audit)),
@@ -71,7 +72,7 @@ def _page(
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
         **{"mechanism": what, "fields": fields},
         charges=card.charges_in_words(audit),
-        axes=[card.axis_facts(axis, audit) for axis in _axes_of(family)],
+        axes=[card.axis_facts(axis, audit) for axis in axes.values()],
         is_large=True,
         sql={
             "name": f"{audit['release']}_{name}",
@@ -106,24 +107,22 @@ def pages_of_tables(
         }
 
 
-def _picture(name: str, made: Estimate, audit: Mapping[str, Any]) -> Picture:
+def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture:
     """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
     picture = Picture.of_grid(
-        Grid.of_all(made.domain.called(audit.get("axis_labels")), made.values, made.unbiased), is_fitted=True
+        Grid.of_all(estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased),
+        is_fitted=True,
     )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
 
 
-def _axes_of(family: FamilyEstimate) -> list[Any]:
-    axes = {axis.name: axis for made in family.tables.values() for axis in made.domain.axes}
-    return list(axes.values())
-
-
-def _listed(name: str, made: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+def _listed(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
-    assert made.unbiased is not None
-    axes = " × ".join(f"{axis.name} ({whole(axis.size)})" for axis in made.domain.called(audit.get("axis_labels")).axes)
-    poor = RELIABILITY.cells(made.unbiased)["poor"]
-    return name, axes, whole(made.domain.cells), shown_number(made.unbiased.half_width_of_cell()), whole(poor)
+    assert estimate.unbiased is not None
+    axes = " × ".join(
+        f"{axis.name} ({whole(axis.size)})" for axis in estimate.domain.called(audit.get("axis_labels")).axes
+    )
+    poor = RELIABILITY.cells(estimate.unbiased)["poor"]
+    return name, axes, whole(estimate.domain.cells), shown_number(estimate.unbiased.half_width_of_cell()), whole(poor)

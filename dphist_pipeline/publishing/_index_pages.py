@@ -31,12 +31,12 @@ from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
-    Told,
+    ListedPublication,
     days_in_words,
     history,
     number_in_words,
+    read_listed,
     revisions,
-    told_again,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
 from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
@@ -109,7 +109,7 @@ class Summary:
     title: str
     counted: Counted
     periods: int
-    newest: Told | None
+    newest: ListedPublication | None
     withdrawn: int
     superseded: int
     points: list[Point]
@@ -124,8 +124,8 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     releases = sorted(folder for folder in folders if is_path(f"{folder.name}/{INDEX}"))
     for folder in releases:
         mark = _mark(folder, about)
-        if anew or _marked(folder) != mark:
-            page = _release_page(folder, mark, about, {} if anew else _known(folder))
+        if anew or _mark_on_page(folder) != mark:
+            page = _release_page(folder, mark, about, {} if anew else _listed_on_page(folder))
             replace_public(folder / INDEX, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     with in_language(about.language):
@@ -139,7 +139,7 @@ def tells(public: Path, folder: Path) -> bool:
     release = folder.parents[1]
     mark = _mark(release, About.of(public))
     with suppress(OSError):
-        return _marked(release) == mark and f'data-made-from="{mark}"'.encode() in (public / INDEX).read_bytes()
+        return _mark_on_page(release) == mark and f'data-made-from="{mark}"'.encode() in (public / INDEX).read_bytes()
     return False
 
 
@@ -148,9 +148,9 @@ def _mark(release: Path, about: About) -> str:
     current = release / CURRENT
     listed = hashlib.sha256(current.read_bytes()).hexdigest() if current.is_file() else ""
     audits = [f"{path.parent.name}/{path.name}/{(path / 'audit.json').stat().st_size}" for path in revisions(release)]
-    said = {name: text for name, text in asdict(about).items() if text or name != "language"}
-    told = [FORM, version("dphist-pipeline"), said, listed, sorted(audits), _picker(release), _downloads(release)]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+    texts = {name: text for name, text in asdict(about).items() if text or name != "language"}
+    contents = [FORM, version("dphist-pipeline"), texts, listed, sorted(audits), _picker(release), _downloads(release)]
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
 
 
 def _picker(release: Path) -> dict[str, Any]:
@@ -173,33 +173,33 @@ def _downloads(release: Path) -> dict[str, list[str]]:
     return downloads
 
 
-def _marked(release: Path) -> str:
-    found = _summary(release)
-    return found.made_from if found is not None else ""
+def _mark_on_page(release: Path) -> str:
+    summary = _summary(release)
+    return summary.made_from if summary is not None else ""
 
 
 def _summary(release: Path) -> Summary | None:
     """What the head of a release's page says; None without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         with (release / INDEX).open("rb") as file:
-            told = _block(file.read(_HEAD).decode(errors="replace"), _ABOUT)
-        newest = told.pop("newest")
-        if told.pop("form") != FORM:
+            facts = _block(file.read(_HEAD).decode(errors="replace"), _ABOUT)
+        newest = facts.pop("newest")
+        if facts.pop("form") != FORM:
             return None
-        told["newest"] = next(iter(told_again([newest]).values())) if newest is not None else None
-        points = [_point(*one) for one in told.pop("points")]
-        if any(not is_path(f"{release.name}/{path}") for path in told["files"]):
+        facts["newest"] = next(iter(read_listed([newest]).values())) if newest is not None else None
+        points = [_point(*point) for point in facts.pop("points")]
+        if any(not is_path(f"{release.name}/{path}") for path in facts["files"]):
             return None
-        counts = [told[name] for name in ("periods", "withdrawn", "superseded")]
-        counted = Counted(*told.pop("counted"))
-        texts = [*(told[name] for name in ("made_from", "title")), counted.what, counted.unit]
+        counts = [facts[name] for name in ("periods", "withdrawn", "superseded")]
+        counted = Counted(*facts.pop("counted"))
+        texts = [*(facts[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
         if (
-            type(told["picker"]) is bool
+            type(facts["picker"]) is bool
             and all(type(count) is int for count in counts)
             and all(isinstance(text, str) for text in texts)
         ):
-            return Summary(**told, points=points, counted=counted) if told["release"] == release.name else None
+            return Summary(**facts, points=points, counted=counted) if facts["release"] == release.name else None
     return None
 
 
@@ -208,11 +208,11 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
     return date.fromisoformat(day).isoformat(), float(total), ends[0], ends[1]
 
 
-def _known(release: Path) -> Mapping[tuple[str, int], Told]:
+def _listed_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
     """What the page of a release tells of its publications; empty without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        told = _block((release / INDEX).read_text(encoding="utf-8"), _PERIODS)
-        return told_again(told["publications"]) if told["form"] == FORM else {}
+        periods = _block((release / INDEX).read_text(encoding="utf-8"), _PERIODS)
+        return read_listed(periods["publications"]) if periods["form"] == FORM else {}
     return {}
 
 
@@ -225,22 +225,33 @@ def _block(page: str, begins: str) -> dict[str, Any]:
     return block
 
 
-def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[str, int], Told]) -> str:
+def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[str, int], ListedPublication]) -> str:
     """The page of one release, with as many of its newest publications as fit."""
-    told = history(folder, known)
+    publications = history(folder, known)
     most = MOST_SHOWN
-    newest = max((one for one in told if one.stands), key=lambda one: (one.period, one.revision), default=None)
+    newest = max(
+        (publication for publication in publications if publication.stands),
+        key=lambda one: (one.period, one.revision),
+        default=None,
+    )
     with in_language(about.language_of(_audit(folder / newest.place) if newest is not None else {})):
-        while len((page := _with_publications(folder, mark, about, told, most)).encode()) > MOST_BYTES and most > 1:
+        while (
+            len((page := _with_publications(folder, mark, about, publications, most)).encode()) > MOST_BYTES
+            and most > 1
+        ):
             most //= 2
     return page
 
 
-def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Told], most: int) -> str:
-    current = {one.period: one for one in reversed(told) if one.stands}  # the latest revision comes last
+def _with_publications(
+    folder: Path, mark: str, about: About, publications: Sequence[ListedPublication], most: int
+) -> str:
+    current = {
+        publication.period: publication for publication in reversed(publications) if publication.stands
+    }  # the latest revision comes last
     standing = sorted(current.values(), key=lambda one: one.period, reverse=True)
     newest = standing[0] if standing else None
-    audit = _audit(folder / (newest or told[0]).place) if told else {}
+    audit = _audit(folder / (newest or publications[0]).place) if publications else {}
     title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
     files, picker = _latest_files(folder), _picker(folder) if newest is not None else {}
     summary = Summary(
@@ -250,36 +261,47 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
         counted=Counted.of(audit),
         periods=len(current),
         newest=newest,
-        withdrawn=sum(bool(one.withdrawn_on) for one in told),
-        superseded=sum(one.stands and current[one.period] != one for one in told),
+        withdrawn=sum(bool(publication.withdrawn_on) for publication in publications),
+        superseded=sum(
+            publication.stands and current[publication.period] != publication for publication in publications
+        ),
         points=_points(standing, MOST_POINTS),
         files=files if len(files) == EACH else [],
         picker=bool(picker),
     )
-    shown, downloads = told[:most], _downloads(folder)
+    listed, downloads = publications[:most], _downloads(folder)
     # Where periods have different limits, the strictest that hid something; else the newest.
-    newest_limit = next((one.limit for one in told if one.limit), 0)
-    limit = max((one.limit for one in told if one.below), default=newest_limit)
-    not_shown = max((one.limit for one in standing[:most] if one.below), default=0)
+    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
+    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
+    not_shown = max((publication.limit for publication in standing[:most] if publication.below), default=0)
     return render(
         "release_index.html.j2",
         summary=summary,
         title=title,
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
-        periods_block=json_in_page({"form": FORM, "publications": [_lean(one) for one in shown]}),
+        periods_block=json_in_page(
+            {"form": FORM, "publications": [_without_defaults(publication) for publication in listed]}
+        ),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
-        newest=_shown(newest) if newest is not None else None,
+        newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
-        rows=[_row(one, current.get(one.period)) | {"downloads": downloads.get(one.place, [])} for one in shown],
+        rows=[
+            _row(publication, current.get(publication.period)) | {"downloads": downloads.get(publication.place, [])}
+            for publication in listed
+        ],
         downloads=downloads.get(newest.place, []) if newest is not None else [],
-        left_out=len(told) - len(shown),
+        left_out=len(publications) - len(listed),
         hidden=hidden_in_words(limit) if limit else "",
         not_drawn=not_drawn(not_shown) if not_shown else "",
-        alarming=_alarm(told, newest),
-        revised=[_shown(one) for one in told if one.stands and one.reason and current[one.period] == one][:5],
+        alarming=_alarm(publications, newest),
+        revised=[
+            _facts_of(publication)
+            for publication in publications
+            if publication.stands and publication.reason and current[publication.period] == publication
+        ][:5],
         picture=total_picture(_points(standing[:most], most)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
@@ -288,10 +310,10 @@ def _with_publications(folder: Path, mark: str, about: About, told: Sequence[Tol
     )
 
 
-def _lean(told: Told) -> dict[str, Any]:
+def _without_defaults(publication: ListedPublication) -> dict[str, Any]:
     """The fields of a publication that differ from their defaults: pages stay small."""
-    empty = asdict(Told("", 0))
-    return {name: value for name, value in asdict(told).items() if value != empty[name]}
+    empty = asdict(ListedPublication("", 0))
+    return {name: value for name, value in asdict(publication).items() if value != empty[name]}
 
 
 def _audit(published: Path) -> dict[str, Any]:
@@ -328,29 +350,42 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
     return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 
-def _points(standing: Iterable[Told], most: int) -> list[Point]:
+def _points(standing: Iterable[ListedPublication], most: int) -> list[Point]:
     """The newest totals, in order of time."""
-    known = [(one.first, one.total, one.lower, one.upper) for one in standing if one.first and one.total is not None]
+    known = [
+        (publication.first, publication.total, publication.lower, publication.upper)
+        for publication in standing
+        if publication.first and publication.total is not None
+    ]
     return [(first, total, low, high) for first, total, low, high in reversed(known[:most]) if total is not None]
 
 
-def _shown(told: Told) -> dict[str, Any]:
+def _facts_of(publication: ListedPublication) -> dict[str, Any]:
     """A publication as templates show it."""
-    return {**asdict(told), "days": days_in_words(told), "number": number_in_words(told), "place": told.place}
+    return {
+        **asdict(publication),
+        "days": days_in_words(publication),
+        "number": number_in_words(publication),
+        "place": publication.place,
+    }
 
 
-def _row(told: Told, current: Told | None) -> dict[str, Any]:
+def _row(publication: ListedPublication, current: ListedPublication | None) -> dict[str, Any]:
     """A line in the list of publications."""
-    state = "withdrawn" if told.withdrawn_on else "damaged" if told.damaged else ""
-    if not state and current is not None and current.revision != told.revision:
+    state = "withdrawn" if publication.withdrawn_on else "damaged" if publication.damaged else ""
+    if not state and current is not None and current.revision != publication.revision:
         state = "superseded"
-    return {**_shown(told), "state": state, "by": current.revision if current is not None else 0}
+    return {**_facts_of(publication), "state": state, "by": current.revision if current is not None else 0}
 
 
-def _alarm(told: Sequence[Told], newest: Told | None) -> list[dict[str, Any]]:
+def _alarm(publications: Sequence[ListedPublication], newest: ListedPublication | None) -> list[dict[str, Any]]:
     """Withdrawn publications of which nothing newer stands in the same period, five at most."""
-    standing = {one.period for one in told if one.stands}
-    return [_shown(one) for one in told if one.withdrawn_on and one.period not in standing][:5]
+    standing = {publication.period for publication in publications if publication.stands}
+    return [
+        _facts_of(publication)
+        for publication in publications
+        if publication.withdrawn_on and publication.period not in standing
+    ][:5]
 
 
 def _latest_files(folder: Path) -> list[str]:
@@ -359,22 +394,22 @@ def _latest_files(folder: Path) -> list[str]:
     return [path for path in paths if is_path(f"{folder.name}/{path}")][:MOST_FILES]
 
 
-def _histogram(folder: Path, newest: Told | None) -> str:
+def _histogram(folder: Path, newest: ListedPublication | None) -> str:
     """The path of the newest table below the folder of the release; empty without one, and for families."""
     path = f"{newest.place}/histogram.parquet" if newest is not None else ""
     return path if path and (folder / path).is_file() else ""
 
 
-def _about(about: About, title: str, newest: Told | None) -> dict[str, str]:
+def _about(about: About, title: str, newest: ListedPublication | None) -> dict[str, str]:
     """What pages say of the publisher; links lead to addresses alone."""
-    said = [
+    parts = [
         about.publisher,
         title,
         gettext("%(title)s, revision %(number)s", title=days_text(days_in_words(newest)), number=newest.revision)
         if newest is not None
         else "",
     ]
-    cited = ". ".join(filter(None, [*said, days_text(newest.published_on) if newest is not None else ""]))
+    cited = ". ".join(filter(None, [*parts, days_text(newest.published_on) if newest is not None else ""]))
     return {
         **asdict(about),
         "license_link": link_of(about.license),
@@ -398,13 +433,13 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
     title = _title_of_all(about)
     with in_language(""):
         english = _title_of_all(about)
-    newest = max((one.newest.published_on for one in summaries if one.newest is not None), default="")
+    newest = max((summary.newest.published_on for summary in summaries if summary.newest is not None), default="")
     return render(
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(english, newest, [_described(one) for one in summaries], about)),
-        releases=[_listed(one, many) for one in summaries],
+        json_ld=json_in_page(data_catalogue(english, newest, [_described(summary) for summary in summaries], about)),
+        releases=[_listed(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
         **{"catalogue": CATALOGUE, "croissant": CROISSANT},
@@ -424,7 +459,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
         "summary": summary,
         "href": f"{summary.release}/{INDEX}",
         "counted": summary.counted.in_words(),
-        "newest": _shown(summary.newest) if summary.newest is not None else None,
+        "newest": _facts_of(summary.newest) if summary.newest is not None else None,
         "picture": picture,
     }
 
@@ -452,15 +487,15 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
     """
     axes = [str(axis.get("column", "")) for axis in audit.get("axes") or [] if isinstance(axis, dict)]
     by = f" by {', '.join(axes)}" if axes else ""
-    told = {"version": described.version, "dateModified": described.modified, "temporalCoverage": described.days}
+    facts = {"version": described.version, "dateModified": described.modified, "temporalCoverage": described.days}
     return {
         **CONTEXT,
         "@type": "Dataset",
         "name": described.title,
         "identifier": described.name,
         "description": f"{described.words}{by}. {SURE}",
-        **_whose(about, f"{described.name}/{INDEX}"),
-        **{name: text for name, text in told.items() if text},
+        **_publisher_facts(about, f"{described.name}/{INDEX}"),
+        **{name: text for name, text in facts.items() if text},
         "isAccessibleForFree": True,
         "measurementTechnique": "differential privacy",
         **({"variableMeasured": axes} if axes else {}),
@@ -483,21 +518,21 @@ def data_catalogue(title: str, modified: str, releases: Sequence[Described], abo
         "@type": "DataCatalog",
         "name": title,
         "description": f"Tables of counts about people. {SURE}",
-        **_whose(about, INDEX),
+        **_publisher_facts(about, INDEX),
         **({"dateModified": modified} if modified else {}),
         "dataset": [
             {
                 "@type": "Dataset",
-                "name": one.title,
-                "description": f"{one.words}. {SURE}",
-                "url": about.address_of(f"{one.name}/{INDEX}") or f"{one.name}/{INDEX}",
+                "name": release.title,
+                "description": f"{release.words}. {SURE}",
+                "url": about.address_of(f"{release.name}/{INDEX}") or f"{release.name}/{INDEX}",
             }
-            for one in releases
+            for release in releases
         ],
     }
 
 
-def _whose(about: About, path: str) -> dict[str, Any]:
+def _publisher_facts(about: About, path: str) -> dict[str, Any]:
     """Publisher, licence, contact, citation and address, as far as they are known."""
     publisher = {"@type": "Organization", "name": about.publisher}
     if about.contact:
@@ -510,9 +545,9 @@ def _whose(about: About, path: str) -> dict[str, Any]:
     }
 
 
-def json_in_page(told: object) -> Markup:
+def json_in_page(value: object) -> Markup:
     """JSON in an element `script`: no letter of a text can end it, or begins a comment or another element."""
-    text = json.dumps(told, separators=(",", ":"))  # letters beyond ASCII, line ends among them, become numbers
+    text = json.dumps(value, separators=(",", ":"))  # letters beyond ASCII, line ends among them, become numbers
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)

@@ -71,12 +71,13 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
         for place, parts in _places(current):
             target = folder / place
             wanted |= {target / PARQUET, target / CSV}
-            mark = _mark(parts)
+            sources = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
+            mark = hashlib.sha256(json.dumps([FORM, sources]).encode()).hexdigest()
             if not (_marked(target / PARQUET) == mark and (target / CSV).is_file()):
                 _write(current.parent.name, parts, mark, target, scratch)
         for file in folder.rglob(PARQUET):
             if file not in wanted and pq.read_metadata(file).num_rows:
-                _put(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
+                _write_both(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
 
 
 def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
@@ -84,9 +85,9 @@ def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
     tables: dict[str, list[_Part]] = {}
     for entry in json.loads(current.read_bytes())["periods"]:
         for file in entry["files"]:
-            if found := _HISTOGRAM.fullmatch(file["path"]):
+            if match := _HISTOGRAM.fullmatch(file["path"]):
                 part = _Part(entry, current.parent / file["path"], file["sha256"])
-                tables.setdefault(found["table"] or "", []).append(part)
+                tables.setdefault(match["table"] or "", []).append(part)
     for table, parts in tables.items():
         if sum(_rows(part) for part in parts) <= MOST_ROWS:
             yield table, parts
@@ -100,16 +101,10 @@ def _rows(part: _Part) -> int:
     raise PublishedFilesDamaged(part.file.parent, f"{part.file.name} is missing or damaged")
 
 
-def _mark(parts: Sequence[_Part]) -> str:
-    """A digest of what a file is made from."""
-    told = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
-    return hashlib.sha256(json.dumps([FORM, told]).encode()).hexdigest()
-
-
 def _marked(file: Path) -> str | None:
     with suppress(OSError, pa.ArrowInvalid):
-        told: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
-        return told.get(b"made_from", b"").decode()
+        metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
+        return metadata.get(b"made_from", b"").decode()
     return None
 
 
@@ -122,19 +117,19 @@ def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratc
         tables.append(_table(release, part, domain, closed=audit.get("model") == "local"))
         limits.append(limit_of(audit))
         about |= {name: text for axis in domain.axes for name, (_, text) in ReaderAxis(axis).columns.items()}
-    cells = _together(tables)
+    cells = _concatenated(tables)
     fields = [field.with_metadata({"comment": about.get(field.name, "")}) for field in cells.schema]
-    told = {
+    metadata = {
         "made_from": mark,
         "release": release,
-        "columns": json.dumps({one.name: about.get(one.name, "") for one in fields}),
+        "columns": json.dumps({field.name: about.get(field.name, "") for field in fields}),
     }
-    told |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
-    readable = _told(cells, [one.num_rows for one in tables], limits) if any(limits) else cells
-    _put(cells.cast(pa.schema(fields, metadata=told)), target, scratch, readable)
+    metadata |= {f"{name}s": ", ".join(str(part.entry[name]) for part in parts) for name in ("period", "revision")}
+    readable = _cells_in_words(cells, [table.num_rows for table in tables], limits) if any(limits) else cells
+    _write_both(cells.cast(pa.schema(fields, metadata=metadata)), target, scratch, readable)
 
 
-def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
+def _cells_in_words(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) -> pa.Table:
     """The cells with words in place of figures below the limit of their publication, as text.
 
     `rows`: how many of the cells each publication has, in order; its limit is None where all figures are shown.
@@ -146,12 +141,12 @@ def _told(cells: pa.Table, rows: Sequence[int], limits: Sequence[int | None]) ->
     for name in ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
         low, left_out = (pa.array(mask) for mask in hidden.of(name))
         finite = pc.if_else(pc.is_finite(cells[name]), cells[name], pa.scalar(None, pa.float64())).cast(pa.string())
-        told = pc.if_else(low, pa.array(words), pc.if_else(left_out, pa.scalar(None, pa.string()), finite))
-        cells = cells.set_column(cells.column_names.index(name), name, told)
+        shown_texts = pc.if_else(low, pa.array(words), pc.if_else(left_out, pa.scalar(None, pa.string()), finite))
+        cells = cells.set_column(cells.column_names.index(name), name, shown_texts)
     return cells
 
 
-def _put(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
+def _write_both(cells: pa.Table, target: Path, scratch: Path, readable: pa.Table | None = None) -> None:
     """Writes both files, the one with the mark last, so that a killed run is noticed.
 
     `readable`: the cells as the file for people has them, if they are other ones there.
@@ -193,14 +188,16 @@ def _table(release: str, part: _Part, domain: Domain, closed: bool) -> pa.Table:
     return pa.table(columns)
 
 
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
+def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables as one; columns that differ in type, because a revision has other axes, become text."""
     kinds: dict[str, set[pa.DataType]] = {}
     for field in (field for table in tables for field in table.schema):
         kinds.setdefault(field.name, set()).add(field.type)
-    mixed = {name for name, found in kinds.items() if len(found) > 1}
-    fields = [[one.with_type(pa.string()) if one.name in mixed else one for one in table.schema] for table in tables]
-    alike = [table.cast(pa.schema(of)) for table, of in zip(tables, fields, strict=True)]
+    mixed = {name for name, types in kinds.items() if len(types) > 1}
+    fields = [
+        [field.with_type(pa.string()) if field.name in mixed else field for field in table.schema] for table in tables
+    ]
+    alike = [table.cast(pa.schema(columns)) for table, columns in zip(tables, fields, strict=True)]
     return pa.concat_tables(alike, promote_options="default")
 
 
@@ -214,8 +211,8 @@ def _for_spreadsheets(cells: pa.Table) -> pa.Table:
         if field.type == pa.string() and field.name not in KINDS_OF_VALUES:
             texts = cells[field.name]
             quoted = pc.replace_substring_regex(texts, formula, r"'\1")
-            told = pc.if_else(pc.match_substring_regex(texts, f"^({NO_FORMULA})$"), texts, quoted)
-            cells = cells.set_column(place, field.name, told)
+            escaped = pc.if_else(pc.match_substring_regex(texts, f"^({NO_FORMULA})$"), texts, quoted)
+            cells = cells.set_column(place, field.name, escaped)
         elif pa.types.is_floating(field.type):
             finite = pc.if_else(pc.is_finite(cells[field.name]), cells[field.name], pa.scalar(None, field.type))
             cells = cells.set_column(place, field.name, finite)

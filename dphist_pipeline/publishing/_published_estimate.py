@@ -34,7 +34,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
         unbiased=published_unbiased(audit, noisy),
         groups=columns["group_id"].to_numpy().astype(np.int64).reshape(domain.shape) if is_grouped else None,
         sums=_sums(folder),
-        findings=tuple(Finding(**one) for one in audit.get("findings", ())),
+        findings=tuple(Finding(**finding) for finding in audit.get("findings", ())),
     )
 
 
@@ -47,7 +47,7 @@ def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
 
 def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:
     """The charges of a publication; the audit of a table of a family names none."""
-    return tuple((one["step"], Fraction(one["epsilon"])) for one in audit.get("charges", ()))
+    return tuple((charge["step"], Fraction(charge["epsilon"])) for charge in audit.get("charges", ()))
 
 
 def _sums(folder: Path) -> NestedSums | None:

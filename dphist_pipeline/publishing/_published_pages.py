@@ -88,13 +88,13 @@ def _withdrawal(audit: Mapping[str, Any]) -> str:
     """The mark of a withdrawal."""
     withdrawn = audit["withdrawn"]
     heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
-    told = gettext(
+    notice = gettext(
         "This publication was taken back on %(day)s: <bdi>%(reason)s</bdi>.",
         **{"day": escape(days_text(withdrawn["at"][:10])), "reason": escape(withdrawn["reason"])},
     )
     return (
         f'{_WITHDRAWN} role="alert"><h2 id="withdrawn">{heading}</h2>'
-        f"<p><strong>{told}</strong> {catalogue}</p></section>"
+        f"<p><strong>{notice}</strong> {catalogue}</p></section>"
     )
 
 
@@ -135,14 +135,14 @@ def _reason(folder: Path, revision: int) -> str | None:
 
 def _supersession(revision: int, escaped: str) -> str:
     """The mark of a later revision; `escaped` is its reason, empty where none was told."""
-    told = gettext(
+    notice = gettext(
         'A later revision of this period is published: use <a href="../revision=%(number)s/card.html">revision '
         "%(number)s</a>.",
         number=revision,
     )
     why = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
     stay = gettext("The numbers below stay as they were.")
-    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{told}{why} {stay}</p></section>"
+    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{notice}{why} {stay}</p></section>"
 
 
 def _superseded_by(revision: str) -> str:
@@ -181,22 +181,25 @@ def renderings(published: Path) -> tuple[Rendering, ...]:
         return ()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         content = json.loads(path.read_bytes())
-        read = tuple(Rendering(**one) for one in content["renderings"])
+        read = tuple(Rendering(**rendering) for rendering in content["renderings"])
         if content["form"] == _FORM and read and all(map(_is_ours, read)):
             return read
     raise ValueError("not a list of pages")
 
 
-def content_of(made: tuple[Rendering, ...]) -> bytes:
+def content_of(history: tuple[Rendering, ...]) -> bytes:
     """The bytes of the file."""
-    return json.dumps({"form": _FORM, "renderings": [asdict(one) for one in made]}, indent=1).encode() + b"\n"
-
-
-def _is_ours(made: Rendering) -> bool:
-    pages: dict[Any, Any] = made.pages
-    date.fromisoformat(made.day)
     return (
-        isinstance(made.version, str)
-        and len(made.version) <= 50
+        json.dumps({"form": _FORM, "renderings": [asdict(rendering) for rendering in history]}, indent=1).encode()
+        + b"\n"
+    )
+
+
+def _is_ours(rendering: Rendering) -> bool:
+    pages: dict[Any, Any] = rendering.pages
+    date.fromisoformat(rendering.day)
+    return (
+        isinstance(rendering.version, str)
+        and len(rendering.version) <= 50
         and all(_PAGE.fullmatch(path) and _SHA256.fullmatch(digest) for path, digest in pages.items())
     )

@@ -36,7 +36,7 @@ DAYS = ("first", "after", "published_on", "withdrawn_on")
 
 
 @dataclass(frozen=True)
-class Told:
+class ListedPublication:
     """What pages tell of each publication; days and texts are empty where there are none.
 
     `digest`: of its audit; empty if it is read again next time: it was withdrawn, or is damaged. `first`: the first
@@ -75,94 +75,99 @@ class Told:
         return not (self.withdrawn_on or self.damaged)
 
 
-def days_in_words(told: Told) -> str:
+def days_in_words(publication: ListedPublication) -> str:
     """The first and the last day of a period; its key if it has none."""
-    if not (told.first and told.after):
-        return gettext("all records") if told.period == "all" else told.period
-    last = date.fromisoformat(told.after) - timedelta(days=1)
-    return told.first if last.isoformat() <= told.first else f"{told.first} to {last}"
+    if not (publication.first and publication.after):
+        return gettext("all records") if publication.period == "all" else publication.period
+    last = date.fromisoformat(publication.after) - timedelta(days=1)
+    return publication.first if last.isoformat() <= publication.first else f"{publication.first} to {last}"
 
 
-def number_in_words(told: Told) -> str:
+def number_in_words(publication: ListedPublication) -> str:
     """The total with ± or the ends of its interval, or the words in its place; empty if nothing tells it."""
-    if told.below:
-        return words_for(told.limit)
-    if told.total is None:
+    if publication.below:
+        return words_for(publication.limit)
+    if publication.total is None:
         return ""
-    number = shown_number(told.total, told.decimals)
-    if told.lower is None or told.upper is None:
+    number = shown_number(publication.total, publication.decimals)
+    if publication.lower is None or publication.upper is None:
         return number
-    below, above = told.total - told.lower, told.upper - told.total
+    below, above = publication.total - publication.lower, publication.upper - publication.total
     if abs(below - above) <= EVEN:
-        return f"{number}\u00a0±\u00a0{shown_number(max(below, above), told.decimals)}"
+        return f"{number}\u00a0±\u00a0{shown_number(max(below, above), publication.decimals)}"
     between = pgettext("number", " to ").replace(" ", "\u00a0")
-    return f"{number} ({shown_number(told.lower, told.decimals)}{between}{shown_number(told.upper, told.decimals)})"
+    ends = (shown_number(end, publication.decimals) for end in (publication.lower, publication.upper))
+    return f"{number} ({between.join(ends)})"
 
 
-def told_again(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Told]:
+def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:
     """What was told before, by period and revision, from a page, whoever wrote it.
 
-    Of each publication come the fields of `Told` that differ from their defaults.
+    Of each publication come the fields of `ListedPublication` that differ from their defaults.
 
     Raises:
-        TypeError, ValueError: it is not what `Told` has.
+        TypeError, ValueError: it is not what `ListedPublication` has.
     """
     kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
     publications = {}
-    for one in listed:
-        made = Told(**one)
-        for field in fields(Told):
-            value = getattr(made, field.name)
+    for facts in listed:
+        publication = ListedPublication(**facts)
+        for field in fields(ListedPublication):
+            value = getattr(publication, field.name)
             is_number = value is None or (isinstance(value, int | float) and math.isfinite(value))
             if not (type(value) in kinds[str(field.type)] if str(field.type) in kinds else is_number):
                 raise ValueError(field.name)
             if field.name in DAYS and _day(value) != value:
                 raise ValueError(field.name)
-        publications[made.period, made.revision] = made
+        publications[publication.period, publication.revision] = publication
     return publications
 
 
-def history(release: Path, known: Mapping[tuple[str, int], Told]) -> list[Told]:
+def history(release: Path, known: Mapping[tuple[str, int], ListedPublication]) -> list[ListedPublication]:
     """Every publication of a release, the newest period first, and in it the latest revision.
 
-    `known`: what was told before; see `told_again`.
+    `known`: publications by period and revision, as an earlier page lists them; see `read_listed`.
     """
     publications = []
     for folder in revisions(release):
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
         before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
-        publications.append(before if before is not None and is_same else _told(folder, period, revision, digest))
-    return sorted(publications, key=lambda told: (told.period, told.revision), reverse=True)
+        publications.append(
+            before if before is not None and is_same else _listed_publication(folder, period, revision, digest)
+        )
+    return sorted(publications, key=lambda publication: (publication.period, publication.revision), reverse=True)
 
 
-def told_before(release: Path, first: str) -> Told | None:
+def publication_before(release: Path, first: str) -> ListedPublication | None:
     """The publication of the period that ends where another begins, in its latest revision that stands, if any.
 
     `first`: the first day of the other period, as ISO text; empty without periods.
     """
     earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
-    told = _standing(max(earlier)) if earlier else None
-    return told if told is not None and told.after == first else None
+    publication = _standing(max(earlier)) if earlier else None
+    return publication if publication is not None and publication.after == first else None
 
 
-def told_after(release: Path, after: str) -> Told | None:
+def publication_after(release: Path, after: str) -> ListedPublication | None:
     """The publication of the period that begins where another ends, in its latest revision that stands, if any.
 
     `after`: the first day after the other period, as ISO text; empty without periods.
     """
     later = [folder.parent for folder in revisions(release) if after and _period(folder) >= after]
-    told = _standing(min(later)) if later else None
-    return told if told is not None and told.first == after else None
+    publication = _standing(min(later)) if later else None
+    return publication if publication is not None and publication.first == after else None
 
 
-def _standing(period: Path) -> Told | None:
+def _standing(period: Path) -> ListedPublication | None:
     """The latest revision of a period that stands."""
     folders = [folder for folder in revisions(period.parent) if folder.parent == period]
     for folder in sorted(folders, key=_revision, reverse=True):
-        told = _told(folder, _period(folder), _revision(folder), PublishedFolder(folder).stated_digest)
-        if told.stands:
-            return told
+        publication = _listed_publication(
+            folder, _period(folder), _revision(folder), PublishedFolder(folder).stated_digest
+        )
+        if publication.stands:
+            return publication
     return None
 
 
@@ -180,9 +185,9 @@ def revisions(release: Path) -> list[Path]:
     return [path for path in folders if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
 
 
-def _told(folder: Path, period: str, revision: int, digest: str) -> Told:
+def _listed_publication(folder: Path, period: str, revision: int, digest: str) -> ListedPublication:
     """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more."""
-    damaged = Told(period, revision, damaged=True)
+    damaged = ListedPublication(period, revision, damaged=True)
     try:
         audit = json.loads((folder / "audit.json").read_bytes()) if not digest else read_audit(folder)
         if (audit["release"], audit["period"], audit["revision"]) != (folder.parents[1].name, period, revision):
@@ -190,7 +195,7 @@ def _told(folder: Path, period: str, revision: int, digest: str) -> Told:
         withdrawn = audit.get("withdrawn", {})
         if not (withdrawn or digest):
             return damaged
-        told: dict[str, Any] = {
+        texts: dict[str, Any] = {
             "first": _day(audit.get("period_start")),
             "after": _day(audit.get("period_end")),
             "published_on": _day(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at")),
@@ -200,20 +205,20 @@ def _told(folder: Path, period: str, revision: int, digest: str) -> Told:
             "page": (folder / CARD).is_file(),
         }
         total = {} if withdrawn else _total(folder, audit)
-        return Told(period, revision, digest, **told, **total)
+        return ListedPublication(period, revision, digest, **texts, **total)
     except (PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return damaged
 
 
-def _day(told: object) -> str:
+def _day(value: object) -> str:
     """The day that a time begins with; empty if it is none."""
     with suppress(ValueError):
-        return date.fromisoformat(told[:10]).isoformat() if isinstance(told, str) else ""
+        return date.fromisoformat(value[:10]).isoformat() if isinstance(value, str) else ""
     return ""
 
 
-def _words(told: object) -> str:
-    return shortened(told, MOST_LETTERS) if isinstance(told, str) else ""
+def _words(value: object) -> str:
+    return shortened(value, MOST_LETTERS) if isinstance(value, str) else ""
 
 
 def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,13 +230,13 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
         if "tables" in audit:
             place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
             folder, audit = place, read_audit(place)
-        told = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
-        ends = (told.lower, told.upper) if told.has_ends else (math.nan, math.nan)
-        below = told.limit is not None and told.value < told.limit
+        number = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
+        ends = (number.lower, number.upper) if number.has_ends else (math.nan, math.nan)
+        below = number.limit is not None and number.value < number.limit
         # A page that shows no figure holds none in what it says to the next run either.
-        numbers = dict(zip(("total", "lower", "upper"), (math.nan if below else told.value, *ends), strict=True))
-        said = {name: _number(value) for name, value in numbers.items()} | {"decimals": told.decimals}
-        return said | {"limit": told.limit or 0, "below": below}
+        numbers = dict(zip(("total", "lower", "upper"), (math.nan if below else number.value, *ends), strict=True))
+        facts = {name: _number(value) for name, value in numbers.items()} | {"decimals": number.decimals}
+        return facts | {"limit": number.limit or 0, "below": below}
     return {}
 
 

@@ -71,14 +71,14 @@ class ReaderAxis:
 
         The axis itself may be among `axes`, or have other forms there under its name.
         """
-        taken = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
-        return {name: column for name, column in self.columns.items() if name not in taken}
+        others = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
+        return {name: column for name, column in self.columns.items() if name not in others}
 
     @property
     def other(self) -> str:
         """What the cell for everything else is called: `other`, unless a declared category has that name."""
-        taken = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
-        return OTHER_BESIDE_ONE if OTHER in taken else OTHER
+        texts = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
+        return OTHER_BESIDE_ONE if OTHER in texts else OTHER
 
     @property
     def labels(self) -> list[str]:
@@ -132,13 +132,15 @@ class ReaderAxis:
         if isinstance(axis, CalendarAxis):
             return f"CASE WHEN {lower} IS NULL THEN {other} ELSE {_days_sql(lower, upper)} END"
         low, high = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in (lower, upper))
-        left = axis.closed == "left"
+        left_closed = axis.closed == "left"
         below, above = (
-            (f"'below ' || {high}", f"{low} || ' or more'") if left else (f"{high} || ' or less'", f"'above ' || {low}")
+            (f"'below ' || {high}", f"{low} || ' or more'")
+            if left_closed
+            else (f"{high} || ' or less'", f"'above ' || {low}")
         )
-        inside = f"{low} || ' to under ' || {high}" if left else f"'over ' || {low} || ' to ' || {high}"
+        inside = f"{low} || ' to under ' || {high}" if left_closed else f"'over ' || {low} || ' to ' || {high}"
         if axis.whole:
-            inside = _whole_sql(lower, upper, left)
+            inside = _whole_sql(lower, upper, left_closed)
         last = (
             f" WHEN {high} = {literal(axis.written(axis.edges[-1]))} THEN {low} || ' to ' || {high}"
             if self.closed
@@ -152,13 +154,13 @@ class ReaderAxis:
 
 def _tells_apart(axis: CategoricalAxis) -> bool:
     """Whether no two categories have the same label, the category itself where it has none."""
-    told = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
-    return len(told) == len(axis.values)
+    texts = {label or value for label, value in zip(axis.labels or axis.values, axis.values, strict=True)}
+    return len(texts) == len(axis.values)
 
 
-def _whole_sql(lower: str, upper: str, left: bool) -> str:
+def _whole_sql(lower: str, upper: str, left_closed: bool) -> str:
     """SQL for the first and the last whole number of a bin, as `range_in_words` says them."""
-    ends = (lower, f"{upper} - 1") if left else (f"{lower} + 1", upper)
+    ends = (lower, f"{upper} - 1") if left_closed else (f"{lower} + 1", upper)
     first, last = (f"regexp_replace(CAST({end} AS VARCHAR), '\\.0$', '')" for end in ends)
     return f"CASE WHEN {first} = {last} THEN {first} ELSE {first} || ' to ' || {last} END"
 

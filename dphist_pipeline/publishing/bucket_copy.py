@@ -60,7 +60,7 @@ PROBE, NO_VERSION = f"{VERSIONS}/0/asked-by-doctor", f'"{"0" * 32}"'  # no objec
 AT_ONCE = 8  # uploads
 LAST = (CATALOGUE, INDEX)  # under their plain names
 KEPT = timedelta(days=1)  # how long what was replaced stays, for those who are still reading it
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -253,28 +253,28 @@ class BucketCopy:
         sent: set[str] = set()
         dropped: set[str] = set()
         for number in range(TRIES):
-            found = self.found(origin.ledger, origin.publisher)
-            lost = _lacking(origin.public, found.manifest)
+            bucket = self.found(origin.ledger, origin.publisher)
+            lost = _lacking(origin.public, bucket.manifest)
             if lost and not drop:
                 raise not_in_public_folder(objects.address, lost)
-            altered = damaged(objects, found.manifest) if check else set()
-            whole = {path: entry for path, entry in found.manifest.files.items() if path not in altered}
-            there = replace(found.manifest, files=whole)
-            was_finished = not altered and _is_finished(objects, found.manifest)
+            altered = damaged(objects, bucket.manifest) if check else set()
+            whole = {path: entry for path, entry in bucket.manifest.files.items() if path not in altered}
+            there = replace(bucket.manifest, files=whole)
+            was_finished = not altered and _is_finished(objects, bucket.manifest)
             links = scratch / f"links_{number}"
             links.mkdir()
             with origin.locked():
                 planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
-            is_changed = bool(planned.sources) or planned.files != found.manifest.files
+            is_changed = bool(planned.sources) or planned.files != bucket.manifest.files
             if not is_changed and was_finished:
                 return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
             if not number:
                 progress(f"copying to {objects.address}")
-            now: Found | None = found
+            now: Found | None = bucket
             if is_changed:
                 files = send(objects, planned, there)
                 sent |= planned.sources.keys()
-                now = commit(objects, found, files, datetime.now(UTC))
+                now = commit(objects, bucket, files, datetime.now(UTC))
             if now is None:  # somebody else wrote there meanwhile
                 continue
             dropped |= set(lost)
@@ -411,15 +411,15 @@ def send(objects: ObjectStore, planned: Planned, before: Manifest) -> dict[str, 
     return {**planned.files, **dict(_at_once(send_one, planned.sources))}
 
 
-def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: datetime) -> Found | None:
-    """Writes the next manifest, unless the bucket has another one than `found` by now; objects of all files are there.
+def commit(objects: ObjectStore, bucket: Found, files: Mapping[str, Entry], now: datetime) -> Found | None:
+    """Writes the next manifest, unless another one than that of `bucket` is there by now; all objects are sent.
 
     What was retired long ago is deleted. Gives what the bucket has now; None if somebody else was first.
 
     Raises:
         ObjectStoreFailed: among others if the server ignores conditions, so that two could write at once.
     """
-    before = found.manifest
+    before = bucket.manifest
     named, times = {entry.object for entry in files.values()}, before.retired
     gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - named
     # A time that somebody else wrote may be a lie: what is named is not deleted.
@@ -433,12 +433,12 @@ def commit(objects: ObjectStore, found: Found, files: Mapping[str, Entry], now: 
     except ValueError:  # a number that somebody else wrote, after which none can come
         raise ManifestDamaged(objects.address) from None
     digest = hashlib.sha256(content).hexdigest()
-    etag = objects.replace(NAME, content, digest, found.etag)
+    etag = objects.replace(NAME, content, digest, bucket.etag)
     if etag is None:
         # Either somebody was first, or the server wrote this and its answer was lost.
         stored = objects.read(NAME)
         return Found(after, stored.etag) if stored is not None and stored.content == content else None
-    if found.etag is None and objects.replace(NAME, content, digest, f'"{"0" * 32}"') is not None:
+    if bucket.etag is None and objects.replace(NAME, content, digest, f'"{"0" * 32}"') is not None:
         raise ObjectStoreFailed(
             objects.address,
             "cannot be used: its server ignores the conditions of writes (If-Match), so two publishers could undo "
@@ -470,12 +470,12 @@ def finish(objects: ObjectStore, manifest: Manifest, paths: Iterable[str]) -> No
             copy(path)
 
 
-def _at_once(call: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Result]:
+def _at_once(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The results of several calls; after a failure none begins."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        running = [pool.submit(call, thing) for thing in things]
+        running = [pool.submit(call, item) for item in items]
         try:
-            return [one.result() for one in running]
+            return [future.result() for future in running]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -50,7 +50,7 @@ class DerivedFiles:
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _listed(folder)
-            periods = [found for path in sorted(folder.glob("period=*")) for found in _current(path, listed, read)]
+            periods = [period for path in sorted(folder.glob("period=*")) for period in _current(path, listed, read)]
             content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
             text = json.dumps(content, indent=2) + "\n"
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
@@ -102,10 +102,10 @@ def grid_of(audit: Mapping[str, Any]) -> str:
 
     Publications of the same grid have the same cells and columns. Of a family all tables count.
     """
-    told: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
+    grid: Any = audit["axes"] if audit.get("atoms") is None else {"axes": audit["axes"], "atoms": audit["atoms"]}
     if "tables" in audit:
-        told = {name: table["axes"] for name, table in audit["tables"].items()}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        grid = {name: table["axes"] for name, table in audit["tables"].items()}
+    return hashlib.sha256(json.dumps(grid, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _is_listed(published: Path) -> bool:

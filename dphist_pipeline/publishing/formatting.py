@@ -60,8 +60,8 @@ def told_apart(texts: Sequence[str], most: int) -> list[str]:
         if shortened(text, most) == text or first + last >= min(map(len, long)):
             shortened_texts.append(text)
         else:
-            kept = " ".join(words[first : len(words) - last])
-            shortened_texts.append(f"{'…' * (first > 0)}{kept}{'…' * (last > 0)}")
+            inner = " ".join(words[first : len(words) - last])
+            shortened_texts.append(f"{'…' * (first > 0)}{inner}{'…' * (last > 0)}")
     return shortened_texts
 
 
@@ -138,10 +138,10 @@ def posterior_odds(epsilon: Fraction) -> tuple[str, str]:
 
 def percent(chance: float) -> str:
     """A probability in percent, with enough digits to tell it from 0 and from 1."""
-    shown = 100 * chance
-    if shown > 99.99:
+    per_cent = 100 * chance
+    if per_cent > 99.99:
         return gettext("above 99.99 %%")
-    text = f"{shown:.2g}" if shown < 0.01 else f"{shown:.{2 if min(shown, 100 - shown) < 10 else 1}f}"
+    text = f"{per_cent:.2g}" if per_cent < 0.01 else f"{per_cent:.{2 if min(per_cent, 100 - per_cent) < 10 else 1}f}"
     return f"{number_text(text)} %"
 
 

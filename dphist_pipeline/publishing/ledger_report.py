@@ -72,7 +72,7 @@ class LedgerReport:
                     "spent_ever": as_text(statement.spent_ever),
                     "left": as_text(statement.left),
                     "spent_percent": float(100 * statement.spent / statement.total),
-                    "allowed": [f"{made.kind} {Statement.called(made)}" for made in statement.decisions],
+                    "allowed": [f"{decision.kind} {Statement.called(decision)}" for decision in statement.decisions],
                     "shared_with": [other.account.name for other in statement.shared],
                     "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
                     "held": _held(statement, year),

@@ -135,15 +135,15 @@ def place_of(path: str) -> str | None:
     return match[1] if match else None
 
 
-def _read(told: Any) -> Manifest:
+def _read(content: Any) -> Manifest:
     """A manifest from its JSON; ValueError, KeyError, TypeError or AttributeError if it is none."""
-    ledger, generation, publisher = told["ledger"], told["generation"], told.get("publisher", "")
+    ledger, generation, publisher = content["ledger"], content["generation"], content.get("publisher", "")
     is_number = type(generation) is int and 0 < generation < LAST_GENERATION
     are_ids = _LEDGER.fullmatch(ledger) and _PUBLISHER.fullmatch(publisher)
-    if told["schema_version"] != SCHEMA_VERSION or not is_number or not are_ids:
+    if content["schema_version"] != SCHEMA_VERSION or not is_number or not are_ids:
         raise ValueError
-    files = {path: _entry(path, entry) for path, entry in told["files"].items()}
-    retired = {name: _time(name, at) for name, at in told["retired"].items()}
+    files = {path: _entry(path, entry) for path, entry in content["files"].items()}
+    retired = {name: _time(name, at) for name, at in content["retired"].items()}
     return Manifest(ledger, generation, files, retired, publisher)
 
 
@@ -153,10 +153,10 @@ def is_path(path: str) -> bool:
     return bool(_FILE.fullmatch(path[place.end() :]) if place else _DERIVED.fullmatch(path))
 
 
-def _entry(path: str, told: Mapping[str, Any]) -> Entry:
+def _entry(path: str, fields: Mapping[str, Any]) -> Entry:
     if not is_path(path):
         raise ValueError
-    name, sha256, size = told["object"], told["sha256"], told["size"]
+    name, sha256, size = fields["object"], fields["sha256"], fields["size"]
     if not (_SHA256.fullmatch(sha256) and type(size) is int and 0 <= size <= LARGEST_OBJECT):
         raise ValueError
     if name != path and not re.fullmatch(

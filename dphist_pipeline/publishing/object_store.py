@@ -44,18 +44,18 @@ _ABSENT = {"NoSuchKey", "NotFound", "404"}
 Answer = TypeVar("Answer")
 
 
-def bucket_refused(given: str) -> Halted:
+def bucket_refused(address: str) -> Halted:
     """Something else where the address of a bucket is asked for."""
-    shown = repr(given[:80])
-    if _OTHERS.match(given):
+    quoted = repr(address[:80])
+    if _OTHERS.match(address):
         return Halted(
-            f"{shown} is not an address that releases can be copied to: only S3, and servers that speak its "
+            f"{quoted} is not an address that releases can be copied to: only S3, and servers that speak its "
             "protocol, as `s3://bucket/prefix`. For other stores, copy the public folder with their own tools.",
             code="bucket_refused",
         )
     else:
         return Halted(
-            f"{shown} is not the address of a bucket: write `s3://bucket` or `s3://bucket/prefix`, the bucket's "
+            f"{quoted} is not the address of a bucket: write `s3://bucket` or `s3://bucket/prefix`, the bucket's "
             "whole name, then folders of letters, digits and _ . = -. Keys and servers stand in the environment "
             "(AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL).",
             code="bucket_refused",
@@ -125,11 +125,11 @@ class ObjectStore:
         """
 
         def get() -> bool:
-            response, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            response, rest = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
             with closing(response["Body"]) as body, path.open("wb") as file:
                 for part in body.iter_chunks(1 << 20):
-                    left -= len(part)
-                    if left < 0:
+                    rest -= len(part)
+                    if rest < 0:
                         return False
                     file.write(part)
             return True
@@ -152,15 +152,15 @@ class ObjectStore:
         """
 
         def get() -> str | None:
-            response, left = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
+            response, rest = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name), size
             digest = hashlib.sha256()
             with closing(response["Body"]) as body:
                 for part in body.iter_chunks(1 << 20):
-                    left -= len(part)
-                    if left < 0:
+                    rest -= len(part)
+                    if rest < 0:
                         return None
                     digest.update(part)
-            return digest.hexdigest() if left == 0 else None
+            return digest.hexdigest() if rest == 0 else None
 
         return self._asked(get, "read", absent=True)
 

@@ -73,8 +73,8 @@ def _finalized(value: object) -> object:
 
 def _filled(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
     """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
-    shown = {name: _finalized(value) for name, value in values.items()}
-    return Markup(text) % shown if context.autoescape else Markup(text % shown)  # whole: `visible` keeps its lines
+    texts = {name: _finalized(value) for name, value in values.items()}
+    return Markup(text) % texts if context.autoescape else Markup(text % texts)  # whole: `visible` keeps its lines
 
 
 @pass_eval_context
@@ -111,8 +111,8 @@ def _in_english(text: str) -> str:
     """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
     if language() is ENGLISH:
         return text
-    told = translated(text)
-    return told if told != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
+    translation = translated(text)
+    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
 
 
 def _unbroken(text: str) -> str:
@@ -184,7 +184,7 @@ def _drawn(picture: Picture) -> tuple[str, str]:
 def _line(sums: Marginal) -> dict[str, Any]:
     """A row for each group of the one axis."""
     (axis,) = sums.axes
-    told = {
+    title = {
         None: gettext("estimate"),
         "everywhere": gettext("unbiased sum"),
         "somewhere": pgettext("column", "number"),
@@ -194,8 +194,8 @@ def _line(sums: Marginal) -> dict[str, Any]:
         for part in (sums.low, sums.high)
         if part is not None
     ]
-    columns = [_told(sums), *columns]
-    header = [axis.name, told, pgettext("column", "from"), pgettext("column", "to")][: 1 + len(columns)]
+    columns = [_numbers_in_words(sums), *columns]
+    header = [axis.name, title, pgettext("column", "from"), pgettext("column", "to")][: 1 + len(columns)]
     if sums.words is not None:
         words = np.array([_word(word) for word in sums.words.tolist()], dtype=object)
         columns, header = [*columns, words], [*header, gettext("reliability")]
@@ -221,7 +221,7 @@ def _word(word: str) -> str:
     return known.get(word, word)
 
 
-def _told(sums: Marginal) -> NDArray[np.object_]:
+def _numbers_in_words(sums: Marginal) -> NDArray[np.object_]:
     """Each number as text, or the words in its place."""
     return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
 
@@ -231,7 +231,7 @@ def _crossed(sums: Marginal) -> list[dict[str, Any]]:
 
     No line breaks within brackets, where a sheet is too narrow for a row.
     """
-    texts = _told(sums)
+    texts = _numbers_in_words(sums)
     if sums.low is not None and sums.high is not None and sums.words is not None:
         ends = (_texts(end, sums.decimals) for end in (sums.low, sums.high))
         # A line may break before the brackets, and nowhere within them.

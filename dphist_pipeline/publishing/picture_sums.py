@@ -117,27 +117,27 @@ class Marginal:
         return None if self.errors is None else decimals_of(float(self.errors.min()))
 
 
-def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
+def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Marginal:
     """Sums the cells over all axes that are not shown.
 
     Args:
-        shown: numbers of the shown axes, in the order of the picture.
+        axes_shown: numbers of the shown axes, in the order of the picture.
         most: the largest readable number of groups for each shown axis.
     """
     reported = isinstance(grid.unbiased, ReportedCells)
-    limits = dict(zip(shown, most, strict=True))
+    limits = dict(zip(axes_shown, most, strict=True))
     groups = [
         group_axis(axis, chosen, limits[number], reported)
         if number in limits
         else Groups(axis.name, (chosen,), ("all",), ("all",))
         for number, (axis, chosen) in enumerate(zip(grid.domain.axes, grid.chosen, strict=True))
     ]
-    order = [*shown, *(number for number in range(len(groups)) if number not in limits)]
+    order = [*axes_shown, *(number for number in range(len(groups)) if number not in limits)]
 
     def shaped(array: Reals) -> Reals:
-        return array.transpose(order).reshape([groups[number].size for number in shown])
+        return array.transpose(order).reshape([groups[number].size for number in axes_shown])
 
-    axes, values = tuple(groups[number] for number in shown), shaped(_summed(grid.values, groups))
+    axes, values = tuple(groups[number] for number in axes_shown), shaped(_summed(grid.values, groups))
     if grid.unbiased is None:
         return Marginal(axes, values)
     is_same = grid.unbiased.values is grid.values or np.array_equal(grid.unbiased.values, grid.values)
@@ -148,9 +148,9 @@ def marginal(grid: Grid, shown: Sequence[int], most: Sequence[int]) -> Marginal:
     words = RELIABILITY.words_of(centre, errors, centre - reach)
     several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
-    told = np.where(several, centre, values)
+    heights = np.where(several, centre, values)
     ends = centre - reach, centre + reach
-    return Marginal(axes, told, *ends, reach, errors, words, reported, None if is_same else summed)
+    return Marginal(axes, heights, *ends, reach, errors, words, reported, None if is_same else summed)
 
 
 def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
@@ -297,21 +297,21 @@ def range_in_words(
     if isinstance(axis, CalendarAxis):
         return _days_in_words(day_of(lower), day_of(upper))
     low, high = (end_in_words(axis, end, separated) for end in (lower, upper))
-    left = axis.closed == "left"
+    left_closed = axis.closed == "left"
     if math.isinf(lower):
-        below = gettext("below %(end)s", end=high) if left else gettext("%(end)s or less", end=high)
-        return below, f"<{high}" if left else f"≤{high}"
+        below = gettext("below %(end)s", end=high) if left_closed else gettext("%(end)s or less", end=high)
+        return below, f"<{high}" if left_closed else f"≤{high}"
     if math.isinf(upper):
-        above = gettext("%(end)s or more", end=low) if left else gettext("above %(end)s", end=low)
-        return above, f"{low}+" if left else f">{low}"
+        above = gettext("%(end)s or more", end=low) if left_closed else gettext("above %(end)s", end=low)
+        return above, f"{low}+" if left_closed else f">{low}"
     if closed and upper == axis.edges[-1]:
         return _range(low, high), f"{low}–{high}"
     if axis.whole:
         first, last = axis.values_between(lower, upper)
         low, high = (end_in_words(axis, end, separated) for end in (first, last))
         return (low, low) if first == last else (_range(low, high), f"{low}–{high}")
-    single = left and upper == lower + 1 and lower == int(lower)
-    if left:
+    single = left_closed and upper == lower + 1 and lower == int(lower)
+    if left_closed:
         return gettext("%(low)s to under %(high)s", low=low, high=high), low if single else f"{low}–<{high}"
     return gettext("over %(low)s to %(high)s", low=low, high=high), f">{low}–{high}"
 

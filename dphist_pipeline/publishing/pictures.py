@@ -117,7 +117,7 @@ class Picture:
         several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
         names = tuple(days_text(str(row["period"])) for row in rows)
         # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
-        told = "unbiased" if several and has_bars else "estimate"
+        column = "unbiased" if several and has_bars else "estimate"
         sums = Marginal(
             (
                 Groups(
@@ -128,7 +128,7 @@ class Picture:
                     ordered=True,
                 ),
             ),
-            np.array([row[told] for row in rows], dtype=np.float64),
+            np.array([row[column] for row in rows], dtype=np.float64),
             reported=reported,
             summed="everywhere" if several and has_bars else None,
             **_intervals(rows) if has_bars else {},
@@ -166,8 +166,8 @@ class Picture:
             return drawn
         # What a program that reads aloud says of the file.
         desc = f"{escape(described(self))} {escape(self.note)}"
-        told = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
-        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + told, drawn, count=1)
+        head = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
+        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + head, drawn, count=1)
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -199,11 +199,11 @@ def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
     return sorted(pair, key=lambda number: _is_categorical(grid, number))
 
 
-def _picture(grid: Grid, shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:
-    sums = marginal(grid, shown, most)
+def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:
+    sums = marginal(grid, axes_shown, most)
     remarks = [f"{axis.name}: {axis.note}" for axis in sums.axes if axis.note]
     chosen = zip(grid.domain.axes, grid.chosen, strict=True)
-    others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in shown and cells.size > 1]
+    others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in axes_shown and cells.size > 1]
     if others:
         remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
     note = _how_to_read(sums, is_fitted) + _layout(sums)
@@ -370,7 +370,7 @@ def _small_heat_maps(sums: Marginal) -> Chart:
     return {"concat": drawn, "columns": 2, "spacing": 8}
 
 
-def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -> Chart:
+def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) -> Chart:
     """Squares of colour, with their numbers where there is room; grey where the interval holds 0.
 
     `room`: for labels beside each other, in pixels.
@@ -378,7 +378,7 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
     across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
     hidden = sums.hidden
-    grey, values = _holds_zero(sums) & ~hidden, sums.values[shown]
+    grey, values = _holds_zero(sums) & ~hidden, sums.values[window]
     bounds = colour_bounds(sums.values[~grey & ~hidden])
     classes, hidden_class = (
         _classes(bounds),
@@ -387,15 +387,15 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
     shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
     colours = [
         hidden_class if is_hidden else translated(GREY_CLASS) if is_grey else classes[shade]
-        for is_hidden, is_grey, shade in zip(hidden[shown].flat, grey[shown].flat, shades, strict=True)
+        for is_hidden, is_grey, shade in zip(hidden[window].flat, grey[window].flat, shades, strict=True)
     ]
     texts = _texts(sums)
     columns = {
         "across": np.repeat(across, len(down)).tolist(),
         "down": down * len(across),
         "class": colours,
-        "number": texts[shown].ravel().tolist(),
-        "dark": ((shades >= FIRST_DARK) & ~grey[shown].ravel() & ~hidden[shown].ravel()).tolist(),
+        "number": texts[window].ravel().tolist(),
+        "dark": ((shades >= FIRST_DARK) & ~grey[window].ravel() & ~hidden[window].ravel()).tolist(),
     }
 
     def places() -> Chart:
@@ -427,8 +427,8 @@ def _squares(sums: Marginal, shown: tuple[Any, ...], room: float, step: float) -
 
 def _texts(sums: Marginal) -> NDArray[np.object_]:
     """Each number as its square has it."""
-    shown = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
-    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(shown, dtype=object))
+    texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
+    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
 
 def colour_bounds(values: Reals) -> list[float]:

@@ -92,7 +92,7 @@ def _rendered(published: Path, name: str) -> set[str]:
     of_table = published.parent.name == TABLES_OF_FAMILY
     publication, path = (published.parents[1], f"tables/{published.name}/{name}") if of_table else (published, name)
     with suppress(ValueError):
-        return {made.pages[path] for made in renderings(publication) if path in made.pages}
+        return {rendering.pages[path] for rendering in renderings(publication) if path in rendering.pages}
     raise PublishedFilesDamaged(published, f"has an altered {RENDERED}")
 
 
@@ -236,7 +236,7 @@ class PublishedFolder:
         """
         audit = read_audit(self.path)
         tables = [PublishedFolder(self.table(name)) for name in audit.get("tables", {})]
-        if "withdrawn" not in audit or not all(one.is_marked_withdrawn() for one in tables):
+        if "withdrawn" not in audit or not all(table.is_marked_withdrawn() for table in tables):
             return False
         return not self.card.is_file() or (text := self.card.read_text(encoding="utf-8")) == marked_withdrawn(
             text, audit

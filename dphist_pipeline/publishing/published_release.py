@@ -103,15 +103,15 @@ class PublishedRelease:
 
     def _pages(self, last: Rendering | None) -> dict[str, str]:
         """The pages by their path in the folder; they name a rendering, unless they are as first made."""
-        audit, made = self.audit, self.estimate
+        audit, estimate = self.audit, self.estimate
         around = surroundings_of(self.folder.parents[1], audit)
         rendered = last.in_words(around.about.language_of(audit)) if last is not None else ""
-        if isinstance(made, Estimate):
-            card = release_card(made, audit, self.rows, rendered, around)
-            return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(made))}
+        if isinstance(estimate, Estimate):
+            card = release_card(estimate, audit, self.rows, rendered, around)
+            return {CARD: card, "deployment.yaml": deployment_yaml(audit, smoothed(estimate))}
         pages = {
-            CARD: family_card(made, audit, self.rows, rendered, around),
+            CARD: family_card(estimate, audit, self.rows, rendered, around),
             "deployment.yaml": deployment_yaml(audit, smoothed=False),
         }
-        of_tables = pages_of_tables(made, audit, rendered, around)
+        of_tables = pages_of_tables(estimate, audit, rendered, around)
         return pages | {f"{TABLES_OF_FAMILY}/{name}/{CARD}": page for name, page in of_tables.items()}

@@ -162,7 +162,7 @@ def _write_tables(
         **facts,
         **_epsilon_facts(estimate.epsilon),
         **_unbiased_facts(estimate),
-        **({"findings": [asdict(one) for one in estimate.findings]} if estimate.findings else {}),
+        **({"findings": [asdict(finding) for finding in estimate.findings]} if estimate.findings else {}),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
         # The audit of a family holds the charges of all its tables: a thousand tables may have a thousand charges.
         **({} if "family" in facts else {"charges": _charge_facts(charges)}),

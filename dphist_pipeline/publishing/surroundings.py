@@ -10,7 +10,12 @@ from typing import Any
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import in_language
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
-from dphist_pipeline.publishing._release_history import days_in_words, number_in_words, told_after, told_before
+from dphist_pipeline.publishing._release_history import (
+    days_in_words,
+    number_in_words,
+    publication_after,
+    publication_before,
+)
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
 ALIKE = (
@@ -25,15 +30,15 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
 
     `release` is its public folder, which need not be there yet; `facts` are as its audit has them, or will have.
     """
-    about, told = About.of(release.parent), told_before(release, str(facts.get("period_start") or "")[:10])
-    later = told_after(release, str(facts.get("period_end") or "")[:10])
+    about, previous = About.of(release.parent), publication_before(release, str(facts.get("period_start") or "")[:10])
+    later = publication_after(release, str(facts.get("period_end") or "")[:10])
     after = Before(days_in_words(later), later.place) if later is not None else None
-    if told is None:
+    if previous is None:
         return Surroundings(about, after=after)
     with in_language(about.language_of(facts)):
-        number = number_in_words(told)
-    before = Before(days_in_words(told), told.place, number, told.total, told.lower, told.upper)
-    return Surroundings(about, before, _is_alike(release / told.place, facts), after)
+        number = number_in_words(previous)
+    before = Before(days_in_words(previous), previous.place, number, previous.total, previous.lower, previous.upper)
+    return Surroundings(about, before, _is_alike(release / previous.place, facts), after)
 
 
 def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:

@@ -77,8 +77,8 @@ class ToldNumber(NamedTuple):
         )
         places = cls.decimals_justified(answer) if decimals is None else decimals
         is_unbiased = answer["cells"] != 1 and not math.isnan(unbiased)
-        told = unbiased if is_unbiased else estimate
-        hides = limit is not None and (told < limit or unbiased < limit)
+        headline = unbiased if is_unbiased else estimate
+        hides = limit is not None and (headline < limit or unbiased < limit)
         if not is_unbiased:
             return cls(estimate, lower, upper, None, False, places, limit, hides)
         below, above = unbiased - lower, upper - unbiased

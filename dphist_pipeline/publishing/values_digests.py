@@ -55,8 +55,14 @@ def digest_of_files(histogram: Path, quality: Path | None) -> str:
     try:
         cells = pq.ParquetFile(histogram).read(columns=list(_CELLS))
         columns = [_column(cells, name) for name in _CELLS]
-        bought = [] if quality is None else _bought(pq.ParquetFile(quality).read(columns=[*_QUALITY]).to_pydict())
-        return _of_arrays([*columns, *bought])
+        if quality is None:
+            return _of_arrays(columns)
+        rows = pq.ParquetFile(quality).read(columns=[*_QUALITY]).to_pydict()
+        row_values = zip(*(rows[name] for name in _QUALITY), strict=True)
+        tables = groupby(row_values, lambda row: RowTable.named(row[0], row[1]))
+        return _of_arrays(
+            [*columns, *(np.array([value for *_, value in table], dtype=np.float64) for _, table in tables)]
+        )
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
         problem = type(error).__name__
     raise ValueError(problem)
@@ -73,12 +79,6 @@ def _column(table: Any, name: str) -> NDArray[Any] | None:
     kind = _BYTES[str(column.type)]
     parts = [np.frombuffer(part.buffers()[1], kind, part.offset + len(part))[part.offset :] for part in column.chunks]
     return np.concatenate([np.empty(0, kind), *parts])
-
-
-def _bought(rows: Mapping[str, Sequence[Any]]) -> list[NDArray[Any]]:
-    """The numbers about rows, a table of them after another."""
-    tables = groupby(zip(*(rows[name] for name in _QUALITY), strict=True), lambda row: RowTable.named(row[0], row[1]))
-    return [np.array([value for *_, value in table], dtype=np.float64) for _, table in tables]
 
 
 def _of_estimate(estimate: AnyEstimate) -> str:

@@ -112,8 +112,8 @@ def approval(
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
     held = rule.waits(charge) or (rule.judges and doubt)
     if held and ledger.published_digest(charge) is None:
-        said = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
-        raise AwaitsApproval(key, charge.held, said, rule.publish)
+        message = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
+        raise AwaitsApproval(key, charge.held, message, rule.publish)
     return {}
 
 
@@ -151,8 +151,8 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
         LedgerError: no reason, or it was published, or rejected for another one.
     """
     ledger = store.ledger()
-    made = charges_as_they_are(store, ledger, release, period)
-    charges = [charge for charge in made if revision in (None, charge.revision)]
+    charges_of_period = reconcile_charges(store, ledger, release, period)
+    charges = [charge for charge in charges_of_period if revision in (None, charge.revision)]
     if not charges:
         raise nothing_to_decide(Key(release, period, 1), "nothing waits, for nothing was charged")
     waiting = [charge for charge in unpublished(ledger, release) if charge in charges]
@@ -176,8 +176,8 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
         LedgerError: no reason, or all of it was withdrawn for other ones.
     """
     ledger = store.ledger()
-    made = charges_as_they_are(store, ledger, release, period)
-    charges = [charge for charge in made if ledger.published_digest(charge) is not None]
+    charges_of_period = reconcile_charges(store, ledger, release, period)
+    charges = [charge for charge in charges_of_period if ledger.published_digest(charge) is not None]
     if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
         raise nothing_to_decide(
             Key(release, period, 1), "nothing is published yet; what waits is refused by `dphist reject`"
@@ -201,9 +201,9 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
     refuse_no_reason(f"release '{first.release}', period {first.period}: that it is withdrawn", reason)
     with store.building(), store.run(first) as scratch:
         notes = {folder: read_audit(folder).get("withdrawn") for folder in folders}
-        said = [note["reason"] for note in notes.values() if note is not None]
-        if len(said) == len(folders) and reason not in said:
-            raise withdrawn_otherwise(first, said[-1])
+        reasons = [note["reason"] for note in notes.values() if note is not None]
+        if len(reasons) == len(folders) and reason not in reasons:
+            raise withdrawn_otherwise(first, reasons[-1])
         for folder, note in notes.items():
             if not PublishedFolder(folder).is_marked_withdrawn():
                 PublishedFolder(folder).mark_withdrawn(note or {"reason": reason, "at": utc_now()}, scratch)
@@ -229,12 +229,12 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():
-                said = {"reason": note.text, "at": note.made_at, "entry": note.number}
+                notice = {"reason": note.text, "at": note.made_at, "entry": note.number}
                 with store.building(), store.run(Key(*key)) as scratch:
                     # Made after the catalogue and looked for before it: without it, both are built anew by whatever
                     # comes next, though this process is killed here and what comes next is the replay of another.
                     (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
-                    PublishedFolder(folder).mark_withdrawn(said, scratch)
+                    PublishedFolder(folder).mark_withdrawn(notice, scratch)
         except PublishedFilesDamaged as error:
             damaged = error
     if damaged is not None:
@@ -263,15 +263,15 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
         store.forget_kept_runs(key)
 
 
-def charges_as_they_are(store: Store, ledger: Ledger, release: str, period: str) -> list[Charge]:
+def reconcile_charges(store: Store, ledger: Ledger, release: str, period: str) -> list[Charge]:
     """The charges of a period; the ledger says what is published, though it was put back to just after a charge."""
     charges = ledger.charges(release, period)
     for charge in charges:
-        note_if_out(store, ledger, charge)
+        record_if_published(store, ledger, charge)
     return charges
 
 
-def note_if_out(store: Store, ledger: Ledger, charge: Charge) -> str | None:
+def record_if_published(store: Store, ledger: Ledger, charge: Charge) -> str | None:
     """The digest of the values that the ledger says were published, if any; has it say so where their files are there.
 
     Raises:

@@ -53,12 +53,12 @@ class Judgement:
         return "; ".join(filter(None, [empty, self.compared.hint]))
 
 
-def judge(public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Judgement:
+def judge(public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Judgement:
     """Judges a period that was drawn and may be published."""
-    first = next(iter(made.tables.values())) if isinstance(made, FamilyEstimate) else made
+    first = next(iter(estimate.tables.values())) if isinstance(estimate, FamilyEstimate) else estimate
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
-    return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, made), doubt_of_estimate(made))
+    return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, estimate), doubt_of_estimate(estimate))
 
 
 def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         **({"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}),
         "settings": mechanisms.settings_of(run.mechanism),
         # The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight.
-        **({"queries": [list(one) for one in spec.queries]} if spec.queries else {}),
+        **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
@@ -129,11 +129,11 @@ def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
 
 def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """The public figures that whole counts meet, at their finest level."""
-    asked = spec.tables and spec.tables.invariants
-    if not asked:
+    invariants = spec.tables and spec.tables.invariants
+    if not invariants:
         return {}
-    level = asked.finest_level(finest([family.domain]).axes)
-    return {"invariants": {"level": level, "counts": asked.counts, "figures": asked.of(level)}}
+    level = invariants.finest_level(finest([family.domain]).axes)
+    return {"invariants": {"level": level, "counts": invariants.counts, "figures": invariants.of(level)}}
 
 
 def _level(axis: Axis) -> dict[str, Any]:

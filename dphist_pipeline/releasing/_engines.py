@@ -26,7 +26,7 @@ def allowed_server(written: str) -> dict[str, Any]:
 
 def engine_of(ledger: Ledger, charge: Charge) -> str:
     """The engine that counts, or counted, for a charge: the one that was charged for."""
-    return "spark" if any(made.server is not None for made in ledger.decisions_of(charge)) else "duckdb"
+    return "spark" if any(decision.server is not None for decision in ledger.decisions_of(charge)) else "duckdb"
 
 
 def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progress: Callable[[str], None]) -> Path:
@@ -34,7 +34,7 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
     A decision about a server means that Spark counts there. `progress` is told each step as it begins.
     """
-    server = next((made for made in decisions if made.server is not None), None)
+    server = next((decision for decision in decisions if decision.server is not None), None)
     if server is not None:
         from dphist_pipeline.confidential.engines import spark
 
@@ -56,7 +56,7 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
 
 def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> dict[str, str]:
     """The engine's types of the columns that a plan names; refuses them as `count` would. No record is read."""
-    if any(made.server is not None for made in decisions):
+    if any(decision.server is not None for decision in decisions):
         from dphist_pipeline.confidential.engines import spark
 
         columns, _, _ = spark.opened(plan, folder)

@@ -66,7 +66,10 @@ def open_frame(frame: Any, categories: Collection[str] = ()) -> OpenFrame | None
         return _of_pandas(opened.to_pandas(), categories)
     if isinstance(opened, nw.LazyFrame):
         return _of_lazy(opened)
-    return _of_arrow(native) if hasattr(native, "__arrow_c_stream__") else None
+    if not hasattr(native, "__arrow_c_stream__"):
+        return None
+    reader = pa.RecordBatchReader.from_stream(native)
+    return OpenFrame(lambda: reader.schema.names, lambda names, file: _write(reader, names, file))
 
 
 def _of_polars(frame: pl.LazyFrame) -> OpenFrame:
@@ -113,11 +116,6 @@ def _of_lazy(frame: Any) -> OpenFrame:
         _write(frame.select(*names).collect("pyarrow").to_native().to_reader(BATCH_ROWS), names, file)
 
     return OpenFrame(lambda: frame.collect_schema().names(), write)
-
-
-def _of_arrow(frame: Any) -> OpenFrame:
-    reader = pa.RecordBatchReader.from_stream(frame)
-    return OpenFrame(lambda: reader.schema.names, lambda names, file: _write(reader, names, file))
 
 
 def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:

@@ -64,14 +64,14 @@ def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
 def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
     """The first fields in which a spec differs from the one of a digest; empty if that one was not kept."""
     with suppress(OSError, ValueError):
-        kept = json.loads(_place(store, digest).read_bytes())
-        if sha256(kept) == digest:
-            return _changes(kept, spec)[:MOST_SHOWN]
+        earlier = json.loads(_place(store, digest).read_bytes())
+        if sha256(earlier) == digest:
+            return _changes(earlier, spec)[:MOST_SHOWN]
     return []
 
 
-def _changes(kept: Any, spec: ReleaseSpec) -> list[Change]:
-    changes = _differences("", kept, json.loads(canonical_json(spec.digested())))
+def _changes(earlier: Any, spec: ReleaseSpec) -> list[Change]:
+    changes = _differences("", earlier, json.loads(canonical_json(spec.digested())))
     return sorted(islice(changes, MOST_COMPARED), key=_weight)
 
 

@@ -63,17 +63,17 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
     _refuse_taken_tables(store, release, _views(release, tables), bool(tables))
 
 
-def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], of_family: bool = True) -> None:
+def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], is_family: bool = True) -> None:
     """Refuses names of views that another release, or a table of another family, has."""
     first = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
     families = [there.parents[1].name for there in first if there is not None and PublishedFolder(there).is_family]
     others = [family for family in families if family != release]
-    of_families = {name: family for family in others for name in _views(family, _tables(store, family))}
+    family_of = {name: family for family in others for name in _views(family, _tables(store, family))}
     for name in sorted(names):
-        if of_family and _is_used(store, name):
+        if is_family and _is_used(store, name):
             raise table_taken(release, name, name)
-        if name in of_families:
-            raise table_taken(release, name, of_families[name])
+        if name in family_of:
+            raise table_taken(release, name, family_of[name])
 
 
 def _views(release: str, tables: Sequence[str]) -> list[str]:

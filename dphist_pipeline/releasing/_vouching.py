@@ -38,12 +38,12 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
 def _is_of(audit: dict[str, Any], charge: Charge) -> bool:
     """Whether an audit, or that of a table, says what the ledger says of its charge; older ones say less."""
     try:
-        told = {"epsilon": Fraction(audit["epsilon"]), "release": audit.get("family", audit["release"])}
-        told |= {name: audit[name] for name in ("period", "revision", "account", "reason") if name in audit}
-        told |= {"digest": audit["spec_digest"], "number": audit["ledger"]["number"], "hash": audit["ledger"]["hash"]}
+        facts = {"epsilon": Fraction(audit["epsilon"]), "release": audit.get("family", audit["release"])}
+        facts |= {name: audit[name] for name in ("period", "revision", "account", "reason") if name in audit}
+        facts |= {"digest": audit["spec_digest"], "number": audit["ledger"]["number"], "hash": audit["ledger"]["hash"]}
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return False
-    return all(fact == getattr(charge, name) for name, fact in told.items())
+    return all(fact == getattr(charge, name) for name, fact in facts.items())
 
 
 def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
@@ -54,7 +54,7 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     Raises:
         PublishedFilesDamaged: when a folder is read that is not what the ledger recorded.
     """
-    ledger_of_store = cache(store.ledger)
+    ledger = cache(store.ledger)
 
     def read(published: Path) -> dict[str, Any]:
         audit = read_audit(published)
@@ -62,14 +62,10 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
             return audit
         charge = None
         if (key := store.key_of(published)) is not None:
-            charges = ledger_of_store().charges(key.release, key.period)
-            charge = next((made for made in charges if made.revision == key.revision), None)
+            charges = ledger().charges(key.release, key.period)
+            charge = next((charge for charge in charges if charge.revision == key.revision), None)
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
-        return (
-            audit
-            if charge.lost
-            else vouched_audit(published, charge, ledger_of_store().published_digest(charge), ledger_of_store())
-        )
+        return audit if charge.lost else vouched_audit(published, charge, ledger().published_digest(charge), ledger())
 
     return read

@@ -62,31 +62,31 @@ class AccountRunway:
     @classmethod
     def by_statement(cls, spec: ReleaseSpec, statement: Statement, now: datetime) -> Self:
         """How many more releases of a spec its account pays for, by its statement, counted from `now`, aware."""
-        yearly, left = statement.account.renews is not None, statement.rest
+        yearly, rest = statement.account.renews is not None, statement.rest
         others = _other_releases(spec, statement)
         if spec.period == "none":
             once = int(statement.left / spec.epsilon)
-            says = f"{left}: {_more_releases(once)} of the whole table, each at the full price{others}"
-            return cls(spec.account, says, left=left, releases=once)
+            says = f"{rest}: {_more_releases(once)} of the whole table, each at the full price{others}"
+            return cls(spec.account, says, left=rest, releases=once)
         paid, used_up = _paid_periods(spec, statement, now)
         if used_up is None and spec.last_period:
-            return cls(spec.account, f"{left}: {_all_that_are_left(spec, len(paid))}{others}", left=left)
+            return cls(spec.account, f"{rest}: {_all_that_are_left(spec, len(paid))}{others}", left=rest)
         if used_up is None:
             most = cls.MOST_IN_A_YEAR[spec.period]
             takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
             lasts = f"lasts for good, {takes}" if yearly else "lasts for centuries"
-            return cls(spec.account, f"{left}: {lasts}{others}", left=left)
+            return cls(spec.account, f"{rest}: {lasts}{others}", left=rest)
         again = f"; then used up until 1 January {used_up + 1}" if yearly else ""
         if not paid:
-            return cls(spec.account, f"{left}: not enough for one release{again}", left=left, releases=0)
+            return cls(spec.account, f"{rest}: not enough for one release{again}", left=rest, releases=0)
         last, until = paid[-1].key, _due_day(spec, paid[-1]).isoformat()
         which = (
             f"of the {spec.period} {last}, due on {until}"
             if len(paid) == 1
             else f"of the {spec.period}s {paid[0].key} to {last}, the last due on {until}"
         )
-        says = f"{left}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
-        return cls(spec.account, says, left=left, releases=len(paid), last=last, until=until)
+        says = f"{rest}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
+        return cls(spec.account, says, left=rest, releases=len(paid), last=last, until=until)
 
 
 def _more_releases(releases: int) -> str:
@@ -134,7 +134,7 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
     The year is None if that does not happen within `MOST_PERIODS` periods, or `YEARS_AHEAD` of a yearly account.
     """
     yearly, today = statement.account.renews is not None, now.date()
-    left = {statement.year: statement.left}
+    rests = {statement.year: statement.left}
     paid: list[Period] = []
     charged = _charged(spec, statement)
     period = _period_after(spec, charged[-1]) if charged else _first_of_spec(spec) or spec.latest_period(now)
@@ -142,8 +142,8 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
         year = max(_due_day(spec, period), today).year if yearly else statement.year
         if year > today.year + YEARS_AHEAD:
             break
-        left[year] = left.get(year, statement.total) - spec.epsilon
-        if left[year] < 0:
+        rests[year] = rests.get(year, statement.total) - spec.epsilon
+        if rests[year] < 0:
             return paid, year
         paid.append(period)
         period = _period_after(spec, period)

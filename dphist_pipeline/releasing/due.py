@@ -52,8 +52,8 @@ class Cadence:
     def kept(cls, store: Store, release: str) -> Self | None:
         """The cadence of a release as it was last charged; None where no charge by this version kept it."""
         with suppress(OSError, ValueError, TypeError, KeyError):
-            kept = json.loads(store.cadence(release).read_bytes())
-            return cls(PeriodRule(**kept["rule"]), kept["slack_days"])
+            fields = json.loads(store.cadence(release).read_bytes())
+            return cls(PeriodRule(**fields["rule"]), fields["slack_days"])
         return None
 
     def keep(self, store: Store, release: str) -> None:
@@ -119,17 +119,19 @@ class Due:
         before_upgrade = max((charge.period for charge, _ in charges if charge.folder is None), default="")
         first = charges[0][0].period
         waived = waived_periods(ledger, release)
-        late = [made for made in _back_to(rule, first, now) if made.key not in charged and made.key not in waived]
+        late = [
+            period for period in _back_to(rule, first, now) if period.key not in charged and period.key not in waived
+        ]
         ready = {period.key: _ready(rule, period) for period in late}
-        asked = tuple(sorted(key for key in ready if key > before_upgrade))
+        keys = tuple(sorted(key for key in ready if key > before_upgrade))
         unfinished = sorted(
             {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
         )
-        left_out = tuple(sorted(set(ready) - set(asked)))
+        left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
             with suppress(PeriodError):  # its spec cut time in another way
                 ready[key] = _ready(rule, rule.named(key))
-        return cls(asked, tuple(unfinished), left_out, ready)
+        return cls(keys, tuple(unfinished), left_out, ready)
 
     @classmethod
     def to_run(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
@@ -165,7 +167,7 @@ class Waived:
 
 def waived_periods(ledger: Ledger, release: str) -> Waived:
     """The periods of a release of which an operator said that they never come."""
-    named = (made.name.partition("/") for made in ledger.decisions(EVERYWHERE) if made.kind == "waiver")
+    named = (decision.name.partition("/") for decision in ledger.decisions(EVERYWHERE) if decision.kind == "waiver")
     periods = {period for name, _, period in named if name == release}
     ended = min((period.removesuffix(LATER) for period in periods if period.endswith(LATER)), default="")
     return Waived(frozenset(periods), ended)

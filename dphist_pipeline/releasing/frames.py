@@ -113,17 +113,17 @@ def count_cube(
     """
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     written = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
-    asked = CubeSpec.checked(domain, {**written, "unit_normalise": unit_normalise}, "count_cube")
-    opened = _opened("frame", frame, asked.grid)
+    spec = CubeSpec.checked(domain, {**written, "unit_normalise": unit_normalise}, "count_cube")
+    opened = _opened("frame", frame, spec.grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
     plan = CountingPlan(
         source=SourcePlan(written=Source("frame"), format="frame", pattern="frame"),
-        privacy_unit=asked.privacy_unit,
-        max_rows_per_unit=asked.max_rows_per_unit,
-        domain=asked.grid,
+        privacy_unit=spec.privacy_unit,
+        max_rows_per_unit=spec.max_rows_per_unit,
+        domain=spec.grid,
         period=Period(EVERYTHING, None, None),
-        unit_normalise=asked.unit_normalise,
+        unit_normalise=spec.unit_normalise,
         time_zone=time_zone,
     )
 
@@ -135,7 +135,7 @@ def count_cube(
             scratch = Path(folder)
             return read_and_count(_written(opened, plan, scratch), scratch)
 
-    return PrivateCounts(asked.grid, asked.sensitivity, counts)
+    return PrivateCounts(spec.grid, spec.sensitivity, counts)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def look(
         store.sweep()
         request = request_of(spec, store.id, chosen.key)
         decisions = ledger.allowed(request)
-        if any(made.server is not None for made in decisions):
+        if any(decision.server is not None for decision in decisions):
             raise look_refused(spec.release)
         with store.run(Key(spec.release, chosen.key, 0)) as folder:
             plan = plan_of(spec, chosen, decisions[0].reading)

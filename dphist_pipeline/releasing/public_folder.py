@@ -24,7 +24,7 @@ from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import ManifestDamaged
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
-from dphist_pipeline.releasing._approvals import finish_withdrawals, note_if_out
+from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.store import Key, Store
@@ -242,8 +242,8 @@ def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scra
         return False
     if audit.get("model") != "local":
         ledger = store.ledger()
-        charge = next(made for made in ledger.charges(key.release, key.period) if made.revision == key.revision)
-        if not charge.lost and note_if_out(store, ledger, charge):
+        charge = next(charge for charge in ledger.charges(key.release, key.period) if charge.revision == key.revision)
+        if not charge.lost and record_if_published(store, ledger, charge):
             ledger.record_rendered(charge, rendered.digest)
     rendered.write(scratch)
     return True

@@ -73,12 +73,14 @@ class Revision(Protocol):
 Made = TypeVar("Made", bound=Revision)
 
 
-def revisions_meant(made: Sequence[Made], reason: str, digest: str) -> list[Made]:
+def revisions_meant(publications: Sequence[Made], reason: str, digest: str) -> list[Made]:
     """The revisions that a call may give back: all, or those that were made for the same reason by the same spec.
 
     The digest of the spec is compared only together with a reason.
     """
-    return [revision for revision in made if not reason or (revision.reason, revision.digest) == (reason, digest)]
+    return [
+        revision for revision in publications if not reason or (revision.reason, revision.digest) == (reason, digest)
+    ]
 
 
 def published(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release | None:
@@ -144,9 +146,9 @@ def refuse_taken_name(
             that of a view of this release.
     """
     refuse_taken_view(store, release, tables, charged)
-    taken = collection is not None and (store.confidential / "journal" / release).exists()
+    is_taken = collection is not None and (store.confidential / "journal" / release).exists()
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
-            taken |= json.loads(audit.read_bytes()).get("collection") != collection
-    if taken:
+            is_taken |= json.loads(audit.read_bytes()).get("collection") != collection
+    if is_taken:
         raise name_taken(release)

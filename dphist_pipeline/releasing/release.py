@@ -37,8 +37,8 @@ from dphist_pipeline.releasing._approvals import (
     PublicationRule,
     finish_rejections,
     finish_withdrawals,
-    note_if_out,
     nothing_to_decide,
+    record_if_published,
 )
 from dphist_pipeline.releasing._approvals import reject as reject
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
@@ -174,8 +174,8 @@ class Drawn:
         """What was asked of the exact counts: a row a door, with its epsilon and the scale of its noise; no answer."""
         published = replayed(self.attempt)
         if published is not None:
-            told = ("step", "epsilon", "noise_scale")
-            return [{name: str(row[name]) for name in told} for row in published.audit["charges"]]
+            columns = ("step", "epsilon", "noise_scale")
+            return [{name: str(row[name]) for name in columns} for row in published.audit["charges"]]
         paid = self.paid
         return [
             {"step": step, "epsilon": str(epsilon), "noise_scale": str(paid.scales.get(step, "-"))}
@@ -188,13 +188,13 @@ class Drawn:
         cells = attempt.spec.cells
         published = replayed(attempt)
         if published is not None:
-            complete, found = published.audit["cells"] == cells, published.audit["values_digest"]
+            complete, digest = published.audit["cells"] == cells, published.audit["values_digest"]
         else:
-            complete, found = self.paid.estimate.cells == cells, values_digest(self.paid.estimate)
+            complete, digest = self.paid.estimate.cells == cells, values_digest(self.paid.estimate)
         return {
             "cells complete": complete,
             "charged": attempt.charge is not None,
-            "digest matches": found == self.digest,
+            "digest matches": digest == self.digest,
         }
 
 
@@ -334,7 +334,7 @@ def replayed(attempt: Attempt) -> Release | None:
     if attempt.charge is None:
         return None
     refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)
-    recorded = note_if_out(attempt.store, attempt.ledger, attempt.charge)
+    recorded = record_if_published(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
         attempt.store.vouched_audit(attempt.ledger, attempt.charge, recorded)
     publication = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
@@ -379,32 +379,32 @@ def charge(attempt: Attempt, load: Load) -> Charged:
         AfterCharge: somebody else's charge came first.
     """
     once: Load = cache(load)  # one reading serves every door, and bounds every unit's rows by the same key
-    store, ledger, made = attempt.store, attempt.ledger, attempt.charge
-    if made is None:
+    store, ledger, entry = attempt.store, attempt.ledger, attempt.charge
+    if entry is None:
         once()
         attempt.progress("charging the account")
         keep_spec(store, attempt.spec)
-        made = ledger.charge(attempt.request)
-        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, made)
-        if made.reason != attempt.request.reason:
-            raise revised_meanwhile(made)
+        entry = ledger.charge(attempt.request)
+        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, entry)
+        if entry.reason != attempt.request.reason:
+            raise revised_meanwhile(entry)
         # Asked before the journal is: whoever publishes while this call runs has answered every door by then.
-        return Charged(made, None, once)
-    published, adopted = ledger.published_digest(made), ledger.adopted_at()
-    if published is not None or made.number > adopted:
+        return Charged(entry, None, once)
+    published, adopted = ledger.published_digest(entry), ledger.adopted_at()
+    if published is not None or entry.number > adopted:
         refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)
     if published is not None:
-        return Charged(made, published, _refusing(answers_lost(attempt.key)))
-    if made.number < adopted:
+        return Charged(entry, published, _refusing(answers_lost(attempt.key)))
+    if entry.number < adopted:
         # Another copy may have drawn for a charge from before this store was adopted.
-        return Charged(made, None, _refusing(LedgerError("charge_lost", charge=made)))
+        return Charged(entry, None, _refusing(LedgerError("charge_lost", charge=entry)))
 
     def still_allowed() -> Counts:
         exact = once()
         refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)
         return exact
 
-    return Charged(made, None, still_allowed)
+    return Charged(entry, None, still_allowed)
 
 
 def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
@@ -429,20 +429,20 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = attempt.run.private_counts(charged.load, journal)
     try:
-        made = attempt.run.estimate(counts)
-        left = attempt.request.epsilon - attempt.run.epsilon
-        quality = buy_quality(spec, left, cache(lambda: _observed_rows(charged.load, scratch)), journal)
+        estimate = attempt.run.estimate(counts)
+        rest = attempt.request.epsilon - attempt.run.epsilon
+        quality = buy_quality(spec, rest, cache(lambda: _observed_rows(charged.load, scratch)), journal)
     except (FileNotFoundError, AnswerDrawnElsewhere):
         refuse_overtaken(attempt, Race.REJECTED_IN_A_DOOR, charged.charge)
         raise
-    made = with_quality(made, quality)
-    if charged.published is not None and charged.published != values_digest(made):
+    estimate = with_quality(estimate, quality)
+    if charged.published is not None and charged.published != values_digest(estimate):
         raise values_differ(attempt.key)
     refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)
     store.forget_kept_runs(attempt.key)
-    scales = {step: scale for one in counts for step, scale in one.scales.items()}
+    scales = {step: scale for count in counts for step, scale in count.scales.items()}
     scales |= {table.step: table.scale for table in quality}
-    return Paid(charged.charge, made, scales, charged.published is not None)
+    return Paid(charged.charge, estimate, scales, charged.published is not None)
 
 
 def _observed_rows(load: Load, folder: Path) -> ObservedRows:

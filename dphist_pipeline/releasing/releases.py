@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _ALL: Mapping[str, Any] = MappingProxyType({})
 
 
-def not_a_release(given: object, name: str, asked: str = "change_since") -> Refused:
+def not_a_release(value: object, name: str, method: str = "change_since") -> Refused:
     """Something else where a release is asked for, such as the day of its period."""
-    given = type(given).__name__
+    value = type(value).__name__
     return Refused(
-        f"{asked} takes another Release, not a {given}: "
+        f"{method} takes another Release, not a {value}: "
         f"give it Release.published(Store.open(FOLDER), {name!r}, PERIOD)",
         code="not_a_release",
     )
@@ -193,8 +193,8 @@ class Release:
         """
         import pyarrow as pa
 
-        asked = self._asked([*by, over], box, with_chance=with_chance)
-        return _frame(asked.standardised(by, over, pa.table(population), per, box))
+        publication = self._asked([*by, over], box, with_chance=with_chance)
+        return _frame(publication.standardised(by, over, pa.table(population), per, box))
 
     def ranks(self, axis: str, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
@@ -330,8 +330,8 @@ class Release:
         from dphist_pipeline.answering.best_table import best_publication
 
         named = Publication.read(self.path)
-        asked = best_publication(named, by, boxes) if boxes else named
-        return replace(asked, with_chance=True) if with_chance else asked
+        publication = best_publication(named, by, boxes) if boxes else named
+        return replace(publication, with_chance=True) if with_chance else publication
 
 
 def _frame(columns: Any) -> pl.DataFrame:

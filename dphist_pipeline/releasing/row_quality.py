@@ -46,11 +46,11 @@ def buy_quality(
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return ()
-    asked = list(_questions(spec, seen))
+    questions = list(_questions(spec, seen))
     budget = Budget(epsilon, "quality")
-    parts = budget.split(**{one.step: Fraction(1, len(asked)) for one in asked})
+    parts = budget.split(**{question.step: Fraction(1, len(questions)) for question in questions})
     doors = PrivateRows(_limits(spec, seen), load, answers)
-    return tuple(_table(doors, one, part) for one, part in zip(asked, parts, strict=True))
+    return tuple(_table(doors, question, part) for question, part in zip(questions, parts, strict=True))
 
 
 def half_widths(spec: ReleaseSpec) -> dict[str, int]:
@@ -61,11 +61,11 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return {}
-    asked, widths = list(_questions(spec, seen)), dict[str, int]()
-    each = spec.epsilon * spec.quality.share / len(asked)
-    for one in asked:
-        half = noise_law(one.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
-        for statistic in dict.fromkeys(names[0] for names in one.names):
+    questions, widths = list(_questions(spec, seen)), dict[str, int]()
+    each = spec.epsilon * spec.quality.share / len(questions)
+    for question in questions:
+        half = noise_law(question.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
+        for statistic in dict.fromkeys(names[0] for names in question.names):
             widths[statistic] = max(half, widths.get(statistic, 0))
     return widths
 
@@ -103,7 +103,7 @@ def _called(axis: Axis, position: int) -> str | None:
     return ReaderAxis(axis).range_in_words(lower, upper)
 
 
-def _table(doors: PrivateRows, asked: _Asked, budget: Budget) -> RowTable:
-    values, scale = doors.noisy(asked.question, budget)
-    statistics, axes, positions, categories = zip(*asked.names, strict=True)
+def _table(doors: PrivateRows, question: _Asked, budget: Budget) -> RowTable:
+    values, scale = doors.noisy(question.question, budget)
+    statistics, axes, positions, categories = zip(*question.names, strict=True)
     return RowTable(statistics, axes, positions, categories, values, scale, budget.step, budget.epsilon)

@@ -96,13 +96,13 @@ def sanitize(
         if sensitivity is not None:
             raise TypeError("counts behind doors know their sensitivity: leave it out")
     else:
-        given = np.asarray(counts)
+        array = np.asarray(counts)
         if sensitivity is None:
             raise TypeError("an array of counts needs `sensitivity`: the most that one privacy unit moves its sum")
-        if given.dtype.kind not in "iu" or given.size == 0:
+        if array.dtype.kind not in "iu" or array.size == 0:
             raise TypeError("counts must be a non-empty array of integers")
-        exact = given.astype(np.int64).ravel()
-        counts = PrivateCounts(Domain.from_shape(given.shape), sensitivity, lambda: exact)
+        exact = array.astype(np.int64).ravel()
+        counts = PrivateCounts(Domain.from_shape(array.shape), sensitivity, lambda: exact)
     built, budget = mechanisms.build(mechanism, settings), parse_epsilon(epsilon)
     built.check(counts.domain, counts.sensitivity, budget)
     estimate = MechanismRun(built, budget, counts.sensitivity, (counts.domain,)).estimate([counts])

@@ -97,11 +97,11 @@ class SpecCheck:
         changes = changes_since_signed(store, spec)
         if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
             return ""
-        told = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
-        told += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
+        differences = "; ".join(f"`{field}` was {then} and is {now}" for field, then, now in changes[:MOST_CHANGES])
+        differences += f"; and {len(changes) - MOST_CHANGES:,} more" if len(changes) > MOST_CHANGES else ""
         return (
-            f"The spec of '{spec.release}' changed since an operator signed for it: {told}. Before a first charge a "
-            "change costs nothing, and after it a revision. First show an operator the spec "
+            f"The spec of '{spec.release}' changed since an operator signed for it: {differences}. Before a first "
+            "charge a change costs nothing, and after it a revision. First show an operator the spec "
             "as it is: dphist check --explain SPEC. What of it is not allowed yet is shown and signed by: dphist "
             "ledger allow --for SPEC."
         )
@@ -139,7 +139,7 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
     def decided() -> CodeListFolders:
         open_store = Store.named(store() if callable(store) else store)
         ledger = open_store.ledger()
-        folders = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+        folders = [Path(decision.folder) for decision in ledger.decisions(EVERYWHERE) if decision.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(open_store, ledger.sources()))
 
     def declared() -> CodeListFolders:

@@ -41,11 +41,11 @@ def not_signed(digest: str, command: str) -> Refused:
     )
 
 
-def signed_another(given: str, digest: str) -> Refused:
+def signed_another(shown_digest: str, digest: str) -> Refused:
     """The digest of another decision than the spec asks for now."""
     return Refused(
-        f"--yes {given} was shown for another decision than the spec asks for now, which has the digest {digest}. "
-        "Look at what it asks for, and sign that. Nothing was decided.",
+        f"--yes {shown_digest} was shown for another decision than the spec asks for now, which has the digest "
+        f"{digest}. Look at what it asks for, and sign that. Nothing was decided.",
         code="not_signed",
     )
 
@@ -114,7 +114,10 @@ class SpecDecisions:
                 f"account {spec.account}", f"{protects}, and the spec says {_protected(spec)}; change the spec"
             )
         reading: SourceReading | None = _reading(spec, store, ledger, also_of)
-        if any(made.reading == reading and set(also_of) <= {*made.also_of} for made in ledger.decisions(spec.account)):
+        if any(
+            decision.reading == reading and set(also_of) <= {*decision.also_of}
+            for decision in ledger.decisions(spec.account)
+        ):
             reading = None
         return cls(spec, store.id, None, reading, tuple(also_of), folders)
 
@@ -136,10 +139,10 @@ class SpecDecisions:
         """The digest of all that would be signed, and of nothing else."""
         return sha256(self.facts)[:DIGITS]
 
-    def refuse_another(self, given: str) -> None:
+    def refuse_another(self, shown_digest: str) -> None:
         """Refuses a digest that was shown for another decision."""
-        if given != self.digest:
-            raise signed_another(given, self.digest)
+        if shown_digest != self.digest:
+            raise signed_another(shown_digest, self.digest)
 
     def unsigned(self, command: str) -> Refused:
         """The refusal where nobody signed; the command would sign it, and lacks the digest."""
@@ -148,23 +151,23 @@ class SpecDecisions:
     @property
     def words(self) -> dict[str, str]:
         """All that would be signed, in words."""
-        told = {"account": self.spec.account}
+        words = {"account": self.spec.account}
         if self.account is not None:
             total = as_text(self.account.total) + (" each calendar year" if self.account.renews else " in all")
-            told |= {
+            words |= {
                 "protects": _protected(self.spec),
                 "total": f"epsilon {total}; this spec asks for {as_text(self.spec.epsilon)} a "
                 f"{'release' if self.spec.period == 'none' else self.spec.period}",
             }
             if self.account.signatures > 1:
-                told["signatures"] = f"{self.account.signatures} operators sign each later decision"
-        told["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
+                words["signatures"] = f"{self.account.signatures} operators sign each later decision"
+        words["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
         if self.also_of:
-            told["shared with"] = ", ".join(self.also_of)
+            words["shared with"] = ", ".join(self.also_of)
         if self.code_lists:
             folders = ", ".join(folder["code_lists"]["folder"] for folder in self.code_lists)
-            told["code lists"] = f"{folders}: public, for the specs of all accounts"
-        return told
+            words["code lists"] = f"{folders}: public, for the specs of all accounts"
+        return words
 
     @property
     def nothing(self) -> bool:
@@ -207,18 +210,18 @@ class SpecDecisions:
 def in_words(reading: SourceReading) -> str:
     """A source and how it is read."""
     where = f" in {reading.folder}" if reading.folder is not None else ""
-    told = [f"table {reading.table}"] if reading.table is not None else []
+    parts = [f"table {reading.table}"] if reading.table is not None else []
     if reading.format == "csv":
         sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
         quoted = f"{reading.csv_quote} around some" if reading.csv_quote else "none quoted"
         encoding = f" in {reading.csv_encoding}" if reading.csv_encoding != "utf-8" else ""
-        told.append(f"CSV{encoding} with {sign} between fields, {quoted}")
-    told += ["columns of folders called column=value"] if reading.hive else []
-    told += ["numbers written 3,5"] if reading.decimal_comma else []
-    told += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
+        parts.append(f"CSV{encoding} with {sign} between fields, {quoted}")
+    parts += ["columns of folders called column=value"] if reading.hive else []
+    parts += ["numbers written 3,5"] if reading.decimal_comma else []
+    parts += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
     if reading.unit_kinds:
-        told.append(f"units named by {', '.join(reading.unit_kinds)}")
-    return "; ".join([f"{reading.address}{where}", *told])
+        parts.append(f"units named by {', '.join(reading.unit_kinds)}")
+    return "; ".join([f"{reading.address}{where}", *parts])
 
 
 def _protected(spec: ReleaseSpec) -> str:
@@ -241,19 +244,19 @@ def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSp
 
     A code list is looked at where it lies in the spec's project; the store and sources are none.
     """
-    declared = [Path(made.folder) for made in ledger.decisions(EVERYWHERE) if made.folder is not None]
+    declared = [Path(decision.folder) for decision in ledger.decisions(EVERYWHERE) if decision.folder is not None]
     of_office = is_confidential(store, ledger.sources())
-    asked: set[Path] = set()
+    files: set[Path] = set()
 
     def forbidden(file: Path) -> bool:
         if of_office(file):
             return True
-        asked.add(file)
+        files.add(file)
         return False
 
     project = folder_of_spec(str(path).partition("#")[0])
     spec = ReleaseSpec.load(path, lambda: CodeListFolders((project, *declared), forbidden))
-    folders = sorted({file.parent for file in asked if not any(file.is_relative_to(folder) for folder in declared)})
+    folders = sorted({file.parent for file in files if not any(file.is_relative_to(folder) for folder in declared)})
     outer = [folder for folder in folders if not any(folder != other and other in folder.parents for other in folders)]
     records = {Path(file) for file in files_of(reading_of_spec(spec))}
     for folder in outer:

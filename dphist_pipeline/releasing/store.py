@@ -134,16 +134,16 @@ class Store:
         """
         witness = Witness.at()
         root = make_folders(root, witness)
-        store_id, made = uuid.uuid4().hex, None
+        store_id, created = uuid.uuid4().hex, None
         try:
-            made = ledger = Ledger.create(_ledger_address(root), Operator.load_or_make())
+            created = ledger = Ledger.create(_ledger_address(root), Operator.load_or_make())
             witness.refuse_ledger(ledger.place)
             witness.enrol(store_id, ledger.standing().started_by)
         except DphistError:
             for part in ("public", "confidential", "specs"):
                 shutil.rmtree(root / part)
-            if made is not None:
-                made.discard()
+            if created is not None:
+                created.discard()
             with suppress(OSError):
                 root.rmdir()
             raise
@@ -180,8 +180,8 @@ class Store:
         """
         if (named := named or named_store.get()) is not None:
             return named
-        asked = os.environ.get("DPHIST_STORE")
-        return Path(asked) if asked else project_folder(Path.cwd()) / "store"
+        address = os.environ.get("DPHIST_STORE")
+        return Path(address) if address else project_folder(Path.cwd()) / "store"
 
     @staticmethod
     def cannot_open(root: Path, error: OSError) -> Halted:
@@ -291,7 +291,7 @@ class Store:
         own = {self.own_folder().id} if sees else witness.folders_at(place_of(self.root))
         entries, whole, missing = ledger.verify(), 0, []
         for account in ledger.accounts():
-            for charge in (made for made in Statement.of(ledger, account.name).charges if not made.lost):
+            for charge in (entry for entry in Statement.of(ledger, account.name).charges if not entry.lost):
                 key = Key.of(charge)
                 there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
                 if recorded is None and there:
@@ -421,8 +421,8 @@ class Store:
 
     def forget_kept_runs(self, key: Key) -> None:
         """Deletes what attempts by version 0.2 or older left of a key's period under Dagster, at any revision."""
-        for kept in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
-            _forget(kept.with_suffix(""))
+        for marker in (self.confidential / "runs" / key.release / key.period).glob(f"*/*{KEPT}"):
+            _forget(marker.with_suffix(""))
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -439,10 +439,10 @@ class Store:
                 if handle is not None:
                     _forget(lock.with_suffix(""))
                     os.close(handle)
-            for kept in [Path(place, name) for name in names if name.endswith(KEPT)]:
+            for marker in [Path(place, name) for name in names if name.endswith(KEPT)]:
                 with suppress(FileNotFoundError):
-                    if time.time() - kept.stat().st_mtime > KEPT_SECONDS:
-                        _forget(kept.with_suffix(""))
+                    if time.time() - marker.stat().st_mtime > KEPT_SECONDS:
+                        _forget(marker.with_suffix(""))
 
     def left_runs(self) -> list[str]:
         """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.

@@ -283,11 +283,11 @@ def asked_by_options(
     """
     from dphist_pipeline.releasing import _engines as engines
 
-    asked = [_query(query)] if query is not None else []
-    asked += [_check(check)] if check is not None else []
-    asked += [engines.allowed_server(spark)] if spark is not None else []
-    asked += [_clock(clock)] if clock is not None else []
-    return asked + ([_version(engine)] if engine is not None else [])
+    decisions = [_query(query)] if query is not None else []
+    decisions += [_check(check)] if check is not None else []
+    decisions += [engines.allowed_server(spark)] if spark is not None else []
+    decisions += [_clock(clock)] if clock is not None else []
+    return decisions + ([_version(engine)] if engine is not None else [])
 
 
 def _query(file: Path) -> dict[str, Any]:

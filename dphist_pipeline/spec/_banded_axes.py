@@ -76,10 +76,10 @@ class BandedAxisSpec(NamedAxis):
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions; `stop`, `whole`, `tidy` only where used."""
-        told: dict[str, object] = {"column": self.column, "name": self.name, "other": self.other}
-        told[BANDS] = {text: str(end) for text, end in self.bands.items()}
+        fields: dict[str, object] = {"column": self.column, "name": self.name, "other": self.other}
+        fields[BANDS] = {text: str(end) for text, end in self.bands.items()}
         used = {"stop": None if self.stop is None else str(self.stop), "whole": self.whole, "tidy": list(self.tidy)}
-        return told | {name: value for name, value in used.items() if value}
+        return fields | {name: value for name, value in used.items() if value}
 
     @property
     def remarks(self) -> list[str]:

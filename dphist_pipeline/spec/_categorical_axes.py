@@ -45,9 +45,9 @@ class CategoricalAxisSpec(NamedAxis):
         axis = cast("Mapping[str, object]", written)
         if not isinstance(axis, Mapping) or not isinstance(words := axis.get("values"), Mapping):
             return judge(written)
-        axis_of_codes = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
-        axis_of_codes._worded = True
-        return axis_of_codes
+        code_axis = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
+        code_axis._worded = True
+        return code_axis
 
     @model_validator(mode="after")
     def _one_for_each_value(self) -> Self:

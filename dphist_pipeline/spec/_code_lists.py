@@ -72,7 +72,7 @@ class CodeListFields(BaseModel):
     ] = ()
 
 
-def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -> CodeList:
+def read_code_list(declared: CodeListFields, base: Path, decided: Decided | None) -> CodeList:
     """Reads and checks a code list.
 
     A relative path starts from `base`; without `decided`, no list is allowed.
@@ -81,17 +81,17 @@ def read_code_list(asked: CodeListFields, base: Path, decided: Decided | None) -
         MistakesError: naming lines of the file, for codes that repeat, have no place in the hierarchy, or are their own
             ancestors, and for everything that a category may not hold.
     """
-    columns = [asked.values_column, asked.label_column, asked.parent_column]
-    columns += [] if asked.parent_column else list(asked.levels)
-    name = shortened(str(Path(asked.values_from)), 300)
-    rows = read_rows(base / asked.values_from, name, decided, [column for column in columns if column])
-    _check_codes(rows, asked.values_column)
-    if asked.parent_column:
-        leaves, levels = _from_parents(rows, asked.values_column, asked.parent_column, asked.levels)
+    columns = [declared.values_column, declared.label_column, declared.parent_column]
+    columns += [] if declared.parent_column else list(declared.levels)
+    name = shortened(str(Path(declared.values_from)), 300)
+    rows = read_rows(base / declared.values_from, name, decided, [column for column in columns if column])
+    _check_codes(rows, declared.values_column)
+    if declared.parent_column:
+        leaves, levels = _from_parents(rows, declared.values_column, declared.parent_column, declared.levels)
     else:
-        leaves, levels = rows, _from_columns(rows, asked.levels)
-    values = tuple(row[asked.values_column] for _, row in leaves)
-    labels = _labels(leaves, asked.label_column) if asked.label_column else ()
+        leaves, levels = rows, _from_columns(rows, declared.levels)
+    values = tuple(row[declared.values_column] for _, row in leaves)
+    labels = _labels(leaves, declared.label_column) if declared.label_column else ()
     return CodeList(values, levels, labels)
 
 
@@ -300,13 +300,13 @@ def _problem(word: str) -> str:
         return str(error)
 
 
-def refuse_lines(found: list[Mistake]) -> None:
+def refuse_lines(mistakes: list[Mistake]) -> None:
     """Refuses a list with mistakes (pairs of line and problem), if there are any.
 
     The message names the first ones and does not tell the total number.
     """
-    lines = [f"line {number}: {problem}" for number, problem in sorted(found)[:MOST_MISTAKES]]
-    if len(found) > MOST_MISTAKES:
+    lines = [f"line {number}: {problem}" for number, problem in sorted(mistakes)[:MOST_MISTAKES]]
+    if len(mistakes) > MOST_MISTAKES:
         lines.append("and more")
     if lines:
         raise MistakesError([((), problem) for problem in lines])

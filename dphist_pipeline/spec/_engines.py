@@ -30,9 +30,9 @@ class EngineField(UpstreamFields):
         if self.engine == "duckdb":
             return self
         fields = type(self).model_fields
-        said = {"period_format": ISO}  # the default, said aloud
+        defaults = {"period_format": ISO}  # the default, said aloud
         unserved = [
-            name for name in NOT_SERVED if getattr(self, name) not in (fields[name].default, said.get(name, ...))
+            name for name in NOT_SERVED if getattr(self, name) not in (fields[name].default, defaults.get(name, ...))
         ]
         unserved += [
             f"axes[{number}].format"

@@ -33,7 +33,7 @@ class FiguresSpec(BaseModel):
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, without lines."""
-        return {"counts": self.counts, "figures": [list(one[1:]) for one in self.figures]}
+        return {"counts": self.counts, "figures": [list(figure[1:]) for figure in self.figures]}
 
     def of(self, level: str) -> dict[str, int]:
         """The figures of a level, by value."""
@@ -46,9 +46,9 @@ class FiguresSpec(BaseModel):
             MistakesError: levels of several axes or of none, values without figures, contradictory figures.
         """
         names = list(dict.fromkeys(level for _, level, _, _ in self.figures))
-        levels_of_axes = {level for level in names if any(texts_at(axis, level) for axis in axes)}
+        levels = {level for level in names if any(texts_at(axis, level) for axis in axes)}
         for line, level, _, _ in self.figures:
-            if level not in levels_of_axes:
+            if level not in levels:
                 raise MistakesError(
                     [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
                 )
@@ -92,10 +92,10 @@ def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
     return line, fields["level"], fields["value"], int(text)
 
 
-def _check_values(asked: FiguresSpec, level: str, values: set[str]) -> None:
+def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
     """Every value has one figure."""
     seen: set[str] = set()
-    for line, named, value, _ in asked.figures:
+    for line, named, value, _ in figures.figures:
         if named != level:
             continue
         if value not in values:
@@ -110,13 +110,15 @@ def _check_values(asked: FiguresSpec, level: str, values: set[str]) -> None:
         raise MistakesError([((), what)])
 
 
-def _check_sums(asked: FiguresSpec, fine: str, coarse: str, above: dict[str, str], texts: dict[str, list[str]]) -> None:
+def _check_sums(
+    figures: FiguresSpec, fine: str, coarse: str, above: dict[str, str], texts: dict[str, list[str]]
+) -> None:
     """Figures of a finer level add up to those of a coarser one that it is nested in."""
     if len(set(zip(texts[fine], texts[coarse], strict=True))) != len(set(texts[fine])):
         raise MistakesError([((), f"has levels {shown(fine)} and {shown(coarse)}, which are not nested; keep one")])
     sums = dict.fromkeys(texts[coarse], 0)
-    for value, figure in asked.of(fine).items():
+    for value, figure in figures.of(fine).items():
         sums[above[value]] += figure
-    for line, level, value, figure in asked.figures:
+    for line, level, value, figure in figures.figures:
         if level == coarse and sums[value] != figure:
             raise MistakesError([((), f"line {line}: is not the sum of the figures of level {shown(fine)} in it")])

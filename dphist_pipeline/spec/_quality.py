@@ -59,8 +59,10 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     by_row, bound = fields.get("privacy_unit") == EVERY_ROW, fields.get("max_rows_per_unit")
     axes = fields.get("axes")
     if by_row:
-        given = quality.model_fields_set & {"rows", "by"}
-        mistakes += [((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in given]
+        unused = quality.model_fields_set & {"rows", "by"}
+        mistakes += [
+            ((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in unused
+        ]
     elif bound is not None and quality.rows <= bound:
         what = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
         mistakes.append((("rows",), what))

@@ -93,11 +93,11 @@ def by_cells(settings: Mapping[str, Any], domain: Domain | None) -> dict[str, An
     return {**settings, SETTING: ((0, 0, 1, 1.0),) if domain is None else _cells(queries, domain)}
 
 
-def _cells(asked: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float], ...]:
+def _cells(queries: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, float], ...]:
     numbers = {axis.name: number for number, axis in enumerate(domain.axes)}
     ends = [_ends(axis) for axis in domain.axes]
     ranges, wrong = [], list[Mistake]()
-    for (line, row), weight in zip(asked.rows, asked.weights, strict=True):
+    for (line, row), weight in zip(queries.rows, queries.weights, strict=True):
         if row["axis"] not in numbers:
             wrong.append((line, "its axis is no axis of this release"))
             continue

@@ -95,10 +95,10 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
         return judged_query(sql, hashlib.sha256(content).hexdigest(), unit)
     except NotAccepted as error:
         refused = error
-    raise ValueError(f"{name}, {_told(sql, refused)}")
+    raise ValueError(f"{name}, {_refusal_in_words(sql, refused)}")
 
 
-def _told(sql: str, refused: NotAccepted) -> str:
+def _refusal_in_words(sql: str, refused: NotAccepted) -> str:
     """The problem with its line."""
     line = f"line {line_of(sql, refused.offset)}: " if refused.offset >= 0 else ""
     return f"{line}{refused.problem.rstrip('. ')}"
@@ -121,7 +121,7 @@ def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
         except NotAccepted as error:
             if not error.allowable:
                 raise
-            reason = _told(sql, error)
+            reason = _refusal_in_words(sql, error)
         return RowQuery(text_of(parser, node), sha256, frozenset(), {}, {}, frozenset(), reason)
 
 
@@ -207,12 +207,8 @@ def _check_unit(items: _Items, unit: Collection[str]) -> None:
                 f"the column {shown(column)} names a privacy unit; a query passes it through bare, once and under its "
                 "own name"
             )
-            raise NotAccepted(problem, _placed(item))
-
-
-def _placed(item: Node) -> Node:
-    """The first part of an item whose place in the file is known."""
-    return next((part for part in nodes_of(item) if offset_of(part) >= 0), item)
+            placed = next((part for part in nodes_of(item) if offset_of(part) >= 0), item)
+            raise NotAccepted(problem, placed)
 
 
 def _star(item: Node) -> frozenset[str]:
@@ -260,9 +256,9 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
     made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))
     plain = text_of(parser, _untried(node))
-    said = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
-    if said:
-        raise NotAccepted(f"DuckDB refuses it ({said} error); check its patterns and formats", allowable=False)
+    error = error_of(parser, f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT {made_up}) {plain}")
+    if error:
+        raise NotAccepted(f"DuckDB refuses it ({error} error); check its patterns and formats", allowable=False)
 
 
 def _untried(node: Any) -> Any:

@@ -128,8 +128,8 @@ def _too_many(tables: int) -> tuple[Location, str]:
     return (), f"asks for {tables:,} tables, and at most {MOST_TABLES:,} are made; ask for fewer"
 
 
-def _of_tables(found: list[tuple[Location, str]]) -> MistakesError:
-    return MistakesError([(("tables", *at), what) for at, what in found])
+def _of_tables(mistakes: list[tuple[Location, str]]) -> MistakesError:
+    return MistakesError([(("tables", *at), what) for at, what in mistakes])
 
 
 def _with_levels(axis: Axis) -> dict[str, Axis]:

@@ -64,8 +64,8 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
 
 def _check_keys(value: Mapping[str, object]) -> None:
     """Refuses keys of two kinds of axes, or of none."""
-    given = {key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None}
-    if not given:
+    keys = {key for key in (*BINNED_KEYS, *CATEGORICAL_KEYS) if value.get(key) is not None}
+    if not keys:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
         # Where nothing is near, every hint lists the same known keys.
         hint = " ".join(
@@ -73,9 +73,9 @@ def _check_keys(value: Mapping[str, object]) -> None:
         )
         ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `bands`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
-    if given.intersection(CATEGORICAL_KEYS) and given.intersection(BINNED_KEYS):
+    if keys.intersection(CATEGORICAL_KEYS) and keys.intersection(BINNED_KEYS):
         raise ValueError("is both categorical and binned: keep `values`, or `edges`, or `start`, `stop` and `width`")
-    if "edges" in given and len(given) > 1:
+    if "edges" in keys and len(keys) > 1:
         raise ValueError("has `edges` and `start`, `stop` or `width`: keep one of the two ways")
 
 

@@ -138,7 +138,7 @@ class _Declared(BaseModel):
 def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     if not isinstance(item, Mapping):
         raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
-    fields, problems = {as_key(key): given for key, given in item.items() if given is not None}, []
+    fields, problems = {as_key(key): value for key, value in item.items() if value is not None}, []
     try:
         read = _Declared.model_validate(fields, context=collection)
     except ValidationError as error:
@@ -154,14 +154,14 @@ def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
 
 def _edges_of(fields: Mapping[str, Any], start: Fraction | None, stop: Fraction | None) -> tuple[Fraction, ...]:
     """The edges of a consumer's intervals; none where the collection's range is missing, which is reported there."""
-    given = [way for way in ("width", "bins", "edges") if fields.get(way) is not None]
-    if not given:
+    ways = [way for way in ("width", "bins", "edges") if fields.get(way) is not None]
+    if not ways:
         problem = "is required, unless `width` or `bins` is given: how this consumer cuts the range"
         raise MistakesError([(("edges",), problem)])
-    if len(given) > 1:
-        names = " and ".join(f"`{way}`" for way in given)
+    if len(ways) > 1:
+        names = " and ".join(f"`{way}`" for way in ways)
         raise MistakesError([(("edges",), f"{names} are given: keep one way to cut the range")])
-    (way,) = given
+    (way,) = ways
     if way == "edges":
         edges = _axis(way, edges=fields[way]).edges or ()
         ends = zip((0, len(edges) - 1), ("start", "stop"), (start, stop), strict=True)
@@ -390,9 +390,9 @@ class CollectionSpec(BaseModel):
         Raises:
             SpecError: with every mistake.
         """
-        given = {as_key(key): value for key, value in attributes.items() if value is not None}
+        settings = {as_key(key): value for key, value in attributes.items() if value is not None}
         try:
-            return cls.model_validate(given, context={"base": Path(base).resolve()})
+            return cls.model_validate(settings, context={"base": Path(base).resolve()})
         except ValidationError as error:
             problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
         raise SpecError(problems, of_what="collection")

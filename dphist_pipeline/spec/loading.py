@@ -66,10 +66,10 @@ def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) 
     return [_filled(body, {**variables, name: item}, _called(name, item)) for item in items], []
 
 
-def merged(parts: Sequence[Part], found: Sequence[Iterable[Problem]]) -> list[Problem]:
+def merged(parts: Sequence[Part], problems_by_part: Sequence[Iterable[Problem]]) -> list[Problem]:
     """The mistakes of several specs, each told once, with the items that it concerns where they are not all."""
     concerned: dict[Problem, list[str]] = {}
-    for part, problems in zip(parts, found, strict=True):
+    for part, problems in zip(parts, problems_by_part, strict=True):
         for problem in dict.fromkeys(problems):
             concerned.setdefault(problem, []).append(part.item)
     return [
@@ -108,10 +108,10 @@ def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequen
         raise _LoopWrong(f"{shown(name)} is no name of a variable; use letters, digits and _, and not env")
     if name in variables:
         raise _LoopWrong("is a variable of the project already; choose another name", name)
-    found: Found = []
-    items = _filled_in(listed, (name,), variables, found)
-    if found:
-        raise _LoopWrong(found[0][1], *found[0][0])
+    problems: Found = []
+    items = _filled_in(listed, (name,), variables, problems)
+    if problems:
+        raise _LoopWrong(problems[0][1], *problems[0][0])
     if not isinstance(items, list | tuple) or not items:
         raise _LoopWrong(f"must be a list of at least one item, not {shown(items)}", name)
     if len(items) > MOST_ITEMS:
@@ -131,23 +131,23 @@ def _called(name: str, item: object) -> str:
 
 
 def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
-    found: Found = []
-    filled = {str(field): _filled_in(value, (str(field),), variables, found) for field, value in attributes.items()}
-    return Part(filled, item, tuple((place("attributes", at), what) for at, what in found))
+    problems: Found = []
+    filled = {str(field): _filled_in(value, (str(field),), variables, problems) for field, value in attributes.items()}
+    return Part(filled, item, tuple((place("attributes", at), what) for at, what in problems))
 
 
-def _filled_in(value: object, at: Location, variables: Mapping[str, object], found: Found) -> Any:
+def _filled_in(value: object, at: Location, variables: Mapping[str, object], problems: Found) -> Any:
     """A copy with variables filled in; texts that the variables gave are not looked at again."""
     if isinstance(value, Mapping):
-        return {key: _filled_in(held, (*at, str(key)), variables, found) for key, held in value.items()}
+        return {key: _filled_in(held, (*at, str(key)), variables, problems) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_filled_in(held, (*at, number), variables, found) for number, held in enumerate(value)]
-    return _text(value, at, variables, found) if isinstance(value, str) else value
+        return [_filled_in(held, (*at, number), variables, problems) for number, held in enumerate(value)]
+    return _text(value, at, variables, problems) if isinstance(value, str) else value
 
 
-def _text(text: str, at: Location, variables: Mapping[str, object], found: Found) -> object:
+def _text(text: str, at: Location, variables: Mapping[str, object], problems: Found) -> object:
     if list(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
-        found.append(
+        problems.append(
             (at, f"holds a template that names no variable; {_known(variables)}, and no other template is resolved")
         )
         return text
@@ -157,7 +157,7 @@ def _text(text: str, at: Location, variables: Mapping[str, object], found: Found
             return _looked_up(whole[1], variables)
         return _VARIABLE.sub(lambda match: _as_text(match[1], _looked_up(match[1], variables)), text)
     except _LoopWrong as wrong:
-        found.append((at, wrong.what))
+        problems.append((at, wrong.what))
     return text
 
 
@@ -247,16 +247,16 @@ def _elsewhere(addresses: Collection[str]) -> str:
     return f"holds a template; `{{{{ env.NAME }}}}` is resolved in {names} alone, so write the value itself"
 
 
-def _resolved(value: str, at: Location, environment: Mapping[str, str], found: list[tuple[Location, str]]) -> str:
+def _resolved(value: str, at: Location, environment: Mapping[str, str], problems: list[tuple[Location, str]]) -> str:
     if not _TEMPLATE.search(value):
         return value
     if _TEMPLATE.search(_ENV.sub("", value)):
-        found.append((at, "holds a template other than {{ env.NAME }}, which is the only one allowed here"))
+        problems.append((at, "holds a template other than {{ env.NAME }}, which is the only one allowed here"))
         return value
     missing = sorted({name for name in _ENV.findall(value) if name not in environment})
     if missing:
         names = shortened(", ".join(missing))
-        found.append((at, f"needs the environment variable {names}, which is not set; set it and run again"))
+        problems.append((at, f"needs the environment variable {names}, which is not set; set it and run again"))
         return value
     return FromEnvironment(_ENV.sub(lambda match: environment[match[1]], value), value)
 
@@ -355,7 +355,9 @@ def from_templates(
         faults.append(mistakes)
     problems = [*problems, *wrong, *merged(parts, faults)]
     readable = [spec for spec in specs if spec is not None]
-    if not problems and (twice := _twice(readable, of_what)):
+    names = [str(getattr(spec, of_what)) for spec in readable]
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
+    if twice and not problems:
         what = (
             f"is {shown(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
         )
@@ -384,12 +386,6 @@ def _judged(
         return None, mistakes + [problem for problem in error.problems if problem[0] not in problem_of_item]
 
 
-def _twice(specs: Sequence[object], of_what: str) -> str:
-    """The first name that two specs have; empty where none is."""
-    names = [str(getattr(spec, of_what)) for spec in specs]
-    return next((name for number, name in enumerate(names) if name in names[:number]), "")
-
-
 def check_document(document: object, component: str, of_what: str = "release") -> Problems:
     """The mistakes of a spec's file outside of `attributes`.
 
@@ -414,8 +410,8 @@ def check_document(document: object, component: str, of_what: str = "release") -
     if kind != component:
         problems.append(("type", f"must be {component}, not {shown(kind)}"))
     if not isinstance(document.get("attributes"), Mapping):
-        given = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
-        problems.append(("attributes", f"must be a mapping with the fields of the {of_what}, {given}"))
+        instead = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
+        problems.append(("attributes", f"must be a mapping with the fields of the {of_what}, {instead}"))
     return problems
 
 

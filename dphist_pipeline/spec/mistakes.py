@@ -67,8 +67,8 @@ class MistakesError(ValueError):
     The renderer of messages takes it apart.
     """
 
-    def __init__(self, found: Iterable[tuple[Location, str]]) -> None:
-        self.found = tuple(found)
+    def __init__(self, mistakes: Iterable[tuple[Location, str]]) -> None:
+        self.found = tuple(mistakes)
         super().__init__("; ".join(what for _, what in self.found))
 
 
@@ -213,12 +213,12 @@ def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location,
     return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]
 
 
-def _one_of(expected: str, given: object) -> str:
+def _one_of(expected: str, value: object) -> str:
     """What to say where a value is not one of a few words, which Pydantic writes as `'a', 'b' or 'c'`."""
     choices = expected.replace(" or ", ", ").replace("'", "").split(", ")
-    hint = did_you_mean(given[:LONGEST_ECHO], choices) if isinstance(given, str) else ""
+    hint = did_you_mean(value[:LONGEST_ECHO], choices) if isinstance(value, str) else ""
     hint = f". {hint}" if hint.startswith("Did") else ""
-    return f"must be one of {', '.join(choices)}, not {shown(given)}{hint}"
+    return f"must be one of {', '.join(choices)}, not {shown(value)}{hint}"
 
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:

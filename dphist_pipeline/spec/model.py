@@ -418,7 +418,9 @@ class DeclaredRelease(EngineField):
             SpecError: with every mistake that was found, its place in the file and its mend.
             WhichSpec: the file makes several releases, and the path names none of them.
         """
-        file, wanted = _file_and_release(path)
+        file, mark, wanted = str(path).rpartition("#")
+        if not mark or Path(path).exists():
+            file, wanted = str(path), ""
         specs = cls.load_all(file, code_lists)
         names = [spec.release for spec in specs]
         if wanted in names:
@@ -447,7 +449,7 @@ class DeclaredRelease(EngineField):
         Raises:
             SpecError: with every mistake that was found.
         """
-        build = cls._build(lambda given: code_lists)
+        build = cls._build(lambda fields: code_lists)
         (spec,) = from_templates(build, attributes, base, problems, addresses=ADDRESSES)
         return spec
 
@@ -611,11 +613,6 @@ class DeclaredRelease(EngineField):
         )
 
 
-def _file_and_release(path: Path | str) -> tuple[Path | str, str]:
-    file, mark, release = str(path).rpartition("#")
-    return (file, release) if mark and not Path(path).exists() else (path, "")
-
-
 class CubeSpec(BaseModel):
     """The arguments of a count, checked as the fields of a spec are; `domain` is None where a grid is given."""
 
@@ -650,16 +647,16 @@ class CubeSpec(BaseModel):
         """
         mistakes: list[tuple[Location, str]] = []
         try:
-            asked = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
+            spec = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
             mistakes = located(error, cls.model_fields, KINDS)
         else:
-            asked._given = domain if isinstance(domain, Domain) else None
-            if asked.grid.cells > MOST_CELLS:
-                problem = f"has {asked.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+            spec._given = domain if isinstance(domain, Domain) else None
+            if spec.grid.cells > MOST_CELLS:
+                problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
-            elif asked.privacy_unit == EVERY_ROW and asked.max_rows_per_unit != 1:
+            elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:
-                return asked
+                return spec
         raise SpecError([(place("", at).removeprefix("."), what) for at, what in mistakes], file=asker)

@@ -191,17 +191,17 @@ def filled(address: str, parts: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
 
 
-def _first_days(found: frozenset[str], first: date, last: date, rule: PeriodRule) -> Iterator[date]:
+def _first_days(names: frozenset[str], first: date, last: date, rule: PeriodRule) -> Iterator[date]:
     """A day in each stretch of time that the finest placeholder names, from the first day on."""
     following: Callable[[date], date]
-    if "day" in found:
+    if "day" in names:
         following = _next_day
-    elif "week" in found:
+    elif "week" in names:
         following = rule.next_week
-    elif "month" in found:
+    elif "month" in names:
         following = _next_month
     else:
-        following = _next_year if "year" in found else lambda day: last + timedelta(days=1)
+        following = _next_year if "year" in names else lambda day: last + timedelta(days=1)
     day = first
     while day <= last:
         yield day
@@ -374,8 +374,8 @@ def server_of(address: str) -> str:
         return SESSION
     match, secret = _SPARK.fullmatch(address), isinstance(address, FromEnvironment)
     if match is None or len(address) > 4000:
-        given = "what the variable holds" if secret else shown(address)
-        raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {given}")
+        value = "what the variable holds" if secret else shown(address)
+        raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {value}")
     if not secret and ";token=" in (match[3] or "").lower():
         raise ValueError("holds a token, which would stand in the ledger; set a variable, and write {{ env.NAME }}")
     return f"sc://{match[1].lower()}:{match[2] or USUAL_PORT}"
@@ -391,21 +391,21 @@ def _frame(value: str) -> Source:
     return Source(value)
 
 
-def format_of(given: str) -> Format:
+def format_of(address: str) -> Format:
     """The format of a checked source."""
-    if given.startswith(FRAME):
+    if address.startswith(FRAME):
         return "frame"
-    return "postgres" if _SERVER.fullmatch(given) else FORMATS[ending_of(resolved(given)) or ""]
+    return "postgres" if _SERVER.fullmatch(address) else FORMATS[ending_of(resolved(address)) or ""]
 
 
-def resolved(given: str) -> str:
+def resolved(address: str) -> str:
     """A checked source with `{{ env.X }}` resolved, never shown; other text as it is."""
-    return given.resolved if isinstance(given, Source) else given
+    return address.resolved if isinstance(address, Source) else address
 
 
-def absolute_pattern(given: str, base: Path) -> str:
+def absolute_pattern(address: str, base: Path) -> str:
     """Files, by name or glob, as an absolute glob; signs in the base folder's name are escaped."""
-    pattern = resolved(given)
+    pattern = resolved(address)
     return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(base))) / pattern)
 
 
@@ -599,7 +599,7 @@ def read_query(value: object, info: ValidationInfo) -> SqlFile:
     return file
 
 
-def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
+def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
     """What to know about the query of a spec, a sentence or two each.
 
     `trusted_sql`: whether the spec has the field of this name, which grants nothing.
@@ -610,10 +610,10 @@ def remarks(given: SqlFile | None, trusted_sql: bool, account: str) -> list[str]
             "`trusted_sql` grants nothing any more: a query is judged row by row, or allowed in the ledger. The field "
             "stays part of the digest; remove it with the next revision."
         )
-    if given is not None and given.query.needs_decision:
+    if query_file is not None and query_file.query.needs_decision:
         sentences.append(
-            f"{given}, {given.query.needs_decision}. So the query needs an operator's decision: "
-            f"`dphist ledger allow {account} --query {shlex.quote(given)} --reason TEXT`. Then the privacy promise "
-            "rests on the query, and audit and card say so."
+            f"{query_file}, {query_file.query.needs_decision}. So the query needs an operator's decision: "
+            f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`. Then the privacy "
+            "promise rests on the query, and audit and card say so."
         )
     return sentences

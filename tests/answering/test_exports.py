@@ -308,7 +308,7 @@ def test_reliability_follows_the_error() -> None:
 
 
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     done = office.run("export", "wards", "--to", "csv")
     assert (done.code, "Written: wards_published.csv, wards_published.datapackage.json" in done.out) == (0, True)
     assert len((office.folder / "wards_published.csv").read_text().splitlines()) == 1 + 21

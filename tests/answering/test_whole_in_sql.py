@@ -59,7 +59,7 @@ def test_distances_are_told_where_there_are_unbiased_estimates(store: Asked) -> 
 
 
 def test_a_publication_that_does_not_say_how_whole_counts_are_fitted_keeps_them(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     folder = office.published()
     audit = read_audit(folder)
     assert audit["whole_counts"] == Way.SURE_CELLS

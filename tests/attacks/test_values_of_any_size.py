@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.cube import read_and_count
@@ -29,6 +29,7 @@ from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.releasing.release import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.fields import comparable
+from examples import examples
 
 PLAIN = {"person": "p", "age": "15", "ward": "surgery", "note": "n", "day": "2026-03-02"}
 AGE = {"column": "age", "start": 0, "stop": 30, "width": 10, "above": True, "other": True}
@@ -242,7 +243,7 @@ def categories_and_values(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     return names, near + draw(st.lists(pieces, max_size=5))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(drawn=categories_and_values())
 def test_no_match_changes(drawn: tuple[list[str], list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
     names, values = drawn
@@ -265,7 +266,7 @@ def persons(draw: st.DrawFn) -> list[str]:
     return [*names, *(f"sha256:{'0' * 64}"[: 64 + number] for number in range(8))]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     drawn=persons(), forms=st.sampled_from([[], ["trim"], ["lower"], ["trim", "nfc"]]), columns=st.sampled_from([1, 2])
 )

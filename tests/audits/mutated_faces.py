@@ -130,7 +130,7 @@ FACES = (
         (
             Mutation("spec.deps, warning)", 'spec.deps, "")', "dates that nobody can read pass without a word"),
             Mutation(
-                "        if not all(found.values()):\n", "        if False:\n", "published though the gate failed"
+                "        if not all(conditions.values()):\n", "        if False:\n", "published though the gate failed"
             ),
             Mutation("publishes=not by_hand)", "publishes=True)", "a step publishes what waits for a person"),
         ),
@@ -184,7 +184,7 @@ FACES = (
         (
             Mutation("elif estimate != unbiased:", "elif False:", "an interval of another number"),
             Mutation('if audit["max_rows_per_unit"] == 1 else "values', 'if True else "values', "values are people"),
-            Mutation('    elif found.basis != "noise_only":\n', "    else:\n", "an interval where there is none"),
+            Mutation('    elif count.basis != "noise_only":\n', "    else:\n", "an interval where there is none"),
         ),
     ),
     Part(
@@ -205,7 +205,7 @@ FACES = (
         "dphist_pipeline/cli/ask/_answer_rows.py",
         (ANSWERS,),
         (
-            Mutation("        if len(given) > 1:\n", "        if False:\n", "one of two questions is answered"),
+            Mutation("        if len(questions) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
                 "ask(box, box_where(written))",
                 "ask(box_where(written), box)",
@@ -300,7 +300,9 @@ FACES = (
         ("local/test_late_consumers.py",),
         (
             Mutation(
-                "for edge in one.edges} - set(boundaries))", "for edge in one.edges})", "old boundaries are blamed"
+                "for edge in consumer.edges} - set(boundaries))",
+                "for edge in consumer.edges})",
+                "old boundaries are blamed",
             ),
             Mutation("if declared.digest[:NAMED] in digests:", "if True:", "a consumer is blamed who changed nothing"),
         ),

@@ -44,7 +44,7 @@ LEDGER = (
             "system/test_wrong_clocks.py",
         ),
         (
-            Mutation("if request.epsilon > left:", "if request.epsilon >= left:", "the last of a total is refused"),
+            Mutation("if request.epsilon > remaining:", "if request.epsilon >= rest:", "the last of a total is refused"),
             Mutation("        limits.refuse_bad_request(request)\n", "", "a charge of more than any ledger takes"),
             Mutation("        if due > 1:\n", "        if due > 2:\n", "a second draw without a reason"),
             Mutation("year if account.renews else None", "year", "every account renews"),
@@ -81,7 +81,9 @@ LEDGER = (
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
             Mutation("        if not recorded:\n", "        if False:\n", "a charge without a decision"),
             Mutation(
-                " and of.number > self.adopted_at]", "]", "a wrong clock that was confirmed counts after an adoption"
+                "and decision.number > self.adopted_at\n        ]",
+                "]",
+                "a wrong clock that was confirmed counts after an adoption",
             ),
             Mutation('in ("created", "charged", "adopted"):', '!= "published":', "a decision attests a wrong clock"),
         ),
@@ -93,8 +95,8 @@ LEDGER = (
             Mutation("if int(now[:4]) < BUILT:", "if int(now[:4]) < BUILT - 1:", "a clock from before this version"),
             Mutation("(_moment(now) + timedelta(days=1)).year:", "_moment(now).year + 1:", "a clock one year behind"),
             Mutation("timedelta(days=1)).year:", "timedelta(days=0)).year:", "no charge on 31 December"),
-            Mutation("max(attested, of_machine), IDLE", "of_machine, IDLE", "the ledger attests no time"),
-            Mutation("max(attested, of_machine), IDLE", "attested, IDLE", "the machine attests no time"),
+            Mutation("max(attested, machine_clock), IDLE", "machine_clock, IDLE", "the ledger attests no time"),
+            Mutation("max(attested, machine_clock), IDLE", "attested, IDLE", "the machine attests no time"),
             Mutation("days or LONGEST_PERIOD", "LONGEST_PERIOD", "a weekly release a year ahead"),
             Mutation("if distance > most:", "if distance >= most:", "a release that is late by the distance alone"),
             Mutation(
@@ -119,8 +121,8 @@ LEDGER = (
                 "anybody",
             ),
             Mutation(
-                "made is books.revisions(made.release",
-                "made or books.revisions(made.release",
+                "charge is books.revisions(charge.release",
+                "charge or books.revisions(charge.release",
                 "the witness gets both copies' charges",
             ),
             Mutation("        if books.ledger_id != self.id:\n", "        if False:\n", "another ledger is verified"),
@@ -314,7 +316,7 @@ LEDGER = (
             Mutation(" or started_by not in (None, current[1]):", ":", "two copies adopted at once both go on"),
             Mutation("current[0] >= ledger.generation:", "current[0] > ledger.generation:", "two adoptions"),
             Mutation("number > head[0]:", "number >= head[0]:", "a head is noted twice"),
-            Mutation("and _same(own, ledger)):", "and own == ledger):", "the ledger by a link"),
+            Mutation("and _is_same_place(own, ledger)):", "and own == ledger):", "the ledger by a link"),
             Mutation("if generation > current[0]:", "if generation > current[0] + 1:", "a witness that is put back"),
             Mutation(" inode {folder.stat().st_ino}", "", "a copy in the same place is not told"),
         ),

@@ -28,7 +28,7 @@ PERIODS = (
     Part(
         "dphist_pipeline/publishing/told_numbers.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("(told < limit or unbiased < limit)", "told < limit", "an interval around a hidden figure"),),
+        (Mutation("(headline < limit or unbiased < limit)", "headline < limit", "an interval around a hidden figure"),),
     ),
     Part(
         "dphist_pipeline/answering/_period_sums.py",
@@ -170,9 +170,9 @@ PERIODS = (
         "dphist_pipeline/publishing/axis_labels.py",
         ("answering/test_axis_labels.py", LATEST),
         (
-            Mutation("return OTHER_BESIDE_ONE if OTHER in taken else OTHER", "return OTHER", "two values are `other`"),
-            Mutation("    return len(told) == len(axis.values)\n", "    return True\n", "two counties have one label"),
-            Mutation("if name not in taken}", "}", "a column of another axis is lost"),
+            Mutation("return OTHER_BESIDE_ONE if OTHER in texts else OTHER", "return OTHER", "two values are `other`"),
+            Mutation("    return len(texts) == len(axis.values)\n", "    return True\n", "two counties have one label"),
+            Mutation("if name not in others}", "}", "a column of another axis is lost"),
             Mutation(
                 "pa.array(along[place], mask=np.isnan(along[place]))", "pa.array(along[place])", "other ends at NaN"
             ),

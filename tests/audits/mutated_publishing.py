@@ -214,7 +214,7 @@ PUBLISHING = (
     Part(
         "dphist_pipeline/publishing/_release_history.py",
         ("publishing/test_shown_below.py",),
-        (Mutation("math.nan if below else told.value", "told.value", "a page holds the figure that it hides"),),
+        (Mutation("math.nan if below else number.value", "number.value", "a page holds the figure that it hides"),),
     ),
     Part(
         "dphist_pipeline/answering/plot.py",
@@ -250,8 +250,16 @@ PUBLISHING = (
         (INDEX, LANGUAGES, "answering/test_picker_files.py"),
         (
             Mutation("with in_language(about.language):", "with in_language(''):", "the page of all is in English"),
-            Mutation("one.stands and current[one.period] != one for one", "False for one", "nothing was superseded"),
-            Mutation("if one.withdrawn_on and one.period not in standing", "if False", "no page warns of a withdrawal"),
+            Mutation(
+                "publication.stands and current[publication.period] != publication for publication",
+                "False for publication",
+                "nothing was superseded",
+            ),
+            Mutation(
+                "if publication.withdrawn_on and publication.period not in standing",
+                "if False",
+                "no page warns of a withdrawal",
+            ),
             Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
             Mutation(
                 "listed, sorted(audits), _picker(release),",

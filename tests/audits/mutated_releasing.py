@@ -34,7 +34,7 @@ RELEASING = (
                 "the ledger does not know what is out",
             ),
             Mutation(
-                "if charged.published is not None and charged.published != values_digest(made):",
+                "if charged.published is not None and charged.published != values_digest(estimate):",
                 "if False:",
                 "other values than published",
             ),
@@ -55,7 +55,7 @@ RELEASING = (
             f"{ATTACKED}::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
         ),
         (
-            Mutation("if made.number < adopted:", "if False:", "drawn again after an adoption"),
+            Mutation("if entry.number < adopted:", "if False:", "drawn again after an adoption"),
             Mutation(
                 "    if charged.published is None:\n        _vouch(",
                 "    if False:\n        _vouch(",
@@ -97,7 +97,7 @@ RELEASING = (
         (
             Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
             Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
-            Mutation("if made.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
+            Mutation("if entry.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
         ),
     ),
     Part(
@@ -140,7 +140,7 @@ RELEASING = (
                 "a call ends well whose files were taken back",
             ),
             Mutation(
-                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, made)\n",
+                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, entry)\n",
                 "",
                 "two hosts that charge at once both draw",
             ),
@@ -156,7 +156,7 @@ RELEASING = (
                 "what was withdrawn while it was published answers",
             ),
             Mutation(
-                "if published is not None or made.number > adopted:",
+                "if published is not None or entry.number > adopted:",
                 "if False:",
                 "two hosts draw for one charge",
             ),
@@ -248,7 +248,7 @@ RELEASING = (
         ("system/test_refusals.py", "system/test_families.py"),
         (
             Mutation("    if there:\n", "    if False:\n", "two releases share a view"),
-            Mutation("if of_family and _is_used(store, name):", "if False:", "a table takes the name of a release"),
+            Mutation("if is_family and _is_used(store, name):", "if False:", "a table takes the name of a release"),
         ),
     ),
     Part(
@@ -290,7 +290,7 @@ RELEASING = (
         "dphist_pipeline/releasing/spec_decisions.py",
         ("unit/test_spec_decisions.py",),
         (
-            Mutation("if given != self.digest:", "if False:", "another decision is signed than was shown"),
+            Mutation("if shown_digest != self.digest:", "if False:", "another decision is signed than was shown"),
             Mutation("        if of_office(file):\n", "        if False:\n", "the store is declared public"),
             Mutation(
                 "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
@@ -345,7 +345,7 @@ RELEASING = (
                 "        if False:\n            before()",
                 "charged though a partition is missing",
             ),
-            Mutation('"digest matches": found == self.digest', '"digest matches": True', "other values than drawn"),
+            Mutation('"digest matches": digest == self.digest', '"digest matches": True', "other values than drawn"),
         ),
     ),
     Part(
@@ -393,10 +393,10 @@ RELEASING = (
             Mutation(
                 'state == "unpublished" and not', 'state == "published" and not', "what was charged is never finished"
             ),
-            Mutation("if made.key not in charged and", "if", "what is charged is due again"),
+            Mutation("if period.key not in charged and", "if", "what is charged is due again"),
             Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),
             Mutation("if key > before_upgrade", "if True", "an upgrade charges what was left out"),
-            Mutation("and made.key not in waived]", "]", "a waived week is due"),
+            Mutation("and period.key not in waived\n", "\n", "a waived week is due"),
             Mutation("first = charges[0][0].period", "first = min(charged)", "history by command makes more due"),
             Mutation("+ timedelta(slack_days) < today", "< today", "a page in every period"),
         ),
@@ -405,7 +405,7 @@ RELEASING = (
         "dphist_pipeline/releasing/account_runway.py",
         (RUNWAY,),
         (
-            Mutation("if left[year] < 0:", "if left[year] <= 0:", "the last release is not told"),
+            Mutation("if rests[year] < 0:", "if rests[year] <= 0:", "the last release is not told"),
             Mutation(
                 "max(_due_day(spec, period), today).year", "_due_day(spec, period).year", "a late period, last year"
             ),
@@ -417,7 +417,7 @@ RELEASING = (
         (
             Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),
             Mutation(
-                "all(fact == getattr(charge, name) for name, fact in told.items())",
+                "all(fact == getattr(charge, name) for name, fact in facts.items())",
                 "True",
                 "an audit says another epsilon than the ledger",
             ),

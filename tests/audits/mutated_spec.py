@@ -155,7 +155,7 @@ SPEC = (
             Mutation("row[coarser]) != row[coarser]:", "row[coarser]) is None:", "a group in two larger groups"),
             Mutation("if len(above) != len(names)]", "if len(above) < len(names)]", "codes at unlike depths"),
             Mutation("if row[parent] and row[parent] not in lines", "if False", "a parent that is no code"),
-            Mutation("sorted(found)[:MOST_MISTAKES]]", "sorted(found)]", "mistakes are counted for whoever asks"),
+            Mutation("sorted(mistakes)[:MOST_MISTAKES]]", "sorted(mistakes)]", "mistakes are counted for whoever asks"),
         ),
     ),
     Part(

@@ -96,7 +96,7 @@ def test_synthetic_data_have_names(office: Office) -> None:
 
 
 def test_an_earlier_period_of_a_release_costs_nothing(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     before = office.state()
     asked = ("compare", "wards", "--mechanism", "geometric", "--epsilon", "1", "--repeat", "1")
     ran = office.run(*asked)

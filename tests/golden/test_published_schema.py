@@ -110,9 +110,7 @@ FIXED: dict[str, Any] = {
 
 @pytest.fixture
 def published(office: Office) -> Path:
-    office.opened().write_spec(axes=AXES)
-    office.released()
-    return office.published()
+    return office.with_release(axes=AXES).published()
 
 
 def types(path: Path) -> dict[str, str]:

@@ -175,7 +175,7 @@ def test_public_counts_that_end_before_the_grid_are_empty_from_there(office: Off
 
 
 def test_what_was_published_may_stand_in(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     before = office.state()
     asked = ["forecast", "spec.yaml", "--stand-in", "wards", "--mechanism", "dpcube", "--repeat", "1"]
     ran = office.run(*asked, "--json")
@@ -187,7 +187,7 @@ def test_what_was_published_may_stand_in(office: Office) -> None:
 
 
 def test_what_this_release_published_stands_in_unless_records_are_told(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     asked = ["forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1", "--json"]
     assert "wards, period all, as published" in office.run(*asked).json["simulated_on"]
     assert "counts of 900 records" in office.run(*asked, "--records", "900").json["simulated_on"]
@@ -199,7 +199,7 @@ def test_what_this_release_published_stands_in_unless_records_are_told(office: O
 
 
 def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     estimates = pq.read_table(office.published() / "histogram.parquet")["estimate"].to_numpy().reshape(7, 3)
     own = ReleaseSpec.load("spec.yaml")
     office.write_spec(release="by_ward", axes=[own.normalised()["axes"][1]])
@@ -345,7 +345,7 @@ def test_sums_of_most_cells_reach_further_by_few_releases() -> None:
 
 
 def test_what_was_withdrawn_does_not_stand_in(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     audit = office.published() / "audit.json"
     audit.write_text(json.dumps({**json.loads(audit.read_text()), "withdrawn": {"reason": "wrong"}}))
     ran = office.run("forecast", "spec.yaml", "--stand-in", "wards", "--json")

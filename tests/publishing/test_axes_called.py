@@ -16,12 +16,9 @@ WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
 @pytest.fixture
 def labelled(office: Office) -> Office:
     """An office that published wards, of which one axis has a label."""
-    made = office.opened()
-    made.write_spec(
+    return office.with_release(
         axes=[AGE, {**WARD, "label": "kind of ward"}], quality={"share": "1/20", "rows": 10, "by": ["ward"]}
     )
-    made.released()
-    return made
 
 
 def test_pages_and_the_picker_tell_the_label_and_files_the_name(labelled: Office) -> None:

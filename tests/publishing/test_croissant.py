@@ -161,7 +161,7 @@ def test_only_releases_that_changed_are_read_again(public: Path, monkeypatch: py
 
 
 def test_a_release_writes_it_and_a_replay_mends_it(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     path = office.store / "public" / "croissant.json"
     before = path.read_bytes()
     assert b'"wards/files"' in before and path.stat().st_mode & 0o777 == 0o644

@@ -108,7 +108,7 @@ def test_publications_that_are_listed_are_not_read_again(tmp_path: Path, scratch
 
 
 def test_it_is_written_by_a_release_and_mended_by_its_replay_and_by_a_withdrawal(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     current = office.store / "public" / "wards" / "current.json"
     before = current.read_bytes()
     assert [entry["revision"] for entry in json.loads(before)["periods"]] == [1]

@@ -24,15 +24,17 @@ THREE = re.compile(r"\d\.\d{3}\b")
 
 @pytest.fixture
 def office(office: Office) -> Office:
-    made = office.opened()
+    return office.prepared(with_quality)
+
+
+def with_quality(office: Office) -> None:
     office.write_spec(**FAMILY)
     (office.folder / "spec.yaml").rename("family.yaml")
-    made.write_spec(quality={"share": "1/2", "rows": 3}, epsilon=9)
+    office.write_spec(quality={"share": "1/2", "rows": 3}, epsilon=9)
     rows = 3_000
     held = {"patient": [f"p{row // 3}" for row in range(rows)], "age": [30.0] * rows, "ward": ["surgery"] * rows}
-    made.write_records(held)
-    made.released()
-    return made
+    office.write_records(held)
+    office.released()
 
 
 @pytest.mark.parametrize("words", ASKED.values(), ids=ASKED)

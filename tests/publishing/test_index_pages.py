@@ -342,7 +342,7 @@ def test_the_total_of_reports_has_the_interval_of_their_law(tmp_path: Path) -> N
 
 
 def test_an_uneven_interval_is_told_by_its_ends() -> None:
-    told = release_history.Told("all", 1, total=12_031.0, lower=11_480.0, upper=12_690.0)
+    told = release_history.ListedPublication("all", 1, total=12_031.0, lower=11_480.0, upper=12_690.0)
     assert release_history.number_in_words(told) == "12,031 (11,480\u00a0to\u00a012,690)"
 
 

@@ -193,7 +193,7 @@ def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
 
 
 def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     public = office.store / "public"
     sent = [path for path, _ in DerivedFiles(public).there()]
     assert {"wards/latest/cells.parquet", "wards/latest/cells.csv"} <= {*sent} and all(map(is_path, sent))

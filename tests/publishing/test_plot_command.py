@@ -19,9 +19,7 @@ pytestmark = pytest.mark.draws_alike
 
 @pytest.fixture
 def released(office: Office) -> Office:
-    office.opened().write_spec(title="Admissions by ward")
-    office.released()
-    return office
+    return office.with_release(title="Admissions by ward")
 
 
 def drawn(office: Office, *words: str) -> str:

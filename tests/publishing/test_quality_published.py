@@ -53,15 +53,20 @@ UNFAILED = (
 
 @pytest.fixture
 def office(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """An office whose noise is 0: what is written of it stays an interval."""
+    """An office without a store whose noise will be 0: what is written of it stays an interval."""
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: noise.np.zeros(size, dtype=noise.np.int64))
+    return office
+
+
+@pytest.fixture
+def opened(office: Office) -> Office:
     office.opened().write_records(RECORDS)
     office.write_spec(quality=QUALITY)
     return office
 
 
 def test_the_unit_is_written_in_one_way_in_sentences_facts_and_help(office: Office) -> None:
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY)
     page = (office.published() / "card.html").read_text(encoding="utf-8")
     assert re.search(r"<q>\W*(<bdi>)?patient", page) is None
     for sentence in (
@@ -78,7 +83,7 @@ def card(office: Office) -> str:
 
 
 def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Office) -> None:
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY)
     page = card(office)
     assert page.index(SAYS) < page.index("declared before any record was read")
     assert page.index(SAYS) < page.index(REST) and "What the cap cut of the first" not in page
@@ -87,15 +92,15 @@ def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Of
     assert "quality.parquet what the cap cut" in page
 
 
-def test_of_what_the_cap_cut_only_what_stands_out_has_a_line(office: Office) -> None:
+def test_of_what_the_cap_cut_only_what_stands_out_has_a_line(opened: Office) -> None:
     """5,000 rows of medicine are cut, of which 4,000 are seen; of surgery none, but the noise reaches 198 rows."""
-    office.write_records({"patient": [f"q{row // 5}" for row in range(10_000)]} | held_in_medicine(10_000))
-    office.released()
-    page = card(office)
+    opened.write_records({"patient": [f"q{row // 5}" for row in range(10_000)]} | held_in_medicine(10_000))
+    opened.released()
+    page = card(opened)
     line = "medicine 4,000 4,000 3,802 to 4,120 50.0 %"
     assert f"{CUT_TABLE} ward counted cut 95 %, all lines together share cut {line}" in page
     assert "surgery 0 0" not in page and "But for those listed, for no single value of ward" in page
-    lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
+    lines = [" ".join(line.split()) for line in opened.run("quality", "wards").out.splitlines()]
     assert line in lines and not any(line.startswith("surgery") for line in lines)
 
 
@@ -141,16 +146,15 @@ def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> Non
 
 
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
-    office.write_spec()
-    office.released()
+    office.with_release(RECORDS)
     page = card(office)
     assert "This cap" not in page and "the cap cut" not in page and "quality" not in page
 
 
-def test_the_command_shows_the_same_numbers(office: Office) -> None:
-    office.write_spec(quality=QUALITY, epsilon="2")
-    office.released()
-    ran = office.run("quality", "wards")
+def test_the_command_shows_the_same_numbers(opened: Office) -> None:
+    opened.write_spec(quality=QUALITY, epsilon="2")
+    opened.released()
+    ran = opened.run("quality", "wards")
     assert ran.code == 0, ran.err
     says = SAYS.replace("0 to 220", "70 to 130").replace("up to 52.4", "33.3")
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
@@ -162,17 +166,17 @@ def test_the_command_shows_the_same_numbers(office: Office) -> None:
         "4 or more 50 28 to 72",
     ):
         assert line in lines, lines
-    told = office.run("quality", "wards", "--period", "all", "--json").json
+    told = opened.run("quality", "wards", "--period", "all", "--json").json
     assert told["says"][:2] == [says, moved]
-    assert told["rows"] == pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert told["rows"] == pq.read_table(opened.published() / "quality.parquet").to_pylist()
     assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
 
 
-def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(office: Office) -> None:
+def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(opened: Office) -> None:
     """Numbers below 200 are told as words, of 300, 100 and 50 and of 100 rows cut of 300; --json has them all."""
-    office.write_spec(quality=QUALITY, epsilon="2", show_below=200)
-    office.released()
-    ran = office.run("quality", "wards")
+    opened.write_spec(quality=QUALITY, epsilon="2", show_below=200)
+    opened.released()
+    ran = opened.run("quality", "wards")
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     for line in ("declared 300 216 to 384", "1 below 200", "4 or more below 200"):
         assert line in lines, lines
@@ -181,9 +185,9 @@ def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(office:
     assert few in told and "70 to 130" not in told and "22 to 78" not in told and "28 to 72" not in told
     assert not [most for most in re.findall(r"at most (\d+)(?= rows| units| of each)", told) if 2 < int(most) < 200]
     assert "Figures below 200 are told as words" in told
-    assert few in card(office)
-    shown = office.run("quality", "wards", "--json").json["rows"]
-    assert shown == pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert few in card(opened)
+    shown = opened.run("quality", "wards", "--json").json["rows"]
+    assert shown == pq.read_table(opened.published() / "quality.parquet").to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -202,29 +206,28 @@ def test_values_that_the_cap_cut_are_hidden_where_either_number_is_below_the_rul
 
 
 def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office: Office) -> None:
-    office.write_spec(quality=QUALITY)
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY)
     told = office.run("quality", "wards").out
     assert "speak of: rows by where they fell. --json shows all" in " ".join(told.split())
     assert "declared  " not in told
 
 
-def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(office: Office) -> None:
-    office.write_records({name: column[:3] for name, column in RECORDS.items()})
-    office.released()
+def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(opened: Office) -> None:
+    opened.write_records({name: column[:3] for name, column in RECORDS.items()})
+    opened.released()
     says = "which says little: the interval of the noise is 240 rows wide, wider than all rows."
-    assert says in card(office) and "What the cap cut of the first" not in card(office)
-    told = " ".join(office.run("quality", "wards").out.split())
+    assert says in card(opened) and "What the cap cut of the first" not in card(opened)
+    told = " ".join(opened.run("quality", "wards").out.split())
     assert says in told and "share cut" not in told
-    forecast = office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json").json
+    forecast = opened.run("forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json").json
     assert forecast["bounds"]["tried"] == [] and forecast["bounds"]["advice"] == (
         "No bound is advised: the intervals of the quality table of wards, period all are wider than the count of rows "
         "that they speak of."
     )
-    assert "what a bound cuts" not in office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--all").out
+    assert "what a bound cuts" not in opened.run("forecast", "spec.yaml", "--mechanism", "geometric", "--all").out
 
 
-def test_missing_values_are_bounded_by_the_published_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_values_are_bounded_by_the_published_other(opened: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise draws 2,000 missing wards where none is missing and `other` of the counts is 0, with noise of scale 8."""
     drawn = noise.discrete_laplace
 
@@ -232,12 +235,12 @@ def test_missing_values_are_bounded_by_the_published_other(office: Office, monke
         return drawn(scale, size) + (noise.np.array([0, 0, 2_000, 0]) if size == 4 else 0)
 
     monkeypatch.setattr(noise, "discrete_laplace", draws)
-    office.write_spec(quality=QUALITY | {"rows": 5}, axes=[AGE, WARD])
-    office.released()
-    told = " ".join(office.run("quality", "wards").out.split())
+    opened.write_spec(quality=QUALITY | {"rows": 5}, axes=[AGE, WARD])
+    opened.released()
+    told = " ".join(opened.run("quality", "wards").out.split())
     assert "Of 4 numbers of missing or undeclared values, none stands out" in told and "2,000" not in told
     with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
+        connection.execute(f"ATTACH '{opened.store}/public/catalog.duckdb' AS r (READ_ONLY)")
         asked = "SELECT most, estimate, reliability FROM r.dph_quality('r.wards')"
         asked = f"{asked} WHERE statistic = 'unparsed' AND axis = 'ward'"
         ((most, estimate, reliability),) = connection.sql(asked).fetchall()
@@ -245,10 +248,10 @@ def test_missing_values_are_bounded_by_the_published_other(office: Office, monke
     assert f"each is at most {most:,.0f} rows" in told
 
 
-def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(office: Office) -> None:
-    office.write_spec(quality=QUALITY | {"rows": 70}, epsilon=5)
-    office.released()
-    lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
+def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(opened: Office) -> None:
+    opened.write_spec(quality=QUALITY | {"rows": 70}, epsilon=5)
+    opened.released()
+    lines = [" ".join(line.split()) for line in opened.run("quality", "wards").out.splitlines()]
     numbered = [int(line.split()[0]) for line in lines if line.split()[:1] and line.split()[0].isdecimal()]
     assert numbered == [1, 5], lines
     (said,) = [line for line in lines if "other numbers of units by the rows they hold, none stands out" in line]
@@ -259,21 +262,19 @@ def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_a
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quality_command, "MOST_ROWS", 1)
-    office.write_spec(quality=QUALITY, epsilon=5)
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY, epsilon=5)
     lines = [" ".join(line.split()) for line in office.run("quality", "wards").out.splitlines()]
     assert "… and 1 more row: --json shows all" in lines
 
 
 def test_decimals_of_a_quality_table_follow_its_noise_unless_others_are_asked_for(office: Office) -> None:
-    office.write_spec(quality=QUALITY, epsilon=5)
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY, epsilon=5)
     whole, asked = (office.run("quality", "wards", *more).out for more in ([], ["--decimals", "2"]))
     assert re.search(r"^1 +100 +", whole, re.MULTILINE) and re.search(r"^1 +100\.00 +", asked, re.MULTILINE)
 
 
 def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> None:
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY)
     office.released("--revise", "--reason", "again")
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
@@ -290,8 +291,7 @@ def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> 
 
 
 def test_without_a_quality_table_command_and_macro_say_so(office: Office) -> None:
-    office.write_spec()
-    office.released()
+    office.with_release(RECORDS)
     ran = office.run("quality", "wards")
     assert (ran.code, "has no quality table" in ran.err) == (1, True)
     with duckdb.connect() as connection:
@@ -300,13 +300,13 @@ def test_without_a_quality_table_command_and_macro_say_so(office: Office) -> Non
             connection.sql("FROM r.dph_quality('r.wards')").fetchall()
 
 
-def test_check_warns_of_a_bound_whose_cut_nobody_will_see(office: Office) -> None:
-    assert UNSEEN_CUT not in office.run("check", "spec.yaml").out
-    office.write_spec()
-    assert UNSEEN_CUT in office.run("check", "spec.yaml").out
+def test_check_warns_of_a_bound_whose_cut_nobody_will_see(opened: Office) -> None:
+    assert UNSEEN_CUT not in opened.run("check", "spec.yaml").out
+    opened.write_spec()
+    assert UNSEEN_CUT in opened.run("check", "spec.yaml").out
     by_row = {"privacy_unit": "row", "max_rows_per_unit": ...}
-    office.write_spec(**by_row)
-    assert UNSEEN_CUT not in office.run("check", "spec.yaml").out
+    opened.write_spec(**by_row)
+    assert UNSEEN_CUT not in opened.run("check", "spec.yaml").out
 
 
 def write_failing(office: Office, rows: int = 100_000) -> None:
@@ -314,46 +314,46 @@ def write_failing(office: Office, rows: int = 100_000) -> None:
     office.write_records({"patient": list(range(rows)), "age": [30.0] * rows, "ward": ["ward 7"] * rows})
 
 
-def test_a_release_whose_rows_nearly_all_failed_says_so_first(office: Office) -> None:
-    write_failing(office)
-    office.released()
-    page = card(office)
+def test_a_release_whose_rows_nearly_all_failed_says_so_first(opened: Office) -> None:
+    write_failing(opened)
+    opened.released()
+    page = card(opened)
     assert page.index(NEARLY_ALL_FAILED) < page.index("declared before any record was read")
-    assert NEARLY_ALL_FAILED in office.run("quality", "wards").out
+    assert NEARLY_ALL_FAILED in opened.run("quality", "wards").out
 
 
-def test_a_few_failures_are_no_reason_to_warn(office: Office) -> None:
-    write_failing(office, 300)  # too few to be told from noise
-    office.released()
-    assert NEARLY_ALL_FAILED not in card(office)
+def test_a_few_failures_are_no_reason_to_warn(opened: Office) -> None:
+    write_failing(opened, 300)  # too few to be told from noise
+    opened.released()
+    assert NEARLY_ALL_FAILED not in card(opened)
 
 
-def test_what_waits_for_a_person_says_that_nearly_all_rows_failed(office: Office) -> None:
-    write_failing(office)
-    office.write_spec(quality=QUALITY, publish="manual")
-    waits = office.release()
+def test_what_waits_for_a_person_says_that_nearly_all_rows_failed(opened: Office) -> None:
+    write_failing(opened)
+    opened.write_spec(quality=QUALITY, publish="manual")
+    waits = opened.release()
     assert waits.code == 0
     assert NEARLY_ALL_FAILED in waits.out and "waits for approval" in waits.out
-    assert not office.published().exists()
-    show = office.run("ledger", "show", "health", "--json").json[0]
+    assert not opened.published().exists()
+    show = opened.run("ledger", "show", "health", "--json").json[0]
     assert show["spent"] == "1/2"
-    assert office.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"waits": 1}
-    assert office.run("reject", "wards", "all", "--reason", "another file").code == 0
-    assert office.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"rejected": 1}
+    assert opened.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"waits": 1}
+    assert opened.run("reject", "wards", "all", "--reason", "another file").code == 0
+    assert opened.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"rejected": 1}
 
 
-def test_where_every_row_is_a_unit_there_are_failures_and_no_cut(office: Office) -> None:
-    opened = ["open", "rows_alone", "--privacy-unit", "row", "--neighbours", "add_remove", "--total", "10"]
-    assert office.run("ledger", *opened).code == 0
-    office.write_records(RECORDS, "data/visits.parquet")
+def test_where_every_row_is_a_unit_there_are_failures_and_no_cut(opened: Office) -> None:
+    words = ["open", "rows_alone", "--privacy-unit", "row", "--neighbours", "add_remove", "--total", "10"]
+    assert opened.run("ledger", *words).code == 0
+    opened.write_records(RECORDS, "data/visits.parquet")
     by_row = {"privacy_unit": "row", "max_rows_per_unit": ..., "account": "rows_alone", "quality": {"share": "1/2"}}
-    office.write_spec(source="data/visits.parquet", **by_row)
-    assert office.run("ledger", "allow", "rows_alone", "--source", "data/visits.parquet").code == 0
-    office.released()
-    rows = pq.read_table(office.published() / "quality.parquet").to_pylist()
+    opened.write_spec(source="data/visits.parquet", **by_row)
+    assert opened.run("ledger", "allow", "rows_alone", "--source", "data/visits.parquet").code == 0
+    opened.released()
+    rows = pq.read_table(opened.published() / "quality.parquet").to_pylist()
     assert {row["statistic"] for row in rows} == {"rows", "unparsed", "undeclared"}
     assert {row["noise_scale"] for row in rows} == {8.0, 16.0}  # one row, or one on each of two axes, at 1/8
-    assert "This cap" not in card(office)
+    assert "This cap" not in card(opened)
 
 
 FAMILY: dict[str, Any] = {
@@ -364,8 +364,7 @@ FAMILY: dict[str, Any] = {
 
 
 def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(office: Office) -> None:
-    office.write_spec(quality=QUALITY, **FAMILY)
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY, **FAMILY)
     ran = office.run("quality", "wards")
     assert ran.code == 0, ran.err
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
@@ -388,8 +387,7 @@ def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(offi
 
 
 def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office) -> None:
-    office.write_spec(quality=QUALITY, **FAMILY)
-    office.released()
+    office.with_release(RECORDS, quality=QUALITY, **FAMILY)
     audit, table = (
         json.loads((folder / "audit.json").read_bytes())
         for folder in (office.published(), office.published() / "tables" / "age")
@@ -404,16 +402,16 @@ def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office)
     assert (office.published() / "audit.json").read_bytes() == before
 
 
-def test_a_family_of_fifty_axes_tells_which_values_failed_on_each(office: Office) -> None:
+def test_a_family_of_fifty_axes_tells_which_values_failed_on_each(opened: Office) -> None:
     """Marks of so many axes take two words."""
     names = [f"a{number}" for number in range(50)]
     held = {name: ["x"] * 90 + [None if name == "a45" else "z"] * 10 for name in names}
-    office.write_records({"patient": [str(number) for number in range(100)], **held})
+    opened.write_records({"patient": [str(number) for number in range(100)], **held})
     axes = [{"column": name, "values": ["x", "y"], "other": name != "a49"} for name in names]
     spec = {"mechanism": "tables", "tables": {"list": [["a0", "a1"], ["a2"]]}, "axes": axes}
-    office.write_spec(quality={"share": "1/2", "rows": 3, "by": ["a0"]}, epsilon=4, **spec)
-    office.released()
-    told = office.run("quality", "wards", "--json").json["rows"]
+    opened.write_spec(quality={"share": "1/2", "rows": 3, "by": ["a0"]}, epsilon=4, **spec)
+    opened.released()
+    told = opened.run("quality", "wards", "--json").json["rows"]
     failed = {
         (row["axis"], row["statistic"]): row["estimate"] for row in told if row["axis"] and row["position"] is None
     }

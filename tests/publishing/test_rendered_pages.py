@@ -58,10 +58,13 @@ def text(folder: Path) -> str:
 
 @pytest.fixture
 def corrected(office: Office) -> Office:
-    office.with_release()
+    return office.prepared(with_corrected_page)
+
+
+def with_corrected_page(office: Office) -> None:
+    office.released()
     as_an_earlier_version_wrote_it(office.published())
     office.run("store", "pages")
-    return office
 
 
 @pytest.mark.parametrize("what", MADE)

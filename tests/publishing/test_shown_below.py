@@ -308,7 +308,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = dict(index_pages._known(public / "weekly"))
+    known = dict(index_pages._listed_on_page(public / "weekly"))
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page
@@ -330,7 +330,7 @@ def test_a_local_collection_tells_words_where_its_spec_has_the_rule(tmp_path: Pa
 
 
 def test_a_spec_with_the_rule_publishes_the_same_numbers_and_asks_for_no_revision(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     office.write_spec(show_below=10)
     assert office.release().code == 0 and not list((office.store / "public" / "wards").glob("period=*/revision=2"))
     done = office.release("--revise", "--reason", "a rule of the office")

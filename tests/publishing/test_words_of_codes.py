@@ -24,10 +24,7 @@ WARD: dict[str, Any] = {"column": "ward", "values": WORDS, "other": True}
 @pytest.fixture
 def coded(office: Office) -> Office:
     """An office that published wards by codes with words."""
-    made = office.opened()
-    made.write_spec(axes=[AGE, WARD])
-    made.released()
-    return made
+    return office.with_release(axes=[AGE, WARD])
 
 
 def test_words_stand_on_the_card_in_the_terminal_and_in_files(coded: Office) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
@@ -51,7 +51,7 @@ def test_merges_what_a_plain_greedy_merges(line, variance, offset):
     assert np.array_equal(buckets, plain_greedy(whole, variance))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.integers(0, 9), min_size=45, max_size=70), VARIANCES)
 def test_merges_across_blocks_what_a_plain_greedy_merges(line, variance):
     assert np.array_equal(
@@ -90,7 +90,7 @@ LONG = (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(LONG, VARIANCES)
 def test_merges_long_stretches_that_interact_as_a_plain_greedy_does(line, variance):
     assert np.array_equal(

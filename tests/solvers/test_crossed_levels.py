@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from told_noise import noisy_marginals, told_covariance
 
@@ -19,6 +19,7 @@ from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.solvers.tables.crossed_levels import LARGEST_WEIGHT, CrossedLaw, estimate_crossed_tables
 from dphist_pipeline.solvers.tables.level_shares import law_of_levels
 from dphist_pipeline.solvers.tables.wanted_tables import Axes
+from examples import examples
 
 # Axes 0 and 2 are a fine and a coarse level, 3 and 4 are those of another axis, and 1 has none.
 FINE, PLAIN, COARSE, OTHER_FINE, OTHER_COARSE = range(5)
@@ -82,7 +83,7 @@ def solved(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return inverse @ precise.T, inverse
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_are_those_of_least_squares(problem: Problem, seed: int) -> None:
     sizes, trees, variances, tables = problem
@@ -94,7 +95,7 @@ def test_estimates_are_those_of_least_squares(problem: Problem, seed: int) -> No
         assert np.allclose(found.ravel(), summing(sizes, trees, table) @ fit @ seen, rtol=1e-8, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(problems())
 def test_what_is_told_of_noise_is_never_too_little(problem: Problem) -> None:
     """For any weights of cells the told covariance is at least the true one; so are mean and weights."""
@@ -112,7 +113,7 @@ def test_what_is_told_of_noise_is_never_too_little(problem: Problem) -> None:
             assert found.max() <= most * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(problems())
 def test_no_set_of_cells_gives_a_draw_a_larger_weight_than_calibrated(problem: Problem) -> None:
     sizes, trees, _, tables = problem

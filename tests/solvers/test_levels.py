@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from told_noise import noisy_marginals, told_covariance
 
@@ -18,6 +18,7 @@ from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estim
 from dphist_pipeline.solvers.tables.level_shares import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.marginal_shares import best_squares, choose_shares
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, opened, wanted_tables
+from examples import examples
 
 # A grid of the finest level, one axis of three positions and one of two; axes 0, 2 and 4 are levels, 1 and 3 are not.
 Problem = tuple[tuple[int, ...], Levels, dict[Axes, float], list[Axes]]
@@ -72,7 +73,7 @@ def solved(problem: Problem, noisy: dict[Axes, np.ndarray]) -> tuple[np.ndarray,
     return inverse @ rows.T * scale, inverse
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, seed: int) -> None:
     sizes, levels, variances, tables = problem
@@ -95,7 +96,7 @@ def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, se
         assert depth or np.allclose(spare, 0, atol=1e-8)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: Problem, seed: int) -> None:
     sizes, levels, variances, tables = problem
@@ -113,7 +114,7 @@ def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: Problem, seed
         assert law.largest_weights(table) == pytest.approx([law.largest_weight(table, axes) for axes in variances])
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(problems())
 def test_nodes_of_one_level_are_never_correlated_positively(problem: Problem) -> None:
     """On which the bound on weights rests."""

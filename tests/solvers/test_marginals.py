@@ -10,12 +10,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.tables.marginal_estimates import MarginalLaw, estimate_tables
 from dphist_pipeline.solvers.tables.marginal_shares import choose_shares
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, cover, subsets_of, wanted_tables
+from examples import examples
 
 
 def summing(sizes: tuple[int, ...], axes: Axes) -> np.ndarray:
@@ -39,7 +40,7 @@ def problems(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[Axes, float], list[
     return sizes, {axes: draw(st.floats(0.1, 10)) for axes in measured}, tables
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_and_covariances_are_those_of_least_squares(problem: tuple, seed: int) -> None:
     sizes, variances, tables = problem
@@ -67,7 +68,7 @@ def test_estimates_and_covariances_are_those_of_least_squares(problem: tuple, se
             assert np.allclose(told, sorted(np.abs(scaled * unit)), atol=1e-8)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems())
 def test_weights_of_all_measured_marginals_are_those_of_each(problem: tuple) -> None:
     sizes, variances, tables = problem
@@ -81,7 +82,7 @@ def test_weights_of_all_measured_marginals_are_those_of_each(problem: tuple) -> 
             assert np.allclose(np.array(found), np.array(expected))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: tuple, seed: int) -> None:
     sizes, variances, tables = problem

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.solvers.whole_counts.population import Layout, drawn_records, improve, weighted
+from examples import examples
 
 SIZES = (4, 3, 60)
 TABLES = ((0, 1), (1, 2), (2,))
@@ -29,7 +30,7 @@ def misfit(of: Layout, records: np.ndarray, weights: np.ndarray, targets: np.nda
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_moves_lower_the_misfit_and_keep_rows_and_labels(seed: int, many: int, heavy: bool) -> None:
     draws, of = np.random.Generator(np.random.PCG64(seed)), layout()
     records = np.stack([draws.integers(0, size, many) for size in SIZES], axis=1).astype(np.int32)

@@ -23,6 +23,11 @@ def office(tmp_path):
     return Office(tmp_path / "office").opened()
 
 
+@pytest.fixture
+def released(tmp_path):
+    return Office(tmp_path / "office").with_release()
+
+
 def run(office, *words):
     ran = office.run(*words, "--store", office.store)
     assert ran.code == 0, ran.err
@@ -86,101 +91,99 @@ def test_a_second_approval_in_another_name_is_refused(office):
     assert (other.code, "'Ada'" in other.err) == (1, True)
 
 
-def test_a_withdrawn_publication_leaves_the_catalogue_and_stays_spent(office):
-    run(office, "release", office.folder / "spec.yaml")
-    assert periods(office) == [("wards", 1)]
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    assert periods(office) == []
-    assert spent(office) == "1/2"
-    audit = json.loads((office.published() / "audit.json").read_bytes())
+def test_a_withdrawn_publication_leaves_the_catalogue_and_stays_spent(released):
+    assert periods(released) == [("wards", 1)]
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    assert periods(released) == []
+    assert spent(released) == "1/2"
+    audit = json.loads((released.published() / "audit.json").read_bytes())
     assert audit["withdrawn"]["reason"] == "wrong ward codes"
-    assert "Withdrawn: do not use" in (office.published() / "card.html").read_text()
-    run(office, "ledger", "verify")
-    before = office.state()
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    assert {path: content for path, content in office.state().items() if "audit" in path} == {
+    assert "Withdrawn: do not use" in (released.published() / "card.html").read_text()
+    run(released, "ledger", "verify")
+    before = released.state()
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    assert {path: content for path, content in released.state().items() if "audit" in path} == {
         path: content for path, content in before.items() if "audit" in path
     }
 
 
-def test_nothing_answers_from_what_was_withdrawn(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    for words in (["release", office.folder / "spec.yaml"], ["answer", "wards"]):
-        refused = office.run(*words, "--store", office.store)
+def test_nothing_answers_from_what_was_withdrawn(released):
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    for words in (["release", released.folder / "spec.yaml"], ["answer", "wards"]):
+        refused = released.run(*words, "--store", released.store)
         assert refused.code == 1
         assert "withdrawn" in refused.err and "wrong ward codes" in refused.err
 
 
-def test_a_revision_takes_the_place_of_what_was_withdrawn(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
-    assert spent(office) == "1"
-    assert periods(office) == [("wards", 2)]
-    assert "records, estimated" in run(office, "answer", "wards").out
-    run(office, "ledger", "verify")
+def test_a_revision_takes_the_place_of_what_was_withdrawn(released):
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    assert spent(released) == "1"
+    assert periods(released) == [("wards", 2)]
+    assert "records, estimated" in run(released, "answer", "wards").out
+    run(released, "ledger", "verify")
 
 
-def test_each_revision_is_withdrawn_for_its_own_reason(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ages")
-    assert periods(office) == []
-    said = [json.loads((office.published(revision=n) / "audit.json").read_bytes())["withdrawn"] for n in (1, 2)]
+def test_each_revision_is_withdrawn_for_its_own_reason(released):
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ages")
+    assert periods(released) == []
+    said = [json.loads((released.published(revision=n) / "audit.json").read_bytes())["withdrawn"] for n in (1, 2)]
     assert [note["reason"] for note in said] == ["wrong ward codes", "wrong ages"]
-    run(office, "ledger", "verify")
+    run(released, "ledger", "verify")
 
 
-def test_a_withdrawal_takes_back_every_revision_that_stands(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "late records")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+def test_a_withdrawal_takes_back_every_revision_that_stands(released):
+    run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "late records")
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     for revision in (1, 2):
-        audit = json.loads((office.published(revision=revision) / "audit.json").read_bytes())
+        audit = json.loads((released.published(revision=revision) / "audit.json").read_bytes())
         assert audit["withdrawn"]["reason"] == "wrong ward codes"
-    assert periods(office) == []
+    assert periods(released) == []
 
 
-def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(office, monkeypatch):
-    run(office, "release", office.folder / "spec.yaml")
+def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(released, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(PublishedFolder, "mark_withdrawn", killed)
-        assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
-    torn = office.run("ledger", "verify", "--store", office.store)
+        assert (
+            released.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", released.store).code
+            != 0
+        )
+    torn = released.run("ledger", "verify", "--store", released.store)
     assert (torn.code, "withdrawn" in torn.err) == (1, True)
-    office.write_spec(release="others")
-    run(office, "release", office.folder / "spec.yaml")
-    assert periods(office) == [("others", 1)]
-    run(office, "ledger", "verify")
+    released.write_spec(release="others")
+    run(released, "release", released.folder / "spec.yaml")
+    assert periods(released) == [("others", 1)]
+    run(released, "ledger", "verify")
 
 
-def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(office, monkeypatch):
-    run(office, "release", office.folder / "spec.yaml")
-    office.write_spec(release="others")
-    run(office, "release", office.folder / "spec.yaml")
+def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(released, monkeypatch):
+    released.write_spec(release="others")
+    run(released, "release", released.folder / "spec.yaml")
     with monkeypatch.context() as broken:
         broken.setattr(PublishedFolder, "mark_withdrawn", killed)
-        assert office.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", office.store).code != 0
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "ledger", "verify")
-    assert periods(office) == [("others", 1)]
+        assert (
+            released.run("withdraw", "wards", "all", "--reason", "wrong ward codes", "--store", released.store).code
+            != 0
+        )
+    run(released, "release", released.folder / "spec.yaml")
+    run(released, "ledger", "verify")
+    assert periods(released) == [("others", 1)]
 
 
-def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(office, monkeypatch):
+def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(released, monkeypatch):
     from dphist_pipeline.publishing import published_files
 
-    run(office, "release", office.folder / "spec.yaml")
     with monkeypatch.context() as broken:
         broken.setattr(published_files, "marked_withdrawn", lambda card, audit: card)
-        run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
-    assert not published_files.PublishedFolder(office.published()).is_marked_withdrawn()
-    run(office, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
-    card = (office.published() / "card.html").read_text()
+        run(released, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
+    assert not published_files.PublishedFolder(released.published()).is_marked_withdrawn()
+    run(released, "withdraw", "wards", "all", "--reason", "wrong <b>ward</b> codes")
+    card = (released.published() / "card.html").read_text()
     assert card.count("wrong &lt;b&gt;ward&lt;/b&gt; codes") == 1
-    (office.published() / "card.html").write_text(card.replace("taken back", "given back"))
-    assert office.run("ledger", "verify", "--store", office.store).code == 1
+    (released.published() / "card.html").write_text(card.replace("taken back", "given back"))
+    assert released.run("ledger", "verify", "--store", released.store).code == 1
 
 
 def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):
@@ -204,13 +207,16 @@ WEEKS = ["2024-01-01", "2024-01-08"]
 
 
 @pytest.fixture
-def waiting(office):
+def waiting(tmp_path):
     """An office with two weeks that wait."""
+    return Office(tmp_path / "office").prepared(with_two_weeks)
+
+
+def with_two_weeks(office):
     office.write_records({**RECORDS, "admitted_on": [date.fromisoformat(WEEKS[0])] * 4})
     office.write_spec(publish="manual", period="week", period_column="admitted_on")
     for week in WEEKS:
         run(office, "release", office.folder / "spec.yaml", "--period", week)
-    return office
 
 
 def approve(office, *words):
@@ -289,13 +295,12 @@ def test_what_was_charged_under_manual_and_not_drawn_waits_as_well(office, monke
     assert not office.published().exists()
 
 
-def test_what_was_published_by_itself_is_made_anew_under_manual_without_an_approval(office):
-    run(office, "release", office.folder / "spec.yaml")
-    office.published().rename(office.folder / "moved-away")
-    office.write_spec(publish="manual")
-    run(office, "release", office.folder / "spec.yaml")
-    assert office.published().exists()
-    run(office, "ledger", "verify")
+def test_what_was_published_by_itself_is_made_anew_under_manual_without_an_approval(released):
+    released.published().rename(released.folder / "moved-away")
+    released.write_spec(publish="manual")
+    run(released, "release", released.folder / "spec.yaml")
+    assert released.published().exists()
+    run(released, "ledger", "verify")
 
 
 def killed(*_):
@@ -313,20 +318,18 @@ def test_an_approval_after_a_crash_reads_no_record(office, monkeypatch):
     assert (early.code, "or not all of them" in early.err) == (1, True)
 
 
-def test_what_was_published_by_itself_is_not_approved_afterwards(office):
-    run(office, "release", office.folder / "spec.yaml")
-    office.write_spec(publish="manual")
-    late = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--store", office.store)
+def test_what_was_published_by_itself_is_not_approved_afterwards(released):
+    released.write_spec(publish="manual")
+    late = released.run("publish", released.folder / "spec.yaml", "--approved-by", "Ada", "--store", released.store)
     assert (late.code, "was published before" in late.err) == (1, True)
 
 
-def test_files_made_anew_from_the_journal_stay_withdrawn(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    office.published().rename(office.folder / "moved-away")
-    refused = office.run("release", office.folder / "spec.yaml", "--store", office.store)
+def test_files_made_anew_from_the_journal_stay_withdrawn(released):
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    released.published().rename(released.folder / "moved-away")
+    refused = released.run("release", released.folder / "spec.yaml", "--store", released.store)
     assert (refused.code, "was withdrawn" in refused.err) == (1, True)
-    assert not office.published().exists()
+    assert not released.published().exists()
 
 
 @pytest.mark.parametrize(
@@ -337,17 +340,15 @@ def test_files_made_anew_from_the_journal_stay_withdrawn(office):
         (["wards", "all", "--reason", ""], "reason"),
     ],
 )
-def test_what_cannot_be_withdrawn_is_refused_with_nothing_changed(office, words, says):
-    run(office, "release", office.folder / "spec.yaml")
-    before = office.entries()
-    refused = office.run("withdraw", *words, "--store", office.store)
+def test_what_cannot_be_withdrawn_is_refused_with_nothing_changed(released, words, says):
+    before = released.entries()
+    refused = released.run("withdraw", *words, "--store", released.store)
     assert (refused.code, says in refused.err) == (1, True), refused.err
-    assert office.entries() == before
-    assert periods(office) == [("wards", 1)]
+    assert released.entries() == before
+    assert periods(released) == [("wards", 1)]
 
 
-def test_another_reason_is_refused(office):
-    run(office, "release", office.folder / "spec.yaml")
-    run(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
-    refused = office.run("withdraw", "wards", "all", "--reason", "never mind", "--store", office.store)
+def test_another_reason_is_refused(released):
+    run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
+    refused = released.run("withdraw", "wards", "all", "--reason", "never mind", "--store", released.store)
     assert (refused.code, "wrong ward codes" in refused.err) == (1, True)

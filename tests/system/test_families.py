@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from office import Office
 from system.orchestrated import defined, events
@@ -40,6 +40,7 @@ from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.periods import PeriodRule
+from examples import examples
 
 pytestmark = pytest.mark.stand_in(
     "pictures", why="which tables a unit moves; cards of families are tried in publishing/"
@@ -157,7 +158,7 @@ def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Pat
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4), st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_marginal_moves_by_at_most_r_rows_of_a_unit(tmp_path: Path, seed: int, bound: int, alone: bool) -> None:
     """One unit comes; under the same key no other unit's rows change."""
     draws = np.random.Generator(np.random.PCG64(seed))

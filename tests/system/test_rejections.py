@@ -21,11 +21,14 @@ REJECT = ("reject", "wards", "all", "--reason", "wrong ward codes")
 @pytest.fixture
 def office(tmp_path) -> Office:
     """An office with a release that waits."""
-    made = Office(tmp_path / "office").opened()
-    made.write_spec(publish="manual")
-    run(made, "release", made.folder / "spec.yaml")
+    made = Office(tmp_path / "office").prepared(with_one_that_waits)
     assert drawn(made)
     return made
+
+
+def with_one_that_waits(office: Office) -> None:
+    office.write_spec(publish="manual")
+    run(office, "release", office.folder / "spec.yaml")
 
 
 def run(office: Office, *words) -> Ran:

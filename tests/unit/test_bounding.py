@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_engine import one_engine
 from scipy import stats
@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.reading.source import engine_settings
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from examples import mostly_soaked
+from examples import examples, mostly_soaked
 
 Unit = int | str
 Rows = Sequence[tuple[Unit, int]]
@@ -81,13 +81,13 @@ def plainly_counted(rows: Rows, max_rows: int) -> np.ndarray:
     return counts
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_the_rows_that_a_plain_reading_of_the_order_keeps(rows: Rows, max_rows: int):
     assert counted(rows, max_rows).tolist() == plainly_counted(rows, max_rows).tolist()
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(rows=tables, max_rows=bounds, shuffle=st.randoms(use_true_random=False))
 def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_rows: int, shuffle: random.Random):
     units = sorted({unit for unit, _ in rows}, key=str)
@@ -96,14 +96,14 @@ def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_ro
     assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_exactly_the_smaller_of_a_units_rows_and_the_bound(rows: Rows, max_rows: int):
     own = Counter(unit for unit, _ in rows)
     assert counted(rows, max_rows).sum() == sum(min(number, max_rows) for number in own.values())
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(rows=tables, changed=st.lists(st.integers(0, CELLS - 1), max_size=20), max_rows=bounds)
 def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, changed: list[int], max_rows: int):
     cube = counted(rows, max_rows)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_engine import one_engine
 
@@ -29,7 +29,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from examples import mostly_soaked
+from examples import examples, mostly_soaked
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -134,7 +134,7 @@ def as_csv(rows: Rows) -> bytes:
     return "\n".join(["person,age,ward", *lines]).encode()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(table=tables, cut=st.integers(0, 40))
 def test_the_cube_is_that_of_a_plain_reading(table: tuple[str, Rows], cut: int):
     kind, rows = table
@@ -143,7 +143,7 @@ def test_the_cube_is_that_of_a_plain_reading(table: tuple[str, Rows], cut: int):
         assert counted(*files).tolist() == plainly_counted(rows)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(table=rows_of("whole"), delimiter=st.sampled_from([",", ";", "\t"]))
 def test_csv_gives_the_same_cube_as_parquet(table: tuple[str, Rows], delimiter: str):
     content = as_csv(table[1]).replace(b",", delimiter.encode())
@@ -158,7 +158,7 @@ def kept(rows: Rows, kind: str, max_rows: int, cut: int = 0) -> np.ndarray:
         return counted(*files, max_rows_per_unit=max_rows)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(table=tables, max_rows=st.integers(1, 3), shuffle=st.randoms(use_true_random=False))
 def test_people_neither_merge_nor_split_nor_move_each_other(table: tuple[str, Rows], max_rows: int, shuffle: Any):
     kind, rows = table
@@ -308,7 +308,7 @@ steps = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(week=st.sampled_from(WEEKS), kind=st.sampled_from(KINDS), offsets=st.lists(steps, min_size=1, max_size=12))
 def test_a_week_holds_what_happened_between_its_local_midnights(
     week: tuple[str, str], kind: str, offsets: list[timedelta]

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from error_codes import coded, ledger_refuses
 from fork_server import PROCESSES
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, url, url_of, week
 
@@ -24,6 +24,7 @@ from dphist_pipeline.ledger.database import SqliteFile
 from dphist_pipeline.ledger.errors import FileExists, LedgerError
 from dphist_pipeline.ledger.ledger import ChargeRequest, Ledger
 from dphist_pipeline.publishing.statements import Statement
+from examples import examples
 
 # Races
 
@@ -200,7 +201,7 @@ def step_in_both(ledger: Ledger, model: Model, step: tuple[Any, ...]) -> None:
         assert checked == did(lambda: ledger.charge(request)) == model.charge(name, amount, *key)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=15))
 def test_any_sequence_of_steps_does_what_a_simple_model_says(steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.reading import _positions as positions
@@ -22,6 +22,7 @@ from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from examples import examples
 
 TENTHS = {"start": 0, "stop": "0.7", "width": "0.1"}
 WARDS = {"values": ["surgery", "medicine", "1", "true"], "other": True}
@@ -101,7 +102,7 @@ even_edges = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(edges=any_edges | even_edges, ends=flags, values=st.lists(st.floats(width=64) | st.none(), max_size=20))
 def test_every_number_lies_where_numpy_finds_it_among_the_edges(
     edges: dict[str, Any], ends: dict[str, Any], values: list[float | None]
@@ -111,7 +112,7 @@ def test_every_number_lies_where_numpy_finds_it_among_the_edges(
     assert cells(axis, pa.array(tried, pa.float64())) == numpy_cells(binned(axis), tried)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(edges=even_edges, ends=flags)
 def test_a_guess_put_right_finds_the_same_cells_as_a_search(edges: dict[str, Any], ends: dict[str, Any]):
     axis = edges | ends

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.plan import SourcePlan
@@ -335,7 +335,7 @@ def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory
     assert rows(path) == plain_rows(content)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(content=st.lists(pieces, max_size=40).map(b"".join), quote=st.sampled_from(['"', "'"]))
 def test_any_bytes_of_quoted_csv_give_rows_of_texts_that_stand_in_them(
     content: bytes, quote: str, tmp_path_factory: pytest.TempPathFactory

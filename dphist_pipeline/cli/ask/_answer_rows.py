@@ -86,11 +86,11 @@ class Asked:
 
         names = ("by", "quantile", "mean", "sum", "ranks", *BOXES, "over", "changes", "compare")
         options = {name: getattr(self, name) for name in names}
-        given = [name for name in names if (options[name] is not None if name in BOXES else options[name])]
-        if given[:1] == ["by"] and given[1:] in [[name] for name in BY_VALUES]:
-            given = given[1:]
-        if len(given) > 1:
-            raise QuestionRefused("", f"--{given[0]} and --{given[1]} are two questions; {_apart(given)}")
+        questions = [name for name in names if (options[name] is not None if name in BOXES else options[name])]
+        if questions[:1] == ["by"] and questions[1:] in [[name] for name in BY_VALUES]:
+            questions = questions[1:]
+        if len(questions) > 1:
+            raise QuestionRefused("", f"--{questions[0]} and --{questions[1]} are two questions; {_apart(questions)}")
         if self.ratio is not None and not self.ratio.strip():
             raise QuestionRefused(
                 "", "--ratio takes the conditions of the count to divide by; for a share of all rows use --share"
@@ -101,11 +101,11 @@ class Asked:
                 "--share takes the conditions of the part, as in --share \"ward = 'surgery'\"; --where says within "
                 "which rows, all of them without it",
             )
-        if self.pivot and (given != ["by"] or self.population or self.standardise):
+        if self.pivot and (questions != ["by"] or self.population or self.standardise):
             raise QuestionRefused("", "--pivot goes with --by and no other question, as in --by county --pivot ward")
-        if self.standardise and (not self.population or given not in ([], ["by"])):
+        if self.standardise and (not self.population or questions not in ([], ["by"])):
             raise QuestionRefused("", "--standardise goes with --population, and with --by or no other question")
-        if self.with_chance and not (set(given).intersection(VARYING) or self.population):
+        if self.with_chance and not (set(questions).intersection(VARYING) or self.population):
             raise QuestionRefused(
                 "",
                 f"--with-chance is for {', '.join(f'--{name}' for name in sorted(VARYING))} and --population; other "
@@ -113,9 +113,9 @@ class Asked:
             )
         if self.standardise:
             return "standardise"
-        if self.population and given != ["by"]:
+        if self.population and questions != ["by"]:
             raise QuestionRefused("", "--population goes with --by, as in --by county --population people.csv")
-        return given[0] if given else ""
+        return questions[0] if questions else ""
 
     @property
     def axes(self) -> list[str]:
@@ -143,13 +143,13 @@ class Asked:
         return facts | ({"per": self.per, "population": str(self.population)} if self.population else {})
 
 
-def _apart(given: Sequence[str]) -> str:
+def _apart(questions: Sequence[str]) -> str:
     """What to do with two questions."""
-    if given[0] != "by":
+    if questions[0] != "by":
         return "ask them one by one"
     return (
-        f"--by goes with {', '.join(f'--{name}' for name in BY_VALUES)} or alone. Ask --{given[1]} of each value, as "
-        "in --where \"ward = 'surgery'\""
+        f"--by goes with {', '.join(f'--{name}' for name in BY_VALUES)} or alone. Ask --{questions[1]} of each value, "
+        "as in --where \"ward = 'surgery'\""
     )
 
 
@@ -193,7 +193,7 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
         case "quantile":
             axis, shares = _shares(asked.quantile)
             quantiles = publication.quantiles(axis, shares, box)
-            return [{"q": share, **answer_as_json(one)} for share, one in zip(shares, quantiles, strict=True)]
+            return [{"q": share, **answer_as_json(quantile)} for share, quantile in zip(shares, quantiles, strict=True)]
         case "mean":
             return [answer_as_json(publication.mean(asked.mean, asked.low, asked.high, box))]
         case "sum":
@@ -264,14 +264,18 @@ def print_rows(
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
     numbers = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
-        {**row, "note": _note_on_unbiased(row["note"])} if one is not None and one.is_unbiased else row
-        for row, one in zip(rows, numbers, strict=True)
+        {**row, "note": _note_on_unbiased(row["note"])} if number is not None and number.is_unbiased else row
+        for row, number in zip(rows, numbers, strict=True)
     ]
-    shown = [row if one is None else {**row, "estimate": one.value} for row, one in zip(rows, numbers, strict=True)]
-    shown = [
-        {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, shown)
+    texts = [
+        row if number is None else {**row, "estimate": number.value} for row, number in zip(rows, numbers, strict=True)
     ]
-    shown = [row if one is None else {**row, **_in_words(one)} for row, one in zip(shown, numbers, strict=True)]
+    texts = [
+        {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, texts)
+    ]
+    texts = [
+        row if number is None else {**row, **_in_words(number)} for row, number in zip(texts, numbers, strict=True)
+    ]
     notes = list(dict.fromkeys(row["note"] for row in rows if row["note"]))
     # The two counts of a change are other questions, with intervals of their own.
     hidden = {
@@ -295,12 +299,12 @@ def print_rows(
     hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
     numbered = [] if shared else notes
-    cuts, said = _cuts([told_once(row.get("capped") or "") for row in rows], len(numbered))
+    cuts, remarks = _cuts([told_once(row.get("capped") or "") for row in rows], len(numbered))
     if cuts:
-        shown = [{**row, "capped": cut} for row, cut in zip(shown, cuts, strict=True)]
+        texts = [{**row, "capped": cut} for row, cut in zip(texts, cuts, strict=True)]
         hidden -= {"capped"}
-    header = [name for name in (shown[0] if rows else {}) if name not in hidden]
-    lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in shown]
+    header = [name for name in (texts[0] if rows else {}) if name not in hidden]
+    lines = [tuple(cell_text(row, name, notes) + mark_of(row, name) for name in header) for row in texts]
     keys = next((place for place, name in enumerate(header) if name == "estimate"), 1)
     head = "rate" if asked.population else HEADS.get(asked.question) or _head(numbers)
     print_table([head if name == "estimate" else name for name in header], lines, keys)
@@ -313,20 +317,20 @@ def print_rows(
         out.print(escape(_as_sentence(note)))
     for number, note in enumerate(numbered, 1):
         out.print(f"({number}) {escape(note)}")
-    if limit is not None and any(one is not None and one.hides for one in numbers):
-        said.append(commands_hide(limit))
+    if limit is not None and any(number is not None and number.hides for number in numbers):
+        remarks.append(commands_hide(limit))
     if asked.question in ("changes", "over", "compare") and not any(row.get("capped") for row in rows):
-        said += _cap_untold(publication)
-    said += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
-    for one in said:
-        out.print(escape(in_options(one)))
+        remarks += _cap_untold(publication)
+    remarks += dict.fromkeys(_as_sentence(row["chance"]) for row in rows if row.get("chance"))
+    for remark in remarks:
+        out.print(escape(in_options(remark)))
 
 
-def _in_words(told: ToldNumber) -> dict[str, str]:
+def _in_words(number: ToldNumber) -> dict[str, str]:
     """What is told in words, or not at all, in place of the numbers of a row."""
-    if told.limit is None or not told.hides:
+    if number.limit is None or not number.hides:
         return {}
-    hidden = {"estimate": told.figure(told.value)} if told.value < told.limit else {}
+    hidden = {"estimate": number.figure(number.value)} if number.value < number.limit else {}
     return {"ci_lower": "", "ci_upper": "", **hidden}
 
 
@@ -339,12 +343,12 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
         return [], [_as_sentence(one) for one in distinct]
-    moved = [found for found in map(MOVED.fullmatch, sentences) if found]
-    if len(moved) == len(sentences) and len({found[1] for found in moved}) == 1:
-        return [found[2] for found in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
+    moved = [match for match in map(MOVED.fullmatch, sentences) if match]
+    if len(moved) == len(sentences) and len({match[1] for match in moved}) == 1:
+        return [match[2] for match in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
     numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
     below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
-    return [numbers.get(one, "") for one in sentences], below
+    return [numbers.get(sentence, "") for sentence in sentences], below
 
 
 def told_once(sentence: str) -> str:
@@ -384,9 +388,9 @@ def _note_on_unbiased(note: str | None) -> str:
     return note or ""
 
 
-def _head(told: Sequence[ToldNumber | None]) -> str:
+def _head(numbers: Sequence[ToldNumber | None]) -> str:
     """The head of the numbers that are told first: sums by unbiased estimates, single cells by the mechanism's."""
-    unbiased = {one is not None and one.is_unbiased for one in told}
+    unbiased = {number is not None and number.is_unbiased for number in numbers}
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
 
 
@@ -395,9 +399,11 @@ def print_which(publication: Publication, one_period: bool = True, other: Public
 
     `other`: what was subtracted, if another release was asked for.
     """
-    sides = [one.audit for one in (publication, other) if one is not None]
-    of = [f", period {one['period']}, revision {one['revision']}" if one_period else ", its periods" for one in sides]
-    titles = [f"[bold]{escape(one['release'])}[/]{which}" for one, which in zip(sides, of, strict=True)]
+    sides = [side.audit for side in (publication, other) if side is not None]
+    of = [
+        f", period {side['period']}, revision {side['revision']}" if one_period else ", its periods" for side in sides
+    ]
+    titles = [f"[bold]{escape(side['release'])}[/]{which}" for side, which in zip(sides, of, strict=True)]
     out.print(", less ".join(titles))
 
 
@@ -412,9 +418,9 @@ def _as_json(value: Any) -> Any:
     return None if isinstance(value, float) and math.isinf(value) else value
 
 
-def answer_as_json(found: Answer | Quantile) -> dict[str, Any]:
+def answer_as_json(answer: Answer | Quantile) -> dict[str, Any]:
     """An answer as JSON values: null for nan and for an empty note."""
-    facts = asdict(found) | {"note": found.note or None}
+    facts = asdict(answer) | {"note": answer.note or None}
     facts = {name: fact for name, fact in facts.items() if fact != "" or name not in ("capped", "chance")}
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
@@ -429,15 +435,15 @@ def names_of(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",")]
 
 
-def _shares(asked: str) -> tuple[str, list[float]]:
+def _shares(option: str) -> tuple[str, list[float]]:
     from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 
-    name, _, shares_text = asked.partition("=")
+    name, _, shares_text = option.partition("=")
     try:
         return name.strip(), [float(share) for share in shares_text.split(",")]
     except ValueError:
         raise QuestionRefused(
-            "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {asked!r:.60}"
+            "", f"--quantile takes an axis and shares, as in age=0.25,0.5, not {option!r:.60}"
         ) from None
 
 

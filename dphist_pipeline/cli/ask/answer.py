@@ -216,28 +216,28 @@ def answer(
     _print_count(publication.audit, count, which, decimals)
 
 
-def _print_count(audit: Mapping[str, Any], found: Answer, which: str, decimals: int | None) -> None:
+def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: int | None) -> None:
     """Prints the count in a box, with its interval and what to know of it."""
     from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     counted, true = _unit_in_words(audit)
-    cells = "1 cell" if found.cells == 1 else f"{found.cells:,} cells"
-    number = ToldNumber.of(vars(found), decimals, limit_of(audit))
+    cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"
+    number = ToldNumber.of(vars(count), decimals, limit_of(audit))
     out.print(f"[bold]{number.figure(number.value)}[/] {escape(counted)}, estimated over {cells}: {which}")
     if number.limit is not None and number.hides:
         out.print(f"  {commands_hide(number.limit)}")
-    elif found.basis != "noise_only":
-        out.print(f"  95 % interval of the {true}: {number.text(found.ci_lower)} to {number.text(found.ci_upper)}")
-        estimate, unbiased = number.figure(found.estimate), number.figure(found.unbiased)
+    elif count.basis != "noise_only":
+        out.print(f"  95 % interval of the {true}: {number.text(count.ci_lower)} to {number.text(count.ci_upper)}")
+        estimate, unbiased = number.figure(count.estimate), number.figure(count.unbiased)
         if estimate != unbiased and number.is_unbiased:
             out.print(f"  This is the unbiased sum; the cells as the mechanism smoothed them add up to {estimate}.")
         elif estimate != unbiased:
             out.print(f"  The interval belongs to the unbiased estimate, {unbiased}.")
-        by = "noise" if found.judged_error == found.noise_error else "error, by the width of the interval,"
-        out.print(f"  Reliability: {found.reliability}, the {by} is {_share_of(found)} of the count")
-    if found.note:
-        out.print(f"  {escape(found.note)}")
+        by = "noise" if count.judged_error == count.noise_error else "error, by the width of the interval,"
+        out.print(f"  Reliability: {count.reliability}, the {by} is {_share_of(count)} of the count")
+    if count.note:
+        out.print(f"  {escape(count.note)}")
     if "reports" in audit:
         accepted = audit["reports"]["accepted"]
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
@@ -260,10 +260,10 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
-def _share_of(found: Answer) -> str:
+def _share_of(count: Answer) -> str:
     """The error that reliability judges, in percent of the count."""
-    error = found.judged_error
-    return "more than 100 %" if error > found.unbiased else f"{100 * error / found.unbiased:.1f} %"
+    error = count.judged_error
+    return "more than 100 %" if error > count.unbiased else f"{100 * error / count.unbiased:.1f} %"
 
 
 def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
@@ -281,43 +281,43 @@ def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
 
 
 def print_pivot(
-    publication: Publication, facts: Mapping[str, Any], found: Pivot, as_json: bool, decimals: int | None = None
+    publication: Publication, facts: Mapping[str, Any], pivot: Pivot, as_json: bool, decimals: int | None = None
 ) -> None:
     """Prints a pivot, each number with its 95 % interval.
 
     Columns that do not fit beside each other on the terminal stand below, with the rows' names again.
     """
     if as_json:
-        print_rows_as_json({**facts, "columns": list(found.heads)}, found.rows())
+        print_rows_as_json({**facts, "columns": list(pivot.heads)}, pivot.rows())
         return
-    rows = bins_in_words(publication, found.keys)
+    rows = bins_in_words(publication, pivot.keys)
     names = list(rows[0])
     keys = [tuple(cell_text(key, name, []) for name in names) for key in rows]
     keys.append(("total", *[""] * (len(names) - 1)))
     limit = limit_of(publication.audit)
     columns = [
-        [_told(cells.get(head), decimals, limit) for cells in (*found.answers, found.totals)] for head in found.heads
+        [_told(cells.get(head), decimals, limit) for cells in (*pivot.answers, pivot.totals)] for head in pivot.heads
     ]
     # What the categories of the pivoted axis are called; those of a level have no other words.
     pivoted = [axis for axis in publication.domain.axes if axis.name == facts["pivot"]]
     words = with_words(pivoted[0]) if pivoted else {}
     lines = [(*key, *cells) for key, *cells in zip(keys, *columns, strict=True)]
-    print_table([*names, *(words.get(head, head) for head in found.heads)], lines, keys=len(names))
+    print_table([*names, *(words.get(head, head) for head in pivot.heads)], lines, keys=len(names))
     print_which(publication)
-    reliability = {answer.get("reliability") for cells in found.answers for answer in cells.values()}
+    reliability = {answer.get("reliability") for cells in pivot.answers for answer in cells.values()}
     from dphist_pipeline.answering.quality_tables import PublishedQuality
     from dphist_pipeline.estimates.reliability import RELIABILITY
 
     for word in (word for word in MARKS if word in reliability):
         out.print(f"{MARKS[word].strip()} {word}: {RELIABILITY.legend[word]}")
-    texts_of_cells = [text for texts in columns for text in texts]
-    if any("±" in text for text in texts_of_cells):
+    cell_texts = [text for texts in columns for text in texts]
+    if any("±" in text for text in cell_texts):
         out.print(
             "± half of the 95 % interval of a sum of cells, whose middle is the unbiased sum; do not add these up."
         )
-    if any(" to " in text for text in texts_of_cells):
+    if any(" to " in text for text in cell_texts):
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
-    if limit is not None and any(words_for(limit) in text for text in texts_of_cells):
+    if limit is not None and any(words_for(limit) in text for text in cell_texts):
         out.print(commands_hide(limit))
     if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
         out.print(escape(shift))

@@ -69,8 +69,9 @@ def quality(
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in cuts_by_axis.items():
-        if axis is not None:
-            _print_cuts(axis, cuts, words.get(axis, {}), texts)
+        lines = [texts.of_cut(cut, words.get(str(axis), {})) for cut in cuts if cut.stands_out]
+        if axis is not None and lines:
+            print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
     if left_out:
         why = "their intervals are wider than the count that they speak of"
         out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
@@ -79,30 +80,24 @@ def quality(
 
 
 def _print_failures(
-    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], told: _Told
+    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _Told
 ) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
     failed, others = standing
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
-        print_table(header, [(row["axis"], means[row["statistic"]], *told.of(row)) for row in failed])
+        print_table(header, [(row["axis"], means[row["statistic"]], *numbers.of(row)) for row in failed])
         if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
     print_lines(filter(None, [others]))
 
 
-def _print_cuts(axis: str, cuts: Sequence[Cut], words: Mapping[str, str], told: _Told) -> None:
-    """Prints the rows cut that stand out, by value of an axis."""
-    if lines := [told.of_cut(cut, words) for cut in cuts if cut.stands_out]:
-        print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
-
-
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, told: _Told) -> None:
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, numbers: _Told) -> None:
     """Prints the numbers that stand out, and the sentence on the others."""
     if rows:
-        lines = [(row["category"], *told.of(row)) for row in rows[:MOST_ROWS]]
+        lines = [(row["category"], *numbers.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
     if more := len(rows[MOST_ROWS:]):
         out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")

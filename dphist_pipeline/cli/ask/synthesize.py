@@ -100,10 +100,10 @@ def synthesize(
         print_tables(test_report.tables())
 
 
-def _ends(option: str, given: list[str] | None) -> dict[str, Any]:
+def _ends(option: str, values: list[str] | None) -> dict[str, Any]:
     """The declared ends by axis: numbers, or texts of days."""
     ends: dict[str, Any] = {}
-    for text in given or []:
+    for text in values or []:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value or name in ends:
             raise typer.BadParameter(f"{option} takes an axis and its end once, as in age=120, not {text!r:.60}")
@@ -124,8 +124,8 @@ def _print(whole: Any, records: Any, output: Path) -> None:
         out.print("  The release has no unbiased estimates, so no bands tell how near its sums are.")
     elif not whole.missed:
         out.print("  All sums that were fitted lie within their 95 % bands.")
-    for one in whole.missed:
+    for band in whole.missed:
         out.print(
-            f"  Not within the 95 % band: {one.outside:,} of {one.sums:,} sums by {escape(one.table)}, "
-            f"up to {one.farthest:,.0f} from the unbiased estimate (band ± {one.half_width:,.0f})"
+            f"  Not within the 95 % band: {band.outside:,} of {band.sums:,} sums by {escape(band.table)}, "
+            f"up to {band.farthest:,.0f} from the unbiased estimate (band ± {band.half_width:,.0f})"
         )

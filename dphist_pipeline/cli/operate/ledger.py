@@ -19,6 +19,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import (
+    advice_before_release,
     at_a_terminal,
     err,
     next_of_period,
@@ -29,7 +30,6 @@ from dphist_pipeline.cli.terminal import (
     print_lines,
     print_statement,
     statement_facts,
-    told_before_release,
 )
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
@@ -109,13 +109,15 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True) | shared
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        read = ReadingOptions(**{name: given.pop(name) for name in shared})
-        command(read=read, **given)
+    def run(**arguments: Any) -> None:
+        read = ReadingOptions(**{name: arguments.pop(name) for name in shared})
+        command(read=read, **arguments)
 
-    parameters = {name: one for name, one in signature(command).parameters.items() if name != "read"}
+    parameters = {name: parameter for name, parameter in signature(command).parameters.items() if name != "read"}
     parameters |= signature(ReadingOptions).parameters
-    options = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, one in parameters.items()]
+    options = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, parameter in parameters.items()
+    ]
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = hints
     return run
@@ -156,8 +158,8 @@ def open_account(
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     _refuse_mixed(for_spec, yes, read, {"--privacy-unit": privacy_unit, "--neighbours": neighbours})
     if for_spec is not None:
-        terms_of_spec = (_total(total), renews is not None, signatures, read.also_of or [])
-        _open_for(for_spec, yes, account, terms_of_spec, store, as_json)
+        spec_terms = (_total(total), renews is not None, signatures, read.also_of or [])
+        _open_for(for_spec, yes, account, spec_terms, store, as_json)
         return
     if account is None or privacy_unit is None or neighbours is None:
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
@@ -240,8 +242,12 @@ def allow(
         _allow_for(for_spec, yes, account, read.also_of or [], store, as_json)
         return
     for_all = [name for name in (code_lists, clock, engine) if name is not None]
-    given = [*for_all, *(name for name in (read.source, query, check) if name is not None)]
-    if len(given) > 1 or (spark is None and not given) or (spark is not None and given not in ([], [read.source])):
+    subjects = [*for_all, *(name for name in (read.source, query, check) if name is not None)]
+    if (
+        len(subjects) > 1
+        or (spark is None and not subjects)
+        or (spark is not None and subjects not in ([], [read.source]))
+    ):
         raise typer.BadParameter(
             "give one of --source, --query, --check, --code-lists, --clock and --engine; or --spark, alone or with "
             "--source"
@@ -308,7 +314,7 @@ def show(
     """Shows what accounts hold and may read, and what was spent on which release."""
     ledger = Store.named(store).ledger()
     statements = [
-        Statement.of(ledger, name) for name in ([account] if account else [found.name for found in ledger.accounts()])
+        Statement.of(ledger, name) for name in ([account] if account else [known.name for known in ledger.accounts()])
     ]
     if as_json:
         print_json([statement_facts(statement) for statement in statements])
@@ -318,7 +324,10 @@ def show(
     for statement in statements:
         print_statement(statement, as_json=False)
     if account is None:
-        names = {kind: [of.name for of in ledger.decisions(EVERYWHERE) if of.kind == kind] for kind in FOR_ALL}
+        names = {
+            kind: [decision.name for decision in ledger.decisions(EVERYWHERE) if decision.kind == kind]
+            for kind in FOR_ALL
+        }
         waiting = ledger.books().permissions.waiting_of(EVERYWHERE)
         print_facts(
             {
@@ -374,9 +383,11 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
         raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
-    is_given = {f"--{one.name}".replace("_", "-"): getattr(read, one.name) != one.default for one in fields(read)}
+    is_given = {
+        f"--{field.name}".replace("_", "-"): getattr(read, field.name) != field.default for field in fields(read)
+    }
     is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
-    if for_spec is not None and (mixed := [name for name, given in is_given.items() if given]):
+    if for_spec is not None and (mixed := [name for name, is_set in is_given.items() if is_set]):
         raise typer.BadParameter(f"says these already; leave out {', '.join(mixed)}", param_hint="--for")
 
 
@@ -496,9 +507,12 @@ def show_and_sign(
     _print_left_out(decisions)
     argument = shlex.quote(str(path))
     print_lines(
-        ["Next:", *(f"  {one}" for one in (f"dphist check {argument}", *next_of_period(decisions.spec, argument)))]
+        [
+            "Next:",
+            *(f"  {command}" for command in (f"dphist check {argument}", *next_of_period(decisions.spec, argument))),
+        ]
     )
-    print_lines([told_before_release(decisions.spec)])
+    print_lines([advice_before_release(decisions.spec)])
 
 
 def _keep(decisions: SpecDecisions, store: Store) -> None:

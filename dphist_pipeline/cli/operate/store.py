@@ -35,10 +35,10 @@ def report(
     from dphist_pipeline.publishing.ledger_report import LedgerReport
 
     opened_store = Store.named(store)
-    report_of_ledger = LedgerReport(opened_store.ledger(), year)
-    facts = report_of_ledger.facts()
+    ledger_report = LedgerReport(opened_store.ledger(), year)
+    facts = ledger_report.facts()
     if page is not None:
-        page.write_text(report_of_ledger.page(opened_store.public), encoding="utf-8")
+        page.write_text(ledger_report.page(opened_store.public), encoding="utf-8")
     if as_json:
         print_json(facts)
         return
@@ -73,9 +73,9 @@ def _print_account(account: dict[str, Any]) -> None:
     out.print()
 
 
-def _print_rows(columns: dict[str, str], found: list[dict[str, Any]]) -> None:
-    if found:
-        rows = [tuple(row[name] for name in columns) for row in found]
+def _print_rows(columns: dict[str, str], records: list[dict[str, Any]]) -> None:
+    if records:
+        rows = [tuple(row[name] for name in columns) for row in records]
         lines = [tuple("; ".join(part) if isinstance(part, list) else str(part) for part in row) for row in rows]
         print_table(list(columns.values()), lines)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.cli.terminal import next_of_period, out, print_lines, print_warning, told_before_release
+from dphist_pipeline.cli.terminal import advice_before_release, next_of_period, out, print_lines, print_warning
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.ledger import Account
@@ -61,7 +61,7 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
             f"epsilons or longer periods bound more; to compare them: dphist forecast {argument} --records N"
         )
     print_lines(["These rows fall to `other`, and no file was looked at to see how many:"])
-    print_lines([*(f"  {one}" for one in decided.others), "Next, in this order:"])
+    print_lines([*(f"  {other}" for other in decided.others), "Next, in this order:"])
     first = f"dphist check {argument}" if (store / "public").is_dir() else "dphist init"
     renews = "" if spec.period == "none" else " --renews yearly"
     second = f"dphist ledger open --for {argument} --total {as_text(decided.total)}{renews}"
@@ -74,7 +74,7 @@ def print_next(decided: Decided, file: Path, store: Path) -> None:
             f"what the spec says. Before the second, write another `account` into {file}."
         )
     print_lines(f"  {command}" for command in (first, second, *next_of_period(spec, argument)) if command)
-    print_lines([told_before_release(spec)])
+    print_lines([advice_before_release(spec)])
 
 
 def _allowed_already(spec: Path, store: Path) -> bool:

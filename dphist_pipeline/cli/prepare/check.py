@@ -97,8 +97,8 @@ def check(
             print_json(explanation)
         else:
             print_explanation(checked, explanation)
-            for one in warnings:
-                print_warning(one)
+            for text in warnings:
+                print_warning(text)
         return
 
     bucket = beside.public_address
@@ -119,7 +119,7 @@ def check(
         "digest": checked.digest,
         "source_columns": columns,
         **({"encoding_read": encoding} if encoding else {}),
-        **({"columns_read": [{**vars(one)} for one in readings]} if readings else {}),
+        **({"columns_read": [{**vars(reading)} for reading in readings]} if readings else {}),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
         **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
@@ -128,8 +128,8 @@ def check(
         print_json(facts)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
-    for one in warnings:
-        print_warning(one)
+    for text in warnings:
+        print_warning(text)
     shape = " × ".join(f"{axis.name} ({axis.size})" for axis in checked.domain.axes)
     size = {"cells": f"{checked.domain.cells:,} = {shape}"} if checked.family is None else tables_in_words(checked)
     print_facts(
@@ -148,7 +148,7 @@ def check(
     print_lines(
         [
             *(["How columns are read, by their types:"] if readings else []),
-            *(f"  {one}" for one in [encoding, *(one.says for one in readings)] if one),
+            *(f"  {sentence}" for sentence in [encoding, *(reading.says for reading in readings)] if sentence),
         ]
     )
     print_lines(remarks)
@@ -217,7 +217,7 @@ def tables_of(spec: ReleaseSpec) -> dict[str, Any]:
     measured = [[axes[number] for number in sorted(marginal)] for marginal in shares.marginals]
     errors = errors_of_tables(spec)
     return {
-        "tables": {name: family.grid(of).cells for name, of in zip(family.names, family.tables, strict=True)},
+        "tables": {name: family.grid(table).cells for name, table in zip(family.names, family.tables, strict=True)},
         "measured": [{"axes": of, "share": str(share)} for of, share in zip(measured, shares.parts, strict=True)],
         "error_of_a_cell": round(math.fsum(errors.values()) / len(errors), 3),
         "errors_of_cells": {name: round(error, 3) for name, error in errors.items()},
@@ -243,7 +243,8 @@ def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
     """From how many rows on cells are not poor, as JSON values; of one grid under plain noise."""
     if spec.family is not None:
         sizes = {
-            name: spec.family.grid(of).cells for name, of in zip(spec.family.names, spec.family.tables, strict=True)
+            name: spec.family.grid(table).cells
+            for name, table in zip(spec.family.names, spec.family.tables, strict=True)
         }
         return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
     error = math.sqrt(noise_law(spec.sensitivity / spec.mechanism_epsilon).variance)
@@ -301,7 +302,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
     ]
     print_table(["axis", "column", "cells", "declared"], rows)
     account, each = facts["account"], per_period(spec)
-    left = account["lasts"] if account["known"] else account["because"]
+    lasting = account["lasts"] if account["known"] else account["because"]
     out.print()
     print_facts(
         {
@@ -315,7 +316,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "epsilon": f"{as_text(spec.epsilon)} for each {each}",
             **reliability_in_words(spec),
             **quality_in_words(spec),
-            "account": f"{account['name']}: {left}",
+            "account": f"{account['name']}: {lasting}",
             "digest": facts["digest"],
         }
     )

@@ -38,11 +38,11 @@ def expand_epsilons(words: list[str]) -> list[str]:
     """The same words, with `--epsilon` before every further number of a list."""
     named, in_list = list[str](), False
     for word in words:
-        given = bool(named) and named[-1] == EPSILON
-        if in_list and not given and NUMBER.fullmatch(word):
+        is_named = bool(named) and named[-1] == EPSILON
+        if in_list and not is_named and NUMBER.fullmatch(word):
             named.append(EPSILON)
         else:
-            in_list = given or word == EPSILON or word.startswith(f"{EPSILON}=")
+            in_list = is_named or word == EPSILON or word.startswith(f"{EPSILON}=")
         named.append(word)
     return named
 

@@ -45,7 +45,7 @@ def _card_or_problem(name: str) -> str:
 def _settings(name: str) -> list[dict[str, str]]:
     """What is told of each setting; nothing for an unusable mechanism of another package."""
     try:
-        return [told.facts() for told in registry.settings(name)]
+        return [setting.facts() for setting in registry.settings(name)]
     except registry.UnusableMechanism:
         return []
 

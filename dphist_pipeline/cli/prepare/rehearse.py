@@ -47,33 +47,34 @@ def rehearse(
         _print_rehearsal(checked, rehearsed)
 
 
-def _print_rehearsal(spec: ReleaseSpec, found: Rehearsal) -> None:
+def _print_rehearsal(spec: ReleaseSpec, result: Rehearsal) -> None:
     out.print("[bold yellow]Every number below is invented.[/] Your source was not opened; your store and")
     out.print("your ledger were not touched.\n")
-    period = "" if found.period == "all" else f", period {found.period}"
+    period = "" if result.period == "all" else f", period {result.period}"
     print_facts(
         {
             "release": f"{spec.release}{period}",
             "by": f"{spec.mechanism}, epsilon {as_text(spec.epsilon)}, paid from {spec.account}",
-            "records": f"{found.records:,} invented, some null, undeclared or of other periods",
-            "cells": f"{found.cells:,}",
+            "records": f"{result.records:,} invented, some null, undeclared or of other periods",
+            "cells": f"{result.cells:,}",
         }
     )
     out.print("\n[bold]Steps[/]")
-    print_table(["step", "seconds"], [(name, f"{seconds:.2f}") for name, seconds in found.seconds.items()])
-    out.print(f"\n[bold]Files that would be published[/] in {escape(found.folder)}/, and those that are made from them")
-    print_table(["file", "bytes"], [(Path(name).name, f"{size:,}") for name, size in found.files.items()])
+    print_table(["step", "seconds"], [(name, f"{seconds:.2f}") for name, seconds in result.seconds.items()])
+    folder = escape(result.folder)
+    out.print(f"\n[bold]Files that would be published[/] in {folder}/, and those that are made from them")
+    print_table(["file", "bytes"], [(Path(name).name, f"{size:,}") for name, size in result.files.items()])
     out.print("\n[bold]histogram.parquet: its columns and first rows[/]")
-    ordinals = ["1st row", "2nd row", "3rd row"][: max(map(len, found.first_rows.values()))]
-    rows = [(name, kind, *map(_cell, found.first_rows[name])) for name, kind in found.columns.items()]
+    ordinals = ["1st row", "2nd row", "3rd row"][: max(map(len, result.first_rows.values()))]
+    rows = [(name, kind, *map(_cell, result.first_rows[name])) for name, kind in result.columns.items()]
     print_table(["column", "type", *ordinals], rows)
     out.print("\n[bold]What readers could ask[/]")
-    answers = [(str(one["where"]), f"{one['estimate']:,.0f}", _interval(one)) for one in found.answers]
+    answers = [(str(answer["where"]), f"{answer['estimate']:,.0f}", _interval(answer)) for answer in result.answers]
     print_table(["cells", "estimate", "95 % interval"], answers)
-    print_lines(["", *(f"{remark}." for remark in found.remarks)])
-    if found.kept is not None:
-        store = Path(found.kept) / "store"
-        print_lines([f"Kept in {found.kept}: ask it with", f"  dphist answer {spec.release} --store {store}"])
+    print_lines(["", *(f"{remark}." for remark in result.remarks)])
+    if result.kept is not None:
+        store = Path(result.kept) / "store"
+        print_lines([f"Kept in {result.kept}: ask it with", f"  dphist answer {spec.release} --store {store}"])
 
 
 def _interval(answer: dict[str, Any]) -> str:

@@ -79,12 +79,12 @@ def plan(
     of each protocol that could serve these consumers, by each encoding, and
     the standard error of each interval's count.
     """
-    plan_of_spec = planned(load_collection(spec), contributors)
-    new = write_question(plan_of_spec.asked.question, question) if question is not None else False
+    forecast = planned(load_collection(spec), contributors)
+    new = write_question(forecast.asked.question, question) if question is not None else False
     if as_json:
-        print_json({**plan_of_spec.facts(), **({"question_file": str(question)} if question is not None else {})})
+        print_json({**forecast.facts(), **({"question_file": str(question)} if question is not None else {})})
         return
-    _print_plan(plan_of_spec)
+    _print_plan(forecast)
     if question is not None:
         out.print(f"\n[green]{'Wrote' if new else 'Already there:'}[/] the question, {escape(str(question))}")
 
@@ -114,34 +114,34 @@ def _print_what(spec: CollectionSpec, question: Question) -> None:
     print_table(["consumer", "intervals", "epsilon", "release"], rows)
 
 
-def _print_plan(found: Plan) -> None:
-    _print_what(found.spec, found.asked.question)
+def _print_plan(forecast: Plan) -> None:
+    _print_what(forecast.spec, forecast.asked.question)
     out.print("\n[bold]What a contributor sends[/]")
     sent: list[tuple[str, ...]] = []
-    for way in found.ways:
+    for way in forecast.ways:
         intervals = sum(part.intervals for part in way.question.parts)
         bits, size = way.question.contributor_bits, way.question.contributor_bytes
         sizes = (f"{intervals:,}", f"{bits:,}", f"{size:,}", as_text(way.question.epsilon))
-        declared = "as declared" if way.question == found.asked.question else ""
+        declared = "as declared" if way.question == forecast.asked.question else ""
         sent.append((way.protocol, way.encodings, *sizes, declared))
     print_table(["protocol", "encoding", "intervals", "bits", "bytes", "epsilon", ""], sent)
-    heading = f"Standard errors of counts, with {found.contributors:,} contributors"
-    for protocol in dict.fromkeys(way.protocol for way in found.ways):
-        ways = [way for way in found.ways if way.protocol == protocol]
+    heading = f"Standard errors of counts, with {forecast.contributors:,} contributors"
+    for protocol in dict.fromkeys(way.protocol for way in forecast.ways):
+        ways = [way for way in forecast.ways if way.protocol == protocol]
         out.print(f"\n[bold]{heading}, by {protocol}[/]")
         out.print("Values spread evenly; `at worst`: none or all of them in the interval.")
         header = [way.encodings if "," not in way.encodings else "auto" for way in ways]
-        print_table(["consumer", "interval", *header], _errors(found, ways))
+        print_table(["consumer", "interval", *header], _errors(forecast, ways))
     out.print()
-    _print_sentences([*remarks(found.spec), *NOT_COVERED])
+    _print_sentences([*remarks(forecast.spec), *NOT_COVERED])
 
 
-def _errors(found: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
+def _errors(forecast: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
     """Rows of errors: each interval of a consumer with few, else three of them, and the largest that is possible."""
     rows: list[tuple[str, ...]] = []
-    for number, reader in enumerate(found.spec.consumers):
+    for number, reader in enumerate(forecast.spec.consumers):
         even = np.array([way.errors[number].even for way in ways])
-        if reader.intervals <= MOST_INTERVALS_SHOWN and len(found.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
+        if reader.intervals <= MOST_INTERVALS_SHOWN and len(forecast.spec.consumers) <= MOST_CONSUMERS_IN_FULL:
             lines = [(_interval(reader.edges, place), *map(_error, column)) for place, column in enumerate(even.T)]
         else:
             lines = _summary(even)
@@ -325,24 +325,24 @@ def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
         return count_reports(spec, [file, *(path for path in named if path != STANDARD_INPUT)], left_out)
 
 
-def _as_json(counted: Counted, made: list[Release]) -> dict[str, object]:
+def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]:
     releases = [
         {name: release.audit[name] for name in ("release", "period", "revision")}
         | {"replayed": release.replayed, "path": str(release.path)}
-        for release in made
+        for release in publications
     ]
     epsilon = str(counted.tally.question.epsilon)
     return {"accepted": counted.tally.reports, "refused": counted.refused, "epsilon": epsilon, "releases": releases}
 
 
-def _print(counted: Counted, made: list[Release]) -> None:
+def _print(counted: Counted, publications: list[Release]) -> None:
     refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
     out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
     rows: list[tuple[str, ...]] = []
-    for release in made:
+    for release in publications:
         names = (str(release.audit[name]) for name in ("release", "period", "revision"))
         rows.append(("already published" if release.replayed else "published", *names, f"{release.audit['cells']:,}"))
     print_table(["", "release", "period", "revision", "cells"], rows)
     spent = as_text(counted.tally.question.epsilon)
     out.print(f"Each contributor has spent epsilon {spent} by answering; publishing spends nothing more.")
-    out.print(f"\nAsk it:  dphist answer {escape(str(made[0].audit['release']))}")
+    out.print(f"\nAsk it:  dphist answer {escape(str(publications[0].audit['release']))}")

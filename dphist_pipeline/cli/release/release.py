@@ -81,7 +81,7 @@ def _release(
     statement, compared = Statement.of(opened_store.ledger(), checked.account), Compared.of_publication(published.path)
     if as_json:
         doubt = doubt_of_publication(published.path, published.audit)
-        warnings = [one for one in (warning, changed, older, doubt) if one]
+        warnings = [warning_text for warning_text in (warning, changed, older, doubt) if warning_text]
         print_json(
             {name: published.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": published.replayed, "path": str(published.path), "account": statement_facts(statement)}

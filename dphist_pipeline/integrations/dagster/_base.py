@@ -141,9 +141,11 @@ def step(
         version = dg.DataVersion(done.version[:32])
         for asset in assets:
             yield dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=done.metadata)
-        found = dict(done.found or {})
+        conditions = dict(done.found or {})
         for gate in checks:
-            yield dg.AssetCheckResult(passed=all(found.values()), asset_key=key, check_name=gate.name, metadata=found)
+            yield dg.AssetCheckResult(
+                passed=all(conditions.values()), asset_key=key, check_name=gate.name, metadata=conditions
+            )
 
     return run
 

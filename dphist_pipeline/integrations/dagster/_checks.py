@@ -39,17 +39,17 @@ LIKE_PAST = (
 )
 
 
-def values_like_past(made: Release) -> tuple[bool, dict[str, Any], str]:
+def values_like_past(release: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    comparison = Compared.of_publication(made.path)
+    comparison = Compared.of_publication(release.path)
     numbers: dict[str, Any] = {"compared_with": ", ".join(comparison.periods), "changed": len(comparison.changes)}
     return not comparison.says, numbers, comparison.says if comparison.periods else "no period before is published"
 
 
-def cells_tell_something(made: Release) -> tuple[bool, dict[str, Any], str]:
+def cells_tell_something(release: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what it says."""
-    cells = cells_above_zero([table.path for table in made.tables.values()])
-    numbers: dict[str, Any] = {"cells": int(made.audit["cells"]), "cells_above_zero": cells.above}
+    cells = cells_above_zero([table.path for table in release.tables.values()])
+    numbers: dict[str, Any] = {"cells": int(release.audit["cells"]), "cells_above_zero": cells.above}
     numbers |= {"cells_above_zero_by_chance": round(cells.by_chance, 1)}
     if cells.tell or not cells.cells:
         return True, numbers, ""
@@ -134,10 +134,10 @@ def check_spec(
         )
 
 
-def checks_table(found: Mapping[str, Found]) -> dg.TableMetadataValue:
+def checks_table(results: Mapping[str, Found]) -> dg.TableMetadataValue:
     """What the checks of one period found, to stand beside its materialization for good."""
     rows: list[dict[str, str | bool]] = [
-        {"check": name, "passed": one.passed, "found": one.said or "-"} for name, one in found.items()
+        {"check": name, "passed": result.passed, "found": result.said or "-"} for name, result in results.items()
     ]
     return dg.MetadataValue.table(records=[dg.TableRecord({**row}) for row in rows])
 
@@ -149,39 +149,41 @@ class Totals:
         self._known: dict[str, Answer] = {}
         self._many = many
 
-    def of(self, made: Release) -> Answer:
+    def of(self, publication: Release) -> Answer:
         """The answer for all cells of a publication."""
-        digest = str(made.audit["audit_digest"])
-        if self._many and made.first_table is made:
+        digest = str(publication.audit["audit_digest"])
+        if self._many and publication.first_table is publication:
             self._many = False  # periods that are published later are asked for one by one
-            release = made.path.parents[1]
+            release = publication.path.parents[1]
             with suppress(DphistError):  # of another period's files; each is then asked for alone
                 self._known |= totals_of_periods(release.parent, release.name)
         if digest not in self._known:
-            self._known[digest] = _answer_for_all(made)
+            self._known[digest] = _answer_for_all(publication)
         return self._known[digest]
 
 
-def _answer_for_all(made: Release) -> Answer:
+def _answer_for_all(release: Release) -> Answer:
     """The answer for all cells, from the published numbers as on the release's page: a macro takes longer than both."""
-    if made.first_table is made:  # of a family another table may answer
+    if release.first_table is release:  # of a family another table may answer
         with suppress(KeyError, OSError, ValueError):  # an older version wrote too little, or a file is damaged
-            estimate = PublishedRelease.read(made.path, made.audit).estimate
+            estimate = PublishedRelease.read(release.path, release.audit).estimate
             if isinstance(estimate, Estimate):
                 return answer_box(estimate, {})
-    return made.first_table.answer()
+    return release.first_table.answer()
 
 
-def findings(spec: ReleaseSpec, store: Store, statement: Statement, made: Release, totals: Totals) -> dict[str, Found]:
+def findings(
+    spec: ReleaseSpec, store: Store, statement: Statement, release: Release, totals: Totals
+) -> dict[str, Found]:
     """What each check of a publication finds."""
     by_check = {
         "account_lasts": _account(spec, statement),
-        "cells_tell_something": Found(*cells_tell_something(made)),
+        "cells_tell_something": Found(*cells_tell_something(release)),
     }
     if spec.period != "none":
-        by_check["total_like_last_period"] = _total(spec, store, made, totals)
-        by_check[VALUES_LIKE_PAST] = Found(*values_like_past(made))
-        by_check["no_period_missing"] = _periods(spec, statement, made)
+        by_check["total_like_last_period"] = _total(spec, store, release, totals)
+        by_check[VALUES_LIKE_PAST] = Found(*values_like_past(release))
+        by_check["no_period_missing"] = _periods(spec, statement, release)
     return by_check
 
 
@@ -200,10 +202,10 @@ def _account(spec: ReleaseSpec, statement: Statement) -> Found:
     return Found(lasts, numbers, runway.says)
 
 
-def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Found:
-    total = totals.of(made)
+def _total(spec: ReleaseSpec, store: Store, release: Release, totals: Totals) -> Found:
+    total = totals.of(release)
     now = {"total": total.estimate, "lower": total.ci_lower, "upper": total.ci_upper}
-    before = spec.period_before(spec.period_named(made.audit["period"]))
+    before = spec.period_before(spec.period_named(release.audit["period"]))
     try:
         last = totals.of(Release.published(store, spec.release, before.key))
     except DphistError:  # not published, or withdrawn
@@ -211,21 +213,21 @@ def _total(spec: ReleaseSpec, store: Store, made: Release, totals: Totals) -> Fo
     numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})
     if not {"lower", "last_lower"} <= numbers.keys():
         return Found(True, numbers, "no intervals to compare")
-    shown: dict[str, Any] = {**numbers, "chance": notes.CHANCE_NEVER}
+    metadata: dict[str, Any] = {**numbers, "chance": notes.CHANCE_NEVER}
     fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
     rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
     word = "fell" if fell else "rose"
     asks = (
         "are all records there?" if fell else "was anything delivered twice, or were records missing the time before?"
     )
-    said = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
-    return Found(not (fell or rose), shown, said)
+    problem = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
+    return Found(not (fell or rose), metadata, problem)
 
 
-def _periods(spec: ReleaseSpec, statement: Statement, made: Release) -> Found:
+def _periods(spec: ReleaseSpec, statement: Statement, release: Release) -> Found:
     ours = [charge for charge in statement.charges if charge.release == spec.release]
     there = {charge.period for charge in ours if statement.states[charge.number] in ("published", "withdrawn")}
-    period, missing = spec.period_named(made.audit["period"]), []
+    period, missing = spec.period_named(release.audit["period"]), []
     first = min((charge.period for charge in ours), default=period.key)
     while period.key > first:
         period = spec.period_before(period)

@@ -62,14 +62,14 @@ class SpecComponent(dg.Component):
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Checks all specs of a file; what is wrong is told by `build_defs`, together with other files' mistakes."""
-        given = attributes.model_dump(exclude_unset=True) if attributes else {}
+        fields = attributes.model_dump(exclude_unset=True) if attributes else {}
         # Dagster would resolve `{{ env.X }}` in `post_processing` and publish it in tags and metadata. The document is
         # checked as Dagster read it, before it resolves anything; a component made in Python has none.
         document = getattr(context.component_decl, "component_file_model", None)
         around = templates_around(document.model_dump()) if isinstance(document, BaseModel) else []
         file = Path(context.path) / "defs.yaml"
         try:
-            return cls(cls.checked(given, folder_of_spec(file), around, _variables(context)))
+            return cls(cls.checked(fields, folder_of_spec(file), around, _variables(context)))
         except SpecError as error:
             wrong = _with_lines(error, context)
         if around:
@@ -101,11 +101,11 @@ def attributes_model(component: str, spec: type[BaseModel], also: Sequence[str],
         name: (Any, Field(None, description=f"See the spec reference: {name}")) for name in (*spec.model_fields, *also)
     }
 
-    def strict(made: dict[str, Any]) -> None:
+    def strict(json_schema: dict[str, Any]) -> None:
         more = dict(schema())
         for name, judged in more.pop("properties", {}).items():
-            made["properties"][name] = {"description": f"See the spec reference: {name}", **judged}
-        made.update({"additionalProperties": False, **more})
+            json_schema["properties"][name] = {"description": f"See the spec reference: {name}", **judged}
+        json_schema.update({"additionalProperties": False, **more})
 
     config = ConfigDict(extra="allow", json_schema_extra=strict)
     return create_model(f"{component}Attributes", __config__=config, **fields)

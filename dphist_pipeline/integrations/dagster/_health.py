@@ -34,12 +34,14 @@ def health_sensor(
         wrong = [finding for finding in examine(Store.folder(), releases_only) if finding.state != "ok"]
         # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
         # may be wrong, or is due, is news.
-        findings = [[one.check, one.state, one.seen if one.check in NAMING_PERIODS else ""] for one in wrong]
+        findings = [
+            [finding.check, finding.state, finding.seen if finding.check in NAMING_PERIODS else ""] for finding in wrong
+        ]
         mark = sha256(findings) if wrong else ""
         if mark != (context.cursor or ""):
-            lines = [f"{one.state}: {one.check}: {one.seen}. {one.mend}" for one in wrong]
+            lines = [f"{finding.state}: {finding.check}: {finding.seen}. {finding.mend}" for finding in wrong]
             tell("\n".join(lines) or "dphist doctor: all is well again")
-        said = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
-        return dg.SensorResult(skip_reason=said, cursor=mark)
+        summary = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
+        return dg.SensorResult(skip_reason=summary, cursor=mark)
 
     return look

@@ -71,7 +71,7 @@ class Outcome:
     problem: str | None = None
 
 
-def told(
+def report_outcomes(
     spec: ReleaseSpec,
     context: dg.AssetExecutionContext,
     parts: Parts,
@@ -89,7 +89,7 @@ def told(
         publishes: whether this step publishes, too; otherwise a person approves first.
     """
     # One output speaks for one period, and only for one that the set of partitions holds.
-    apart = len(keys) > 1 or not _offered(spec, keys)
+    apart = len(keys) > 1 or not _are_offered(spec, keys)
     several, outcomes = len(keys) > 1, []
     for key in keys:
         outcome = work(key)
@@ -97,7 +97,10 @@ def told(
         if apart:
             yield from _events(spec, context, parts, outcome, several)
         else:
-            yield from _results(spec, context, parts, outcome)
+            # As outputs: steps that depend on them go on in the same run.
+            yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
+            for asset, name, [(_, finding)] in _checked(parts, [outcome]):
+                yield finding.result(asset, name)
     if several:
         yield from _summaries(parts, outcomes)
     stopped = [outcome for outcome in outcomes if outcome.problem is not None]
@@ -105,23 +108,14 @@ def told(
         problems = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
         many = "" if not several else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(problems), allow_retries=False)
-    if apart and _offered(spec, keys) and _others_wait(context):
+    if apart and _are_offered(spec, keys) and _others_wait(context):
         yield from _outputs(spec, context, parts, outcomes, draws, publishes)
 
 
-def _offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
+def _are_offered(spec: ReleaseSpec, keys: Sequence[str | None]) -> bool:
     """Whether Dagster's set of partitions holds the periods; of others it would forget which they are."""
     partitions = partitions_of(spec)
     return partitions is None or all(partitions.has_partition_key(str(key)) for key in keys)
-
-
-def _results(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome
-) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckResult]:
-    """What was done for the only period of a run, as outputs: steps that depend on them go on in the same run."""
-    yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
-    for key, name, [(_, found)] in _checked(parts, [outcome]):
-        yield found.result(key, name)
 
 
 def _outputs(
@@ -138,11 +132,13 @@ def _outputs(
         for asset in (parts.records, parts.cube):
             yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
         versions = [outcome.version for outcome in outcomes]
-        yield _result(context, parts.sanitized, _one_version(versions), [(one.key, one.doors) for one in outcomes])
+        yield _result(
+            context, parts.sanitized, _one_version(versions), [(outcome.key, outcome.doors) for outcome in outcomes]
+        )
     if not published:
         return
     digests = _one_version([_digest(outcome) for outcome in outcomes])
-    yield _result(context, parts.published, digests, [(one.key, one.shown) for one in outcomes])
+    yield _result(context, parts.published, digests, [(outcome.key, outcome.shown) for outcome in outcomes])
     publications = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
     yield from table_results(context, parts.tables, publications)
 
@@ -151,13 +147,13 @@ def _result(
     context: dg.AssetExecutionContext,
     asset: dg.AssetSpec,
     version: dg.DataVersion,
-    shown: Sequence[tuple[str | None, Mapping[str, Any] | None]],
+    metadata_by_key: Sequence[tuple[str | None, Mapping[str, Any] | None]],
 ) -> dg.MaterializeResult[Any]:
     """The result of one asset; each partition has metadata of its own."""
-    for key, metadata in shown:
+    for key, metadata in metadata_by_key:
         if key is not None:
             context.add_asset_metadata(metadata or {}, asset.key, key)
-    whole = shown[0][1] if shown[0][0] is None else None
+    whole = metadata_by_key[0][1] if metadata_by_key[0][0] is None else None
     return dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=whole)
 
 
@@ -173,13 +169,13 @@ def _events(
     if outcome.made is not None:
         tables = outcome.made.tables
         done += [(parts.published, _digest(outcome), outcome.shown)]
-        done += [(each, _digest(outcome), shown_of_table(tables[each.key.path[-1]])) for each in parts.tables]
-    for asset, version, shown in done:
+        done += [(table, _digest(outcome), shown_of_table(tables[table.key.path[-1]])) for table in parts.tables]
+    for asset, version, metadata in done:
         versions[asset.key] = version[:32]
         tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
-        yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=shown, tags=tags)
-    for key, name, [(_, found)] in _checked(parts, [outcome]):
-        yield found.evaluation(key, name, outcome.key) if several else found.result(key, name)
+        yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=metadata, tags=tags)
+    for key, name, [(_, finding)] in _checked(parts, [outcome]):
+        yield finding.evaluation(key, name, outcome.key) if several else finding.result(key, name)
 
 
 def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCheckResult]:
@@ -188,23 +184,29 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
     Without a partition: Dagster would put a second evaluation of a partition in the place of the first, which is older
     than those of later periods.
     """
-    for key, name, found in _checked(parts, outcomes):
-        failed = [(outcome, one) for outcome, one in found if not one.passed]
+    for key, name, findings in _checked(parts, outcomes):
+        failed = [(outcome, one) for outcome, one in findings if not one.passed]
         summaries = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
-        said = f"failed for {len(failed)} of {len(found)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
-        numbers = {"failed": len(failed), "periods": len(found)}
-        yield Found(not failed, numbers, said, found[0][1].severity).result(key, name)
+        problem = (
+            f"failed for {len(failed)} of {len(findings)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
+        )
+        numbers = {"failed": len(failed), "periods": len(findings)}
+        yield Found(not failed, numbers, problem, findings[0][1].severity).result(key, name)
 
 
 def _checked(
     parts: Parts, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, Found]]]]:
     """Each check with what it found for each period; at least one."""
-    gates = [(one, gate_of(one)) for one in outcomes if one.found is not None]
+    gates = [(outcome, gate_of(outcome)) for outcome in outcomes if outcome.found is not None]
     if gates:
         yield parts.sanitized.key, GATE, gates
     for name in dict.fromkeys(name for outcome in outcomes for name in outcome.checks):
-        yield parts.published.key, name, [(one, one.checks[name]) for one in outcomes if name in one.checks]
+        yield (
+            parts.published.key,
+            name,
+            [(outcome, outcome.checks[name]) for outcome in outcomes if name in outcome.checks],
+        )
 
 
 def gate_of(outcome: Outcome) -> Found:

@@ -28,7 +28,7 @@ from dphist_pipeline.integrations.dagster._checks import (
     copied_of,
     findings,
 )
-from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, told
+from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, report_outcomes
 from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
@@ -90,8 +90,8 @@ class HistogramRelease(components.SpecComponent):
     ) -> Sequence[ReleaseSpec]:
         """The release specs; their code lists may lie where the operator of their store allowed it."""
 
-        def code_lists_of(given: Mapping[str, object]) -> Decided:
-            resource = given.get("store_resource")
+        def code_lists_of(fields: Mapping[str, object]) -> Decided:
+            resource = fields.get("store_resource")
             return declared_code_lists(None if resource is None else partial(cls.store_of, str(resource)))
 
         return ReleaseSpec.all_of_fields(attributes, folder, problems, code_lists_of, variables)
@@ -148,9 +148,9 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         "records": f"Rows of one period in declared cells. {WITHHELD}",
         "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
     }
-    asked: dict[str, Any] = {"automation_condition": condition, "skippable": True}
+    options: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(
-        records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **asked),
+        records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **options),
         cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
         published=_published_asset(spec, group, public),
@@ -178,7 +178,7 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         def work(key: str | None) -> Outcome:
             return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
 
-        yield from told(spec, context, parts, keys, work, publishes=publishes)
+        yield from report_outcomes(spec, context, parts, keys, work, publishes=publishes)
 
     return run
 
@@ -204,20 +204,20 @@ def _released(
     publishes: bool,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
-    charged, found, doors = "", None, None
+    charged, conditions, doors = "", None, None
     try:
         drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, found, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
-        if not all(found.values()):
-            wrong = ", ".join(name for name, holds in found.items() if not holds)
+        charged, conditions, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
+        if not all(conditions.values()):
+            wrong = ", ".join(name for name, holds in conditions.items() if not holds)
             problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
-            return Outcome(key, charged, found, doors=doors, problem=problem)
+            return Outcome(key, charged, conditions, doors=doors, problem=problem)
         if not publishes:
-            return Outcome(key, charged, found, doors=doors)
-        publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, found)  # noqa: E731
+            return Outcome(key, charged, conditions, doors=doors)
+        publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, conditions)  # noqa: E731
         return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
     except dg.Failure as failure:
-        return Outcome(key, charged, found, doors=doors, problem=failure.description)
+        return Outcome(key, charged, conditions, doors=doors, problem=failure.description)
 
 
 def _drawn(
@@ -252,7 +252,7 @@ def _published(
     key: str | None,
     drawn: release.Drawn | None = None,
     charged: str = "",
-    found: Mapping[str, bool] | None = None,
+    conditions: Mapping[str, bool] | None = None,
 ) -> Outcome:
     publication = release.make_public(attempt, drawn)
     try:
@@ -262,7 +262,7 @@ def _published(
     else:
         not_copied = ""
     statement = Statement.of(attempt.ledger, spec.account)
-    return Outcome(key, charged, found, publication, statement, attempt.store, not_copied=not_copied)
+    return Outcome(key, charged, conditions, publication, statement, attempt.store, not_copied=not_copied)
 
 
 def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
@@ -274,12 +274,12 @@ def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: 
 
 
 def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
-    made, statement, store = outcome.made, outcome.statement, outcome.store
-    if made is None or statement is None or store is None:
+    publication, statement, store = outcome.made, outcome.statement, outcome.store
+    if publication is None or statement is None or store is None:
         return outcome
-    checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, made, totals)}
-    warning = SpecCheck(spec, store).unsaid_dates(made.audit["period"], opens=not made.replayed)
-    metadata = published_metadata(made, totals.of(made), statement, spec.deps, warning)
+    checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, publication, totals)}
+    warning = SpecCheck(spec, store).unsaid_dates(publication.audit["period"], opens=not publication.replayed)
+    metadata = published_metadata(publication, totals.of(publication), statement, spec.deps, warning)
     metadata["checks"] = checks_table(checks)
     return replace(outcome, shown=metadata, checks=checks)
 
@@ -317,6 +317,6 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         def work(key: str | None) -> Outcome:
             return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
 
-        yield from told(spec, context, parts, keys, work, draws=False)
+        yield from report_outcomes(spec, context, parts, keys, work, draws=False)
 
     return run

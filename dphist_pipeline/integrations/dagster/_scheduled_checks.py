@@ -6,7 +6,6 @@ Dagster shows by a revision that is not in force: revised or withdrawn elsewhere
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -48,9 +47,9 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
             HELD,
         )
         late = due.overdue(now.astimezone(ZoneInfo(spec.time_zone)).date(), slack)
-        said = f"{len(late)} due since {min(late.values())}: {first_of(sorted(late), MOST_NAMED)}" if late else ""
+        problem = f"{len(late)} due since {min(late.values())}: {first_of(sorted(late), MOST_NAMED)}" if late else ""
         numbers = {"due": len(due.keys), "due_too_long": len(late), "left_out_before_upgrade": len(due.left_out)}
-        return dg.AssetCheckResult(passed=not late, metadata=numbers, description=said or None)
+        return dg.AssetCheckResult(passed=not late, metadata=numbers, description=problem or None)
 
     return nothing_due
 
@@ -69,16 +68,20 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
     )
     def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         revisions = _shown(context.instance, published)
-        in_force = _in_force(storage.open(context.resources).public / spec.release / DerivedFiles.current)
+        file = storage.open(context.resources).public / spec.release / DerivedFiles.current
+        entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
+        in_force = {entry["period"]: int(entry["revision"]) for entry in entries}
         older = {
             period: f"{period} shows revision {revision}, "
             + (f"{in_force[period]} is in force" if period in in_force else "which was withdrawn")
             for period, revision in revisions.items()
             if in_force.get(period) != revision
         }
-        said = first_of(sorted(older.values()), MOST_NAMED)
+        problem = first_of(sorted(older.values()), MOST_NAMED)
         return dg.AssetCheckResult(
-            passed=not older, metadata={"periods": len(revisions), "not_in_force": len(older)}, description=said or None
+            passed=not older,
+            metadata={"periods": len(revisions), "not_in_force": len(older)},
+            description=problem or None,
         )
 
     return shows_latest
@@ -95,13 +98,7 @@ def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, in
         event = instance.get_latest_materialization_event(published)
         materializations = [event.asset_materialization] if event is not None else []
     return {
-        made.partition or EVERYTHING: int(str(made.metadata[REVISION].value))
-        for made in materializations
-        if made is not None and REVISION in made.metadata
+        materialization.partition or EVERYTHING: int(str(materialization.metadata[REVISION].value))
+        for materialization in materializations
+        if materialization is not None and REVISION in materialization.metadata
     }
-
-
-def _in_force(file: Path) -> dict[str, int]:
-    """The revision in force of each period; without a file, nothing was published."""
-    entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
-    return {entry["period"]: int(entry["revision"]) for entry in entries}

@@ -39,13 +39,13 @@ MEANINGS = {column.name: column.meaning for column in VALUE_COLUMNS}
 
 def table_schema(domain: Domain, **meanings: str) -> dg.TableSchema:
     """The published histogram's columns: name, type, meaning; some have `meanings` of their own."""
-    meanings_of_columns = {**MEANINGS, **meanings}
+    column_meanings = {**MEANINGS, **meanings}
     columns = [
-        dg.TableColumn(name, str(kind), meanings_of_columns.get(name) or _meaning(axis, name))
+        dg.TableColumn(name, str(kind), column_meanings.get(name) or _meaning(axis, name))
         for axis in domain.axes
         for name, kind in ReaderAxis(axis).published.items()
     ]
-    values = [dg.TableColumn(name, kind, meanings_of_columns[name]) for name, kind in KINDS_OF_VALUES.items()]
+    values = [dg.TableColumn(name, kind, column_meanings[name]) for name, kind in KINDS_OF_VALUES.items()]
     return dg.TableSchema(columns=columns + values)
 
 
@@ -90,9 +90,9 @@ def public_address(folder: Path) -> str | None:
     return f"{base}/{'/'.join(folder.parts[-3:])}" if base.startswith(("http://", "https://")) else None
 
 
-def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
+def numbers_of(release: Release, total: Answer) -> dict[str, Any]:
     """The numbers of a publication that a plot over time shows; of a family, widths are those of its first table."""
-    table = made.first_table.arrow
+    table = release.first_table.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     numbers = {
@@ -101,48 +101,49 @@ def numbers_of(made: Release, total: Answer) -> dict[str, Any]:
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,
         "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
-        "bytes": sum(file.stat().st_size for file in made.path.rglob("*") if file.is_file()),
+        "bytes": sum(file.stat().st_size for file in release.path.rglob("*") if file.is_file()),
     }
     return {name: round(number, DECIMALS) for name, number in numbers.items() if math.isfinite(number)}
 
 
 def published_metadata(
-    made: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = (), warning: str = ""
+    release: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = (), warning: str = ""
 ) -> dict[str, Any]:
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
     `statement`: of the account that paid, if one did. `deps`: keys of the assets that the records come from. `warning`:
     what to know of how the records were read, if anything.
     """
-    audit, address = made.audit, public_address(made.path)
-    one_table = made.first_table is made
-    numbers = numbers_of(made, total)
+    audit, address = release.audit, public_address(release.path)
+    charges = [{name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit.get("charges", ())]
+    one_table = release.first_table is release
+    numbers = numbers_of(release, total)
     if statement is not None:
-        spent, left = (round(float(amount), DECIMALS) for amount in (statement.spent, statement.left))
-        numbers |= {"account_spent": spent, "account_left": left}
+        spent, rest = (round(float(amount), DECIMALS) for amount in (statement.spent, statement.left))
+        numbers |= {"account_spent": spent, "account_left": rest}
     link = dg.MetadataValue.url if address else dg.MetadataValue.text
     # Below the store: a path from the root would make the table wider than the page, which then cuts off `essence`.
-    place = address or "/".join(("public", *made.path.parts[-3:]))
-    rows = " ".join(PublishedQuality(made.path, audit).sentences())
+    place = address or "/".join(("public", *release.path.parts[-3:]))
+    rows = " ".join(PublishedQuality(release.path, audit).sentences())
     lineage = _lineage(audit, deps)
     return {
-        "essence": dg.MetadataValue.md(_essence(made, numbers)),
+        "essence": dg.MetadataValue.md(_essence(release, numbers)),
         **({"warning": dg.MetadataValue.text(warning)} if warning else {}),
-        **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(made)) else {}),
+        **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(release)) else {}),
         **numbers,
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),
         "cells": dg.MetadataValue.text(str(audit["cells"])),
         "revision": dg.MetadataValue.text(str(audit["revision"])),
-        "replayed": dg.MetadataValue.bool(made.replayed),
+        "replayed": dg.MetadataValue.bool(release.replayed),
         "protects": dg.MetadataValue.text(protected(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
-        **({"audit": _charges_table(audit)} if "charges" in audit else {}),
+        **({"audit": records_table(charges)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         # Its plots show changes from period to period.
         **({"chance": dg.MetadataValue.text(notes.CHANCE_LEFT_OUT)} if audit["period"] != "all" else {}),
         "files": link(place),
-        **({"card": link(f"{place}/card.html")} if (made.path / "card.html").exists() else {}),
-        **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(made.tables))}),
+        **({"card": link(f"{place}/card.html")} if (release.path / "card.html").exists() else {}),
+        **({} if one_table else {"tables": dg.MetadataValue.text(", ".join(release.tables))}),
         **({"dagster/row_count": int(audit["cells"])} if one_table else {}),
         **({"dagster/uri": f"{address}/histogram.parquet"} if one_table and address else {}),
         **({"dagster/column_lineage": lineage} if lineage and one_table else {}),
@@ -162,11 +163,11 @@ def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
     }
 
 
-def small_picture(made: Release) -> str:
+def small_picture(release: Release) -> str:
     """The counts along the first axis (of a family, of its first table) as a picture of few signs, shown unfolded."""
-    made = made.first_table
-    domain = domain_of(made.audit["axes"])
-    counts = made.arrow.column("estimate").to_numpy().reshape(domain.shape)
+    release = release.first_table
+    domain = domain_of(release.audit["axes"])
+    counts = release.arrow.column("estimate").to_numpy().reshape(domain.shape)
     line = counts.reshape(counts.shape[0], -1).sum(axis=1)
     heights = np.array([part.sum() for part in np.array_split(line, min(len(line), MOST_BARS))]).clip(0)
     if not heights.max() > 0:
@@ -190,22 +191,18 @@ def protected(audit: Mapping[str, Any]) -> str:
     return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
 
 
-def _charges_table(audit: Mapping[str, Any]) -> dg.TableMetadataValue:
-    return records_table({name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit["charges"])
-
-
-def _essence(made: Release, numbers: Mapping[str, Any]) -> str:
+def _essence(release: Release, numbers: Mapping[str, Any]) -> str:
     """The card in three sentences."""
-    audit = made.audit
+    audit = release.audit
     if {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
         interval = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
     else:
         interval = ""
     when = "" if audit["period"] == "all" else f", period {audit['period']}"
-    left = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
+    rest = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
     return (
         f"**{numbers['total']:,.0f} rows**{interval} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
-        f"Epsilon {audit['epsilon']} protects {protected(audit)}{left}."
+        f"Epsilon {audit['epsilon']} protects {protected(audit)}{rest}."
     )
 
 

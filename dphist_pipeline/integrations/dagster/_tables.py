@@ -37,16 +37,18 @@ def table_assets(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) 
 
 
 def table_results(
-    context: dg.AssetExecutionContext, assets: Sequence[dg.AssetSpec], made: Sequence[tuple[str | None, Release]]
+    context: dg.AssetExecutionContext,
+    assets: Sequence[dg.AssetSpec],
+    publications: Sequence[tuple[str | None, Release]],
 ) -> Iterator[dg.MaterializeResult[Any]]:
     """One result for each table; each partition has metadata of its own."""
     for asset in assets:
         name = asset.key.path[-1]
-        metadata_of_tables = {key: shown_of_table(family.tables[name]) for key, family in made}
-        for key, metadata in metadata_of_tables.items():
+        metadata_by_key = {key: shown_of_table(family.tables[name]) for key, family in publications}
+        for key, metadata in metadata_by_key.items():
             if key is not None:
                 context.add_asset_metadata(metadata, asset.key, key)
-        yield dg.MaterializeResult(asset_key=asset.key, metadata=metadata_of_tables.get(None))
+        yield dg.MaterializeResult(asset_key=asset.key, metadata=metadata_by_key.get(None))
 
 
 def shown_of_table(table: Release) -> dict[str, Any]:

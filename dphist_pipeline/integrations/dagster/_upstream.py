@@ -184,7 +184,7 @@ def _keys_seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: dateti
     cursor = None
     while True:
         page = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
-        seen |= {made.partition_key for made in page.records if made.partition_key and made.timestamp >= after}
+        seen |= {record.partition_key for record in page.records if record.partition_key and record.timestamp >= after}
         if not page.has_more or page.records[-1].timestamp < after:
             return seen
         cursor = page.cursor

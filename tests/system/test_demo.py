@@ -83,7 +83,7 @@ MISTAKES = [("  account: census\n", "", "account"), ("epsilon:", "epsilom:", "ep
 
 
 @pytest.mark.outside
-def test_dg_finds_no_mistake_in_the_specs_of_the_demo_and_a_missing_and_an_unknown_field(tmp_path: Path) -> None:
+def test_dg_accepts_specs_of_the_demo_and_finds_a_missing_and_an_unknown_field(tmp_path: Path) -> None:
     projects = [copied(tmp_path / str(number)) for number in range(len(SPECS) + len(MISTAKES))]
     # Of several components of one type, dg 1.13 checks no more than the last that it finds: one at a time.
     for project, other in zip(projects, [*reversed(SPECS), SPECS[1], SPECS[1]], strict=True):

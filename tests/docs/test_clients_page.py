@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import by_hand
@@ -36,7 +37,7 @@ PYTHON = {
     "dbt": ("dbt-duckdb==1.10.1", "dbt-core==1.10.23", "duckdb==1.5.6"),
     "harlequin": ("harlequin==2.17.0",),
 }
-NODE = ("@duckdb/node-api@1.5.6-r.1", "@duckdb/duckdb-wasm@1.32.0")
+NODE = {"node.mjs": "@duckdb/node-api@1.5.6-r.1", "wasm.cjs": "@duckdb/duckdb-wasm@1.32.0"}  # by the file that asks
 WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
 WEEKS = (datetime.date(2026, 1, 5), datetime.date(2026, 1, 12))
 
@@ -73,11 +74,13 @@ def block(holding: str) -> str:
 
 
 def installed(name: str) -> Path:
-    """The folder of programs of a Python with the packages of a client."""
+    """The folder of programs of a Python with the packages of a client; what fits in ours, it takes from there."""
     programs = CLIENTS / name / "bin"
     if not (CLIENTS / name / "ready").exists():
         shutil.rmtree(CLIENTS / name, ignore_errors=True)
         ran(CLIENTS.parent, sys.executable, "-m", "venv", "--without-pip", str(CLIENTS / name))
+        (packages,) = (CLIENTS / name / "lib").glob("python*/site-packages")
+        (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
         install = [
             sys.executable,
             "-m",
@@ -134,15 +137,15 @@ def test_harlequin_asks_the_catalogue_itself(folder: Path, surgery: str) -> None
 def test_javascript_asks_macros_without_any_extension(folder: Path, surgery: str, holding: str, file: str) -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         missing("clients", "node and npm are not installed")
-    modules = CLIENTS / "node"
+    modules = CLIENTS / Path(file).stem
     if not (modules / "ready").exists():
         modules.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(modules), *NODE]
+        install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(modules), NODE[file]]
         if subprocess.run(install, capture_output=True, check=False).returncode:
-            missing("clients", f"{', '.join(NODE)} cannot be installed")
+            missing("clients", f"{NODE[file]} cannot be installed")
         (modules / "ready").touch()
-    if not (folder / "node_modules").exists():
-        (folder / "node_modules").symlink_to(modules / "node_modules")
+    (folder / "node_modules").unlink(missing_ok=True)
+    (folder / "node_modules").symlink_to(modules / "node_modules")
     (folder / file).write_text(block(holding))
     assert re.search(rf'"unbiased":{surgery}\b', ran(folder, "node", file))
 
@@ -172,4 +175,4 @@ def test_the_page_names_the_versions_that_are_run() -> None:
     for pinned in (one for packages in PYTHON.values() for one in packages):
         name, version = pinned.split("==")
         assert version in PAGE, name
-    assert all(one.rpartition("@")[2] in PAGE for one in NODE)
+    assert all(one.rpartition("@")[2] in PAGE for one in NODE.values())
